@@ -1,0 +1,48 @@
+/**
+ * Time and chance. The only module that reads a clock, sets a timer or draws a random number; everything
+ * else is given a `Clock` and a `Random`, so that tests can hold minutes of rate limits in an instant.
+ */
+
+export interface Clock {
+  /** Wall time in milliseconds since the epoch. May jump; only for what is stored or shown. */
+  now(): number;
+  /** Milliseconds that never run backwards; for limits, deadlines and latencies. */
+  monotonicMs(): number;
+  /** Resolves after `delayMs`, or at once when `signal` aborts; never rejects. */
+  sleep(delayMs: number, signal?: AbortSignal): Promise<void>;
+  /** Calls back once after `delayMs`; the returned function cancels. Does not keep the process alive. */
+  after(delayMs: number, callback: () => void): () => void;
+}
+
+/** Uniform in [0, 1). */
+export type Random = () => number;
+
+/** Node clamps longer timers to 1 ms, which would turn a long wait into a busy loop. */
+const LONGEST_TIMER_MS = 2 ** 31 - 1;
+
+export const systemClock: Clock = {
+  now: () => Date.now(),
+  monotonicMs: () => performance.now(),
+  sleep(delayMs, signal) {
+    return new Promise((resolve) => {
+      if (signal?.aborted) {
+        resolve();
+        return;
+      }
+      const finish = (): void => {
+        clearTimeout(timer);
+        signal?.removeEventListener('abort', finish);
+        resolve();
+      };
+      const timer = setTimeout(finish, Math.min(Math.max(0, delayMs), LONGEST_TIMER_MS));
+      signal?.addEventListener('abort', finish, { once: true });
+    });
+  },
+  after(delayMs, callback) {
+    const timer = setTimeout(callback, Math.min(Math.max(0, delayMs), LONGEST_TIMER_MS));
+    timer.unref();
+    return () => clearTimeout(timer);
+  },
+};
+
+export const systemRandom: Random = () => Math.random();

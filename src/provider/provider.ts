@@ -1,0 +1,60 @@
+/**
+ * The port to a server that answers requests, in this program's own words. Backends live beside it
+ * (`openai/`); the engine sees only this file. A provider makes exactly one HTTP request per `send`:
+ * retries and pacing belong to the engine, so that no request passes the limiter unseen.
+ */
+import type { ProviderFailure } from '../core/failure.js';
+import type { RateLimitHints } from '../core/limits.js';
+import type { TokenUsage } from '../core/usage.js';
+
+export interface ProviderRequest {
+  readonly endpoint: 'chat';
+  /** The request body, rendered; goes over the wire as these very characters. */
+  readonly bodyJson: string;
+}
+
+export interface ProviderAnswer {
+  readonly ok: true;
+  /** The answer's text. */
+  readonly output: string;
+  /** The model the server says answered. */
+  readonly model: string;
+  readonly finishReason: string;
+  /** Null where the server does not say. */
+  readonly usage: TokenUsage | null;
+  /** Micro-dollars where the server itself states the cost (OpenRouter, LiteLLM), else null. */
+  readonly costMicroUsd: number | null;
+  readonly httpStatus: number;
+  readonly requestId: string | null;
+  readonly hints: RateLimitHints;
+}
+
+export interface ProviderRejection {
+  readonly ok: false;
+  readonly failure: ProviderFailure;
+  /** What was billed all the same: a truncated or refused answer costs what it cost. */
+  readonly usage: TokenUsage | null;
+  readonly costMicroUsd: number | null;
+  readonly hints: RateLimitHints;
+}
+
+/** The call was cut off by our own signal (a shutdown); says nothing of the document or the server. */
+export interface ProviderAborted {
+  readonly ok: false;
+  readonly aborted: true;
+}
+
+export type ProviderReply = ProviderAnswer | ProviderRejection | ProviderAborted;
+
+export interface SendOptions {
+  /** Over headers and body together. */
+  readonly timeoutMs: number;
+  /** This call's own signal; a shared one would leak a listener per call in the SDK. */
+  readonly signal: AbortSignal;
+}
+
+export interface Provider {
+  /** Never rejects for anything a server or network can do; that is a value. */
+  send(request: ProviderRequest, options: SendOptions): Promise<ProviderReply>;
+  close(): Promise<void>;
+}

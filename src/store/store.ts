@@ -1,0 +1,330 @@
+/**
+ * The port to durable state. Rules that make one interface fit synchronous SQLite and asynchronous servers:
+ * every method is one whole transaction, no connection or cursor crosses the port, and a method that resolved
+ * is durable (fsynced). SQL stays inside the backends; only `open.ts` names one.
+ */
+import type { FailureKind } from '../core/failure.js';
+import type { JsonObject } from '../core/json.js';
+import type { TaskCounts, TaskState } from '../core/task.js';
+import type { TokenUsage } from '../core/usage.js';
+
+export type RunStatus =
+  /** Documents are still being added; a crash leaves it here and `run` on the same input goes on. */
+  | 'importing'
+  /** Has or may have open tasks. */
+  | 'open'
+  /** Every task is completed or failed. */
+  | 'finished'
+  /** Ended for good by `cancel`. */
+  | 'cancelled';
+
+export interface RunRecord {
+  readonly id: number;
+  /** Unique in the store. */
+  readonly name: string;
+  readonly status: RunStatus;
+  /** Absolute path of the input, or `-` for stdin. */
+  readonly inputPath: string;
+  /** True when its answers come from the simulator. */
+  readonly simulated: boolean;
+  /** Everything needed to go on without the input file: templates, model, limits. Never a key. */
+  readonly settings: JsonObject;
+  readonly createdAtMs: number;
+  /** When the last drain ended, whatever way. */
+  readonly stoppedAtMs: number | null;
+  /** Why the last drain stopped early, for `status`; null when it did not. */
+  readonly haltReason: string | null;
+  /** Paths this run has written; only these may be overwritten without `--force`. */
+  readonly outputPaths: readonly string[];
+}
+
+export interface NewRun {
+  readonly name: string;
+  readonly inputPath: string;
+  readonly simulated: boolean;
+  readonly settings: JsonObject;
+  readonly createdAtMs: number;
+}
+
+export interface RunChange {
+  readonly status?: RunStatus;
+  readonly settings?: JsonObject;
+  readonly stoppedAtMs?: number | null;
+  readonly haltReason?: string | null;
+  readonly outputPaths?: readonly string[];
+}
+
+/** A document as the import hands it to the store. */
+export interface NewTask {
+  /** 1-based line of the input; also the order of the results. */
+  readonly line: number;
+  /** The document's id field, or `sha256:…` of its content. */
+  readonly key: string;
+  /** 0 for the first document with this key, 1 for the second, … */
+  readonly occurrence: number;
+  /** Hash of the rendered request: tells an edited document from one that only moved. */
+  readonly requestHash: string;
+  /** Higher is claimed first; 0 where the document says nothing. */
+  readonly priority: number;
+  /** The input line as it was. */
+  readonly body: string;
+  /** JSON text of the document's `metadata`, carried to the results. */
+  readonly metadataJson: string | null;
+}
+
+/** How an input document compares with the task that the run already has under its key. */
+export type ImportMatch = 'new' | 'unchanged' | 'changed_open' | 'changed_finished';
+
+export interface ImportTally {
+  readonly added: number;
+  readonly unchanged: number;
+  /** Changed documents whose task has been put back to ready. */
+  readonly replaced: number;
+  /** Changed documents whose finished answer was kept. */
+  readonly kept: number;
+}
+
+export interface ClaimOptions {
+  readonly runId: number;
+  readonly workerId: string;
+  readonly limit: number;
+  readonly leaseMs: number;
+  readonly nowMs: number;
+}
+
+/** A task this worker owns until its lease ends; every later write names `attemptToken`. */
+export interface LeasedTask {
+  readonly taskId: number;
+  readonly line: number;
+  readonly key: string;
+  readonly body: string;
+  /** Attempts used before this one. */
+  readonly attempts: number;
+  readonly crashCount: number;
+  readonly throttledSinceMs: number | null;
+  /** Random, new at each claim: a worker that lost its lease can not write with an old one. */
+  readonly attemptToken: string;
+}
+
+/** Written before the request leaves, so that a call that may have been billed is always in the ledger. */
+export interface CallStart {
+  readonly runId: number;
+  readonly taskId: number;
+  readonly attemptToken: string;
+  readonly lane: string;
+  readonly startedAtMs: number;
+  readonly reservedTokens: number;
+}
+
+/** How a call ended; the ledger's other half. */
+export interface CallEnd {
+  readonly callId: number;
+  readonly finishedAtMs: number;
+  readonly latencyMs: number;
+  readonly httpStatus: number | null;
+  /** Null for a good answer; `aborted` when our own shutdown cut it off. */
+  readonly kind: FailureKind | 'aborted' | null;
+  readonly usage: TokenUsage | null;
+  /** Null where no price is known. */
+  readonly costMicroUsd: number | null;
+  readonly requestId: string | null;
+}
+
+export interface CompletedResult {
+  /** JSON text of the output: a string, a parsed object or a vector. */
+  readonly outputJson: string;
+  readonly model: string;
+  readonly finishReason: string;
+}
+
+export interface TaskError {
+  readonly kind: FailureKind;
+  readonly message: string;
+  readonly httpStatus: number | null;
+  readonly code: string | null;
+  readonly requestId: string | null;
+  /** JSON text of what output there was, for truncated, filtered and refused answers. */
+  readonly partialOutputJson: string | null;
+}
+
+interface Settlement {
+  readonly taskId: number;
+  readonly attemptToken: string;
+  /** The call that led here; null when none was made (a task refused before sending). */
+  readonly call: CallEnd | null;
+}
+
+/** What became of a leased task. All but `released` use an attempt. */
+export type TaskOutcome =
+  | (Settlement & { readonly action: 'completed'; readonly result: CompletedResult; readonly atMs: number })
+  | (Settlement & { readonly action: 'failed'; readonly error: TaskError; readonly atMs: number })
+  | (Settlement & { readonly action: 'retry'; readonly error: TaskError; readonly notBeforeMs: number })
+  | (Settlement & {
+      readonly action: 'released';
+      /** Null: ready at once. */
+      readonly notBeforeMs: number | null;
+      /** Kept while throttling sends the task back; null otherwise. */
+      readonly throttledSinceMs: number | null;
+    });
+
+export interface RecordedProgress {
+  /** Ids of `started`, in their order. */
+  readonly callIds: readonly number[];
+  /** Tasks whose lease was no longer ours: nothing of their outcome but the call was kept. */
+  readonly lostTaskIds: readonly number[];
+}
+
+export interface RescueReport {
+  readonly rescued: number;
+  /** Calls whose outcome nobody knows; they may have been billed and will be repeated. */
+  readonly lostCalls: number;
+  /** Parked as failed: they were in progress at too many crashes. */
+  readonly poisoned: number;
+}
+
+export type ResultFilter = 'completed' | 'failed' | 'all';
+
+/** One task as `results` and `failures` show it. */
+export interface ResultRow {
+  readonly taskId: number;
+  readonly line: number;
+  readonly key: string;
+  readonly state: TaskState;
+  readonly attempts: number;
+  readonly settledAtMs: number;
+  readonly result: CompletedResult | null;
+  readonly error: TaskError | null;
+  /** Of the call that settled the task. */
+  readonly usage: TokenUsage | null;
+  readonly costMicroUsd: number | null;
+  readonly latencyMs: number | null;
+  readonly requestId: string | null;
+  readonly metadataJson: string | null;
+  /** Only when asked for. */
+  readonly body: string | null;
+}
+
+export interface ResultPageOptions {
+  readonly runId: number;
+  readonly only: ResultFilter;
+  /** Rows after this line, in input order; 0 for the first page. */
+  readonly afterLine: number;
+  readonly limit: number;
+  readonly includeBody: boolean;
+  readonly kind?: FailureKind;
+}
+
+/** What one run has done so far; everything `status` shows. */
+export interface RunSummary {
+  readonly counts: TaskCounts;
+  /** Tasks whose document is no longer in the input; not part of `counts`. */
+  readonly gone: number;
+  readonly calls: {
+    readonly made: number;
+    readonly open: number;
+    readonly failed: number;
+    /** Calls cut off by a crash, made again afterwards. */
+    readonly repeated: number;
+  };
+  readonly usage: TokenUsage;
+  /** Sum of known costs. */
+  readonly costMicroUsd: number;
+  /** Calls that used tokens and have no known cost. */
+  readonly callsWithoutCost: number;
+  readonly failedByKind: Readonly<Partial<Record<FailureKind, number>>>;
+  /** Of calls that ended with an answer; null when there was none. */
+  readonly latencyMs: {
+    readonly mean: number;
+    readonly p50: number;
+    readonly p95: number;
+    readonly p99: number;
+  } | null;
+  readonly firstCallAtMs: number | null;
+  readonly lastCallAtMs: number | null;
+}
+
+/** A call inside the limiter's window, to seed it after a restart. */
+export interface RecentCall {
+  readonly startedAtMs: number;
+  readonly lane: string;
+  /** Used tokens where known, else reserved. */
+  readonly tokens: number;
+}
+
+/** Who drains this store now. */
+export interface StoreOwner {
+  readonly pid: number;
+  readonly host: string;
+  readonly runName: string;
+  readonly sinceMs: number;
+}
+
+export interface Store {
+  /** What this backend can and can not do; code branches on these, never on a backend's name. */
+  readonly capabilities: {
+    /** Several processes may drain the store at once. */
+    readonly sharedDrain: boolean;
+  };
+
+  /**
+   * Becomes the one process that drains this store; freed by `close` or by the kernel when the process dies.
+   * @throws LlmBatchError STORE_LOCKED (exit 5) naming the owner
+   */
+  acquireDrainLock(owner: StoreOwner): Promise<void>;
+
+  /** @throws LlmBatchError RUN_NAME_TAKEN when the name exists */
+  createRun(run: NewRun): Promise<RunRecord>;
+  /** Newest first. */
+  listRuns(): Promise<readonly RunRecord[]>;
+  updateRun(runId: number, change: RunChange): Promise<RunRecord>;
+  deleteRun(runId: number): Promise<void>;
+
+  /** For a run that is still empty or went on importing: adds what is new, leaves what is there. */
+  addTasks(runId: number, tasks: readonly NewTask[]): Promise<{ added: number; duplicates: number }>;
+  /** Compares input documents with the run's tasks by key and occurrence; changes nothing. */
+  matchTasks(
+    runId: number,
+    documents: readonly Pick<NewTask, 'key' | 'occurrence' | 'requestHash'>[],
+  ): Promise<readonly ImportMatch[]>;
+  /**
+   * Brings the run's tasks in line with an edited input, page by page: adds new ones, moves unchanged ones to
+   * their line, and replaces changed ones (back to ready, old result dropped) unless `keepFinished`.
+   * Tasks never named in a page between `beginReimport` and `finishReimport` are gone from the input: they
+   * keep their answers but are neither drained nor exported until they come back.
+   */
+  beginReimport(runId: number): Promise<void>;
+  reimportTasks(runId: number, tasks: readonly NewTask[], keepFinished: boolean): Promise<ImportTally>;
+  finishReimport(runId: number): Promise<{ gone: number }>;
+
+  /** By priority, higher first, then input order; due delayed tasks are promoted first. */
+  claimTasks(options: ClaimOptions): Promise<readonly LeasedTask[]>;
+  /** Wall time at which the next delayed task is due, null when none is delayed. */
+  nextDueAtMs(runId: number): Promise<number | null>;
+  /** Calls about to be sent, and what became of leased tasks: one commit for all of it. */
+  record(started: readonly CallStart[], outcomes: readonly TaskOutcome[]): Promise<RecordedProgress>;
+  extendLeases(
+    taskIds: readonly number[],
+    attemptTokens: readonly string[],
+    untilMs: number,
+  ): Promise<number>;
+  /**
+   * Puts tasks of dead workers back. `everyone`: this process holds the drain lock, so every lease is dead;
+   * `expired`: only leases that ended before `nowMs`.
+   */
+  rescueTasks(options: {
+    readonly nowMs: number;
+    readonly whose: 'everyone' | 'expired';
+    readonly crashLimit: number;
+  }): Promise<RescueReport>;
+
+  /** Puts failed tasks back to ready with attempts at 0. @returns how many */
+  retryTasks(runId: number, filter: { readonly kind?: FailureKind; readonly key?: string }): Promise<number>;
+
+  readResults(options: ResultPageOptions): Promise<readonly ResultRow[]>;
+  summarizeRun(runId: number): Promise<RunSummary>;
+  /** Calls of every run started at or after `sinceMs`, oldest first. */
+  readRecentCalls(sinceMs: number): Promise<readonly RecentCall[]>;
+  readOwner(): Promise<StoreOwner | null>;
+
+  close(): Promise<void>;
+}
