@@ -1,0 +1,270 @@
+/**
+ * The one table of settings: flag, environment variable, key in `llm-batch.config.json`, default and help.
+ * Whatever reads, prints or documents a setting reads this table.
+ */
+import { parseBytes, parseCount, parseDuration, parseList, parseSwitch, parseText } from './values.js';
+
+export interface Settings {
+  readonly db: string;
+  readonly model: string | null;
+  readonly prompt: string | null;
+  readonly promptFile: string | null;
+  readonly system: string | null;
+  readonly idField: string | null;
+  readonly maxLineBytes: number;
+  readonly baseUrl: string | null;
+  readonly apiKeyEnv: readonly string[];
+  readonly concurrency: number;
+  /** Requests per minute; null: no limit of ours. */
+  readonly rpm: number | null;
+  /** Tokens per minute, in and out together; null: no limit of ours. */
+  readonly tpm: number | null;
+  readonly maxAttempts: number;
+  readonly timeoutMs: number;
+  readonly maxWaitMs: number;
+  readonly graceMs: number;
+  readonly quiet: boolean;
+  readonly verbose: boolean;
+  readonly logJson: boolean;
+  readonly color: boolean;
+  readonly debug: boolean;
+}
+
+export type SettingGroup = 'store' | 'request' | 'input' | 'connection' | 'pacing' | 'display';
+
+export interface SettingDefinition<Name extends keyof Settings = keyof Settings> {
+  readonly name: Name;
+  readonly group: SettingGroup;
+  /** As commander takes it, e.g. `--rpm <n>`. */
+  readonly flags: string;
+  readonly environment: string;
+  readonly help: string;
+  readonly initial: Settings[Name];
+  /** How the default is written in help; empty: not shown. */
+  readonly initialText: string;
+  /** Text or JSON value to the setting's value; @throws Error whose message completes "expected …". */
+  readonly parse: (value: unknown) => Settings[Name];
+}
+
+function define<Name extends keyof Settings>(definition: SettingDefinition<Name>): SettingDefinition<Name> {
+  return definition;
+}
+
+const MEBIBYTE = 1024 * 1024;
+
+export const SETTINGS: readonly SettingDefinition[] = [
+  define({
+    name: 'db',
+    group: 'store',
+    flags: '--db <file>',
+    environment: 'LLM_BATCH_DB',
+    help: 'the store: a SQLite file',
+    initial: './llm-batch.db',
+    initialText: './llm-batch.db',
+    parse: parseText,
+  }),
+  define({
+    name: 'model',
+    group: 'request',
+    flags: '--model <name>',
+    environment: 'LLM_BATCH_MODEL',
+    help: 'model for documents that name none',
+    initial: null,
+    initialText: '',
+    parse: parseText,
+  }),
+  define({
+    name: 'prompt',
+    group: 'request',
+    flags: '--prompt <template>',
+    environment: 'LLM_BATCH_PROMPT',
+    help: 'user message; {{field}} and {{a.b}} are filled from each document',
+    initial: null,
+    initialText: '',
+    parse: parseText,
+  }),
+  define({
+    name: 'promptFile',
+    group: 'request',
+    flags: '--prompt-file <file>',
+    environment: 'LLM_BATCH_PROMPT_FILE',
+    help: 'the same, read from a file',
+    initial: null,
+    initialText: '',
+    parse: parseText,
+  }),
+  define({
+    name: 'system',
+    group: 'request',
+    flags: '--system <template>',
+    environment: 'LLM_BATCH_SYSTEM',
+    help: 'system message, a template too',
+    initial: null,
+    initialText: '',
+    parse: parseText,
+  }),
+  define({
+    name: 'idField',
+    group: 'request',
+    flags: '--id-field <field>',
+    environment: 'LLM_BATCH_ID_FIELD',
+    help: "field that names a document, instead of 'custom_id' or 'id'",
+    initial: null,
+    initialText: '',
+    parse: parseText,
+  }),
+  define({
+    name: 'maxLineBytes',
+    group: 'input',
+    flags: '--max-line-bytes <size>',
+    environment: 'LLM_BATCH_MAX_LINE_BYTES',
+    help: 'longest input line, e.g. 64MiB',
+    initial: 32 * MEBIBYTE,
+    initialText: '32MiB',
+    parse: parseBytes,
+  }),
+  define({
+    name: 'baseUrl',
+    group: 'connection',
+    flags: '--base-url <url>',
+    environment: 'OPENAI_BASE_URL',
+    help: 'an OpenAI-compatible server, e.g. http://localhost:11434/v1',
+    initial: null,
+    initialText: '',
+    parse: parseText,
+  }),
+  define({
+    name: 'apiKeyEnv',
+    group: 'connection',
+    flags: '--api-key-env <name>',
+    environment: 'LLM_BATCH_API_KEY_ENV',
+    help: 'environment variable that holds the API key',
+    initial: ['OPENAI_API_KEY'],
+    initialText: 'OPENAI_API_KEY',
+    parse: parseList,
+  }),
+  define({
+    name: 'concurrency',
+    group: 'pacing',
+    flags: '--concurrency <n>',
+    environment: 'LLM_BATCH_CONCURRENCY',
+    help: 'calls open at once',
+    initial: 16,
+    initialText: '16',
+    parse: parseCount,
+  }),
+  define({
+    name: 'rpm',
+    group: 'pacing',
+    flags: '--rpm <n>',
+    environment: 'LLM_BATCH_RPM',
+    help: 'requests in any 60 seconds',
+    initial: null,
+    initialText: 'no limit',
+    parse: parseCount,
+  }),
+  define({
+    name: 'tpm',
+    group: 'pacing',
+    flags: '--tpm <n>',
+    environment: 'LLM_BATCH_TPM',
+    help: 'tokens, in and out, in any 60 seconds',
+    initial: null,
+    initialText: 'no limit',
+    parse: parseCount,
+  }),
+  define({
+    name: 'maxAttempts',
+    group: 'pacing',
+    flags: '--max-attempts <n>',
+    environment: 'LLM_BATCH_MAX_ATTEMPTS',
+    help: 'attempts a document may use before it counts as failed',
+    initial: 5,
+    initialText: '5',
+    parse: parseCount,
+  }),
+  define({
+    name: 'timeoutMs',
+    group: 'pacing',
+    flags: '--timeout <time>',
+    environment: 'LLM_BATCH_TIMEOUT',
+    help: 'one call, headers and body together',
+    initial: 300_000,
+    initialText: '300s',
+    parse: parseDuration,
+  }),
+  define({
+    name: 'maxWaitMs',
+    group: 'pacing',
+    flags: '--max-wait <time>',
+    environment: 'LLM_BATCH_MAX_WAIT',
+    help: 'how long throttling may send one document back before it counts as failed',
+    initial: 24 * 3_600_000,
+    initialText: '24h',
+    parse: parseDuration,
+  }),
+  define({
+    name: 'graceMs',
+    group: 'pacing',
+    flags: '--grace <time>',
+    environment: 'LLM_BATCH_GRACE',
+    help: 'how long open calls may finish after Ctrl-C',
+    initial: 30_000,
+    initialText: '30s',
+    parse: parseDuration,
+  }),
+  define({
+    name: 'quiet',
+    group: 'display',
+    flags: '--quiet',
+    environment: 'LLM_BATCH_QUIET',
+    help: 'errors only',
+    initial: false,
+    initialText: '',
+    parse: parseSwitch,
+  }),
+  define({
+    name: 'verbose',
+    group: 'display',
+    flags: '--verbose',
+    environment: 'LLM_BATCH_VERBOSE',
+    help: 'a line for every failed call',
+    initial: false,
+    initialText: '',
+    parse: parseSwitch,
+  }),
+  define({
+    name: 'logJson',
+    group: 'display',
+    flags: '--log-json',
+    environment: 'LLM_BATCH_LOG_JSON',
+    help: 'progress and notices as JSON lines on stderr',
+    initial: false,
+    initialText: '',
+    parse: parseSwitch,
+  }),
+  define({
+    name: 'color',
+    group: 'display',
+    flags: '--no-color',
+    environment: 'LLM_BATCH_COLOR',
+    help: 'no colours (NO_COLOR works too)',
+    initial: true,
+    initialText: '',
+    parse: parseSwitch,
+  }),
+  define({
+    name: 'debug',
+    group: 'display',
+    flags: '--debug',
+    environment: 'LLM_BATCH_DEBUG',
+    help: 'stack traces with errors',
+    initial: false,
+    initialText: '',
+    parse: parseSwitch,
+  }),
+] as readonly SettingDefinition[];
+
+export function settingsOf(groups: readonly SettingGroup[]): readonly SettingDefinition[] {
+  return SETTINGS.filter((setting) => groups.includes(setting.group));
+}

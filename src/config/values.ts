@@ -1,0 +1,74 @@
+/** Parsers of setting values. Each throws an Error whose message completes "expected …". */
+
+export function parseText(value: unknown): string {
+  if (typeof value === 'string' && value !== '') return value;
+  throw new Error('some text');
+}
+
+export function parseList(value: unknown): string[] {
+  const items = Array.isArray(value) ? value : typeof value === 'string' ? value.split(',') : [];
+  const names = items.map((item) => String(item).trim()).filter((item) => item !== '');
+  if (names.length === 0) throw new Error('one name, or several with commas between');
+  return names;
+}
+
+/** A whole number of at least 1; `10_000`, `10,000` and `10k` are understood. */
+export function parseCount(value: unknown): number {
+  const text = String(value).trim().toLowerCase().replace(/[_,]/g, '');
+  const match = /^(\d+(?:\.\d+)?)([km]?)$/.exec(text);
+  const factor = match?.[2] === 'k' ? 1_000 : match?.[2] === 'm' ? 1_000_000 : 1;
+  const count = match === null ? Number.NaN : Number(match[1]) * factor;
+  if (Number.isSafeInteger(count) && count >= 1) return count;
+  throw new Error('a whole number of at least 1');
+}
+
+const MS_PER_UNIT: Readonly<Record<string, number>> = {
+  ms: 1,
+  s: 1_000,
+  m: 60_000,
+  h: 3_600_000,
+  d: 86_400_000,
+};
+
+/** Milliseconds of `300s`, `1.5m`, `2h30m`, `500ms`; a bare number is seconds. */
+export function parseDuration(value: unknown): number {
+  const text = String(value).trim().toLowerCase();
+  if (/^\d+(\.\d+)?$/.test(text)) return Math.round(Number(text) * 1_000);
+  if (!/^(\d+(\.\d+)?(ms|s|m|h|d))+$/.test(text)) throw new Error('a time such as 30s, 5m or 1h30m');
+  let totalMs = 0;
+  for (const [, amount, unit] of text.matchAll(/(\d+(?:\.\d+)?)(ms|s|m|h|d)/g)) {
+    totalMs += Number(amount) * (MS_PER_UNIT[unit ?? 's'] ?? 1_000);
+  }
+  return Math.round(totalMs);
+}
+
+const BYTES_PER_UNIT: Readonly<Record<string, number>> = {
+  '': 1,
+  b: 1,
+  k: 1_000,
+  kb: 1_000,
+  kib: 1_024,
+  m: 1_000_000,
+  mb: 1_000_000,
+  mib: 1_048_576,
+  g: 1_000_000_000,
+  gb: 1_000_000_000,
+  gib: 1_073_741_824,
+};
+
+export function parseBytes(value: unknown): number {
+  const match = /^(\d+(?:\.\d+)?)\s*([a-z]*)$/.exec(String(value).trim().toLowerCase());
+  const factor = BYTES_PER_UNIT[match?.[2] ?? ''];
+  if (match === null || factor === undefined) throw new Error('a size such as 1000000, 32MiB or 1GB');
+  const bytes = Math.round(Number(match[1]) * factor);
+  if (bytes < 1) throw new Error('a size of at least one byte');
+  return bytes;
+}
+
+export function parseSwitch(value: unknown): boolean {
+  if (typeof value === 'boolean') return value;
+  const text = String(value).trim().toLowerCase();
+  if (['1', 'true', 'yes', 'on'].includes(text)) return true;
+  if (['0', 'false', 'no', 'off', ''].includes(text)) return false;
+  throw new Error('true or false');
+}

@@ -1,0 +1,237 @@
+/** One task's way through one call, as steps in a row: prepare → admit → record → send → judge. */
+import type { Clock, Random } from '../core/clock.js';
+import type { ProviderFailure } from '../core/failure.js';
+import { decideRetry, type RetryPolicy } from '../core/retry.js';
+import type { TokenUsage } from '../core/usage.js';
+import type { Cost, Grant } from '../limiter/limiter.js';
+import type { ProviderReply, ProviderRequest } from '../provider/provider.js';
+import type { CallEnd, LeasedTask, TaskError, TaskOutcome } from '../store/store.js';
+import type { Journal } from './journal.js';
+import type { Gate, Lane } from './lane.js';
+
+export interface PreparedCall {
+  readonly request: ProviderRequest;
+  readonly cost: Cost;
+  /** Told the real usage, so that later estimates follow it. */
+  readonly learn: (usage: TokenUsage) => void;
+}
+
+/** Renders a stored document as a request; a document that can not be rendered any more is an error value. */
+export type PrepareCall = (task: LeasedTask) => PreparedCall | { readonly refused: TaskError };
+
+export interface CallContext {
+  readonly runId: number;
+  readonly prepare: PrepareCall;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly retry: RetryPolicy;
+  readonly timeoutMs: number;
+  readonly gate: Gate;
+  readonly journal: Journal;
+  /** One controller per open call; aborting it cuts that call off. */
+  readonly openCalls: Set<AbortController>;
+  readonly isAborted: () => boolean;
+  readonly onFailure: (failure: ProviderFailure, lane: Lane) => void;
+}
+
+/** Makes at most one call and says what became of the task. */
+export async function performTask(task: LeasedTask, context: CallContext): Promise<TaskOutcome> {
+  const { clock, gate, journal } = context;
+  const prepared = context.prepare(task);
+  if ('refused' in prepared) return failedOutcome(task, null, prepared.refused, clock.now());
+
+  const admission = await gate.admit(prepared.cost);
+  if (!admission.admitted) {
+    if (!admission.impossible) return releaseOutcome(task, null);
+    return failedOutcome(task, null, tooLarge(admission.reason), clock.now());
+  }
+  const { lane, grant } = admission;
+
+  const callId = await journal.start({
+    runId: context.runId,
+    taskId: task.taskId,
+    attemptToken: task.attemptToken,
+    lane: lane.name,
+    startedAtMs: clock.now(),
+    reservedTokens: prepared.cost.tokens,
+  });
+  if (callId === null) {
+    lane.limiter.cancel(grant, clock.monotonicMs());
+    gate.poke();
+    return releaseOutcome(task, null);
+  }
+
+  const sentAtMs = clock.monotonicMs();
+  lane.limiter.sent(grant, sentAtMs);
+  const reply = await send(prepared.request, lane, context);
+  const endedAtMs = clock.monotonicMs();
+  settleGrant(lane, grant, reply, endedAtMs);
+  gate.poke();
+  if ('usage' in reply && reply.usage !== null) prepared.learn(reply.usage);
+  return judge(task, lane, reply, callEnd(callId, reply, endedAtMs - sentAtMs, clock.now()), context);
+}
+
+function settleGrant(lane: Lane, grant: Grant, reply: ProviderReply, nowMs: number): void {
+  const { limiter } = lane;
+  if ('aborted' in reply) {
+    limiter.commit(grant, null, nowMs);
+    return;
+  }
+  limiter.observe(reply.hints, nowMs);
+  if (!reply.ok && reply.failure.kind === 'rate_limited') {
+    limiter.commit(grant, 0, nowMs);
+    limiter.throttled(reply.failure.retryAfterMs ?? null, nowMs);
+    return;
+  }
+  limiter.commit(
+    grant,
+    reply.usage === null ? null : reply.usage.inputTokens + reply.usage.outputTokens,
+    nowMs,
+  );
+  if (reply.ok) limiter.succeeded(nowMs);
+}
+
+function judge(
+  task: LeasedTask,
+  lane: Lane,
+  reply: ProviderReply,
+  call: CallEnd,
+  context: CallContext,
+): TaskOutcome {
+  if (reply.ok) {
+    return {
+      action: 'completed',
+      taskId: task.taskId,
+      attemptToken: task.attemptToken,
+      call,
+      atMs: call.finishedAtMs,
+      result: {
+        outputJson: JSON.stringify(reply.output),
+        model: reply.model,
+        finishReason: reply.finishReason,
+      },
+    };
+  }
+  if ('aborted' in reply) return releaseOutcome(task, call);
+  context.onFailure(reply.failure, lane);
+  return failureOutcome(task, call, reply.failure, context);
+}
+
+async function send(request: ProviderRequest, lane: Lane, context: CallContext): Promise<ProviderReply> {
+  const controller = new AbortController();
+  context.openCalls.add(controller);
+  if (context.isAborted()) controller.abort();
+  try {
+    return await lane.provider.send(request, { timeoutMs: context.timeoutMs, signal: controller.signal });
+  } finally {
+    context.openCalls.delete(controller);
+  }
+}
+
+function failureOutcome(
+  task: LeasedTask,
+  call: CallEnd,
+  failure: ProviderFailure,
+  context: CallContext,
+): TaskOutcome {
+  const nowMs = context.clock.now();
+  const decision = decideRetry(failure, task, context.retry, nowMs, context.random);
+  switch (decision.action) {
+    case 'halt':
+      return releaseOutcome(task, call);
+    case 'release':
+      return {
+        ...releaseOutcome(task, call),
+        throttledSinceMs: task.throttledSinceMs ?? nowMs,
+      };
+    case 'fail':
+      return failedOutcome(task, call, taskError(failure), nowMs);
+    case 'retry':
+      return {
+        action: 'retry',
+        taskId: task.taskId,
+        attemptToken: task.attemptToken,
+        call,
+        error: taskError(failure),
+        notBeforeMs: nowMs + decision.delayMs,
+      };
+  }
+}
+
+/** The task goes back unharmed: no attempt used. The lane's pause, not the task, makes it wait. */
+export function releaseOutcome(
+  task: LeasedTask,
+  call: CallEnd | null,
+): Extract<TaskOutcome, { action: 'released' }> {
+  return {
+    action: 'released',
+    taskId: task.taskId,
+    attemptToken: task.attemptToken,
+    call,
+    notBeforeMs: null,
+    throttledSinceMs: null,
+  };
+}
+
+function failedOutcome(task: LeasedTask, call: CallEnd | null, error: TaskError, atMs: number): TaskOutcome {
+  return { action: 'failed', taskId: task.taskId, attemptToken: task.attemptToken, call, error, atMs };
+}
+
+function callEnd(callId: number, reply: ProviderReply, latencyMs: number, finishedAtMs: number): CallEnd {
+  if (reply.ok) {
+    return {
+      callId,
+      finishedAtMs,
+      latencyMs,
+      httpStatus: reply.httpStatus,
+      kind: null,
+      usage: reply.usage,
+      costMicroUsd: reply.costMicroUsd,
+      requestId: reply.requestId,
+    };
+  }
+  if ('aborted' in reply) {
+    return {
+      callId,
+      finishedAtMs,
+      latencyMs,
+      httpStatus: null,
+      kind: 'aborted',
+      usage: null,
+      costMicroUsd: null,
+      requestId: null,
+    };
+  }
+  return {
+    callId,
+    finishedAtMs,
+    latencyMs,
+    httpStatus: reply.failure.httpStatus ?? null,
+    kind: reply.failure.kind,
+    usage: reply.usage,
+    costMicroUsd: reply.costMicroUsd,
+    requestId: reply.failure.requestId ?? null,
+  };
+}
+
+function taskError(failure: ProviderFailure): TaskError {
+  return {
+    kind: failure.kind,
+    message: failure.message,
+    httpStatus: failure.httpStatus ?? null,
+    code: failure.code ?? null,
+    requestId: failure.requestId ?? null,
+    partialOutputJson: failure.partialOutput === undefined ? null : JSON.stringify(failure.partialOutput),
+  };
+}
+
+function tooLarge(reason: string): TaskError {
+  return {
+    kind: 'too_large',
+    message: reason,
+    httpStatus: null,
+    code: null,
+    requestId: null,
+    partialOutputJson: null,
+  };
+}

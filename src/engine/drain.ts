@@ -1,0 +1,298 @@
+/**
+ * The moving part: claim → admit → record → send → settle, until the run is drained or something stops it.
+ * It sees ports only: no SQL, no SDK types, no flags, no console.
+ *
+ *   running ──drained──▶ ended
+ *      ├── stop()  : nothing new is sent, waiting tasks go back, open calls may finish within `graceMs`
+ *      ├── abort() : open calls are cut off and their tasks go back
+ *      ├── halt    : a failure that concerns the whole run (key, money, model) acts as stop() with a reason
+ *      └── store trouble that lasts: acts as abort() and rejects
+ */
+import pLimit from 'p-limit';
+import type { Clock, Random } from '../core/clock.js';
+import type { LlmBatchError } from '../core/errors.js';
+import type { ProviderFailure } from '../core/failure.js';
+import { haltsRun, type RetryPolicy } from '../core/retry.js';
+import type { LeasedTask, Store, TaskOutcome } from '../store/store.js';
+import { type CallContext, type PrepareCall, performTask, releaseOutcome } from './call.js';
+import { Journal } from './journal.js';
+import { Gate, type GateHold, type Lane } from './lane.js';
+
+export interface DrainOptions {
+  readonly store: Store;
+  readonly runId: number;
+  readonly workerId: string;
+  readonly lanes: readonly Lane[];
+  readonly prepare: PrepareCall;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly concurrency: number;
+  readonly retry: RetryPolicy;
+  readonly timeoutMs: number;
+  readonly graceMs: number;
+  readonly leaseMs: number;
+  readonly salvage: (outcomes: readonly TaskOutcome[]) => Promise<void>;
+  /** After each commit, in commit order. */
+  readonly onSettled?: (settled: readonly SettledTask[]) => void;
+  readonly onNotice?: (notice: DrainNotice) => void;
+}
+
+export interface SettledTask {
+  readonly task: LeasedTask;
+  readonly outcome: TaskOutcome;
+}
+
+export type DrainNotice =
+  | { readonly type: 'throttled'; readonly lane: string; readonly failure: ProviderFailure }
+  | { readonly type: 'halted'; readonly lane: string; readonly failure: ProviderFailure }
+  | { readonly type: 'store_trouble'; readonly error: LlmBatchError }
+  | { readonly type: 'store_recovered' };
+
+export type DrainEnd =
+  | { readonly reason: 'drained' }
+  | { readonly reason: 'stopped' }
+  | { readonly reason: 'halted'; readonly failure: ProviderFailure; readonly lane: string };
+
+export interface DrainSnapshot {
+  readonly completed: number;
+  readonly failed: number;
+  readonly openCalls: number;
+  readonly waiting: number;
+  readonly hold: GateHold | null;
+  /** Tasks that wait for a later try are all that is left. */
+  readonly onlyDelayedLeft: boolean;
+  readonly nextDueAtMs: number | null;
+  readonly stopping: boolean;
+}
+
+/** How long a store that refuses to commit is waited for before paid answers go to the salvage file. */
+const STORE_TROUBLE_LIMIT_MS = 60_000;
+/** A lease survives two missed heartbeats. */
+const HEARTBEATS_PER_LEASE = 3;
+const A_DAY_MS = 24 * 3_600_000;
+
+export class Drain {
+  readonly #options: DrainOptions;
+  readonly #gate: Gate;
+  readonly #journal: Journal;
+  readonly #pool: ReturnType<typeof pLimit>;
+  readonly #held = new Map<number, LeasedTask>();
+  readonly #openCalls = new Set<AbortController>();
+  #woken = false;
+  #sleeping: AbortController | null = null;
+  #completed = 0;
+  #failed = 0;
+  #stopping = false;
+  #aborted = false;
+  #halted: { failure: ProviderFailure; lane: string } | null = null;
+  #crash: { error: unknown } | null = null;
+  #storeInTrouble = false;
+  #onlyDelayedLeft = false;
+  #nextDueAtMs: number | null = null;
+
+  constructor(options: DrainOptions) {
+    this.#options = options;
+    this.#gate = new Gate(options.lanes, options.clock);
+    this.#pool = pLimit(options.concurrency);
+    this.#journal = new Journal({
+      store: options.store,
+      clock: options.clock,
+      salvage: options.salvage,
+      troubleLimitMs: STORE_TROUBLE_LIMIT_MS,
+      onCommitted: (outcomes) => this.#committed(outcomes),
+      onTrouble: (error) => this.#trouble(error),
+    });
+  }
+
+  snapshot(): DrainSnapshot {
+    return {
+      completed: this.#completed,
+      failed: this.#failed,
+      openCalls: this.#openCalls.size,
+      waiting: this.#gate.waiting,
+      hold: this.#gate.hold,
+      onlyDelayedLeft: this.#onlyDelayedLeft,
+      nextDueAtMs: this.#nextDueAtMs,
+      stopping: this.#stopping,
+    };
+  }
+
+  /** Sends nothing new; open calls may finish within the grace period. */
+  stop(): void {
+    if (this.#stopping) return;
+    this.#stopping = true;
+    this.#gate.close();
+    this.#wake();
+    const { clock, graceMs } = this.#options;
+    clock.after(graceMs, () => this.abort());
+  }
+
+  /** Cuts off open calls; their tasks go back with no attempt used. */
+  abort(): void {
+    this.#aborted = true;
+    this.stop();
+    for (const controller of this.#openCalls) controller.abort();
+  }
+
+  /**
+   * Drains the run.
+   * @throws whatever the store threw when it could not be written any more
+   */
+  async run(): Promise<DrainEnd> {
+    const stopHeartbeat = this.#startHeartbeat();
+    try {
+      await this.#claimUntilDone();
+      await this.#poolIdle();
+      await this.#journal.flush();
+    } finally {
+      stopHeartbeat();
+    }
+    if (this.#crash !== null) throw this.#crash.error;
+    if (this.#halted !== null) return { reason: 'halted', ...this.#halted };
+    return { reason: this.#stopping ? 'stopped' : 'drained' };
+  }
+
+  async #claimUntilDone(): Promise<void> {
+    const { store, runId, clock, concurrency } = this.#options;
+    // Twice the concurrency keeps the pool fed across a commit; a quarter free is worth a claim.
+    const capacity = concurrency * 2;
+    const refillAt = capacity - Math.max(1, Math.floor(concurrency / 2));
+    while (!this.#stopping) {
+      if (this.#held.size > refillAt || this.#storeInTrouble) {
+        await this.#nextWake(null);
+        continue;
+      }
+      const tasks = await store.claimTasks({
+        runId,
+        workerId: this.#options.workerId,
+        limit: capacity - this.#held.size,
+        leaseMs: this.#options.leaseMs,
+        nowMs: clock.now(),
+      });
+      for (const task of tasks) this.#begin(task);
+      if (tasks.length > 0) continue;
+      const nextDueAtMs = await store.nextDueAtMs(runId);
+      if (nextDueAtMs === null && this.#held.size === 0) return;
+      this.#onlyDelayedLeft = this.#held.size === 0;
+      this.#nextDueAtMs = nextDueAtMs;
+      await this.#nextWake(nextDueAtMs === null ? null : nextDueAtMs - clock.now());
+      this.#onlyDelayedLeft = false;
+    }
+  }
+
+  #begin(task: LeasedTask): void {
+    this.#held.set(task.taskId, task);
+    void this.#pool(() => this.#perform(task)).catch((error: unknown) => this.#crashed(error));
+  }
+
+  async #perform(task: LeasedTask): Promise<void> {
+    const outcome = this.#stopping ? releaseOutcome(task, null) : await performTask(task, this.#context);
+    // The slot is free as soon as the answer is here; the commit goes on beside the next call.
+    void this.#journal.settle(outcome).then(
+      () => this.#letGo(task),
+      (error: unknown) => {
+        this.#letGo(task);
+        this.#crashed(error);
+      },
+    );
+  }
+
+  #letGo(task: LeasedTask): void {
+    this.#held.delete(task.taskId);
+    this.#wake();
+  }
+
+  get #context(): CallContext {
+    const { prepare, clock, random, retry, timeoutMs, runId } = this.#options;
+    return {
+      runId,
+      prepare,
+      clock,
+      random,
+      retry,
+      timeoutMs,
+      gate: this.#gate,
+      journal: this.#journal,
+      openCalls: this.#openCalls,
+      isAborted: () => this.#aborted,
+      onFailure: (failure, lane) => this.#failureSeen(failure, lane),
+    };
+  }
+
+  #failureSeen(failure: ProviderFailure, lane: Lane): void {
+    if (failure.kind === 'rate_limited') {
+      this.#options.onNotice?.({ type: 'throttled', lane: lane.name, failure });
+    }
+    if (haltsRun(failure.kind) && this.#halted === null) {
+      this.#halted = { failure, lane: lane.name };
+      this.#options.onNotice?.({ type: 'halted', lane: lane.name, failure });
+      this.stop();
+    }
+  }
+
+  #committed(outcomes: readonly TaskOutcome[]): void {
+    const settled: SettledTask[] = [];
+    for (const outcome of outcomes) {
+      if (outcome.action === 'completed') this.#completed += 1;
+      else if (outcome.action === 'failed') this.#failed += 1;
+      const task = this.#held.get(outcome.taskId);
+      if (task !== undefined) settled.push({ task, outcome });
+    }
+    if (settled.length > 0) this.#options.onSettled?.(settled);
+  }
+
+  #trouble(error: LlmBatchError | null): void {
+    if (error === null) {
+      if (!this.#storeInTrouble) return;
+      this.#storeInTrouble = false;
+      this.#options.onNotice?.({ type: 'store_recovered' });
+      this.#wake();
+    } else if (!this.#storeInTrouble) {
+      this.#storeInTrouble = true;
+      this.#options.onNotice?.({ type: 'store_trouble', error });
+    }
+  }
+
+  #crashed(error: unknown): void {
+    this.#crash ??= { error };
+    this.abort();
+  }
+
+  #startHeartbeat(): () => void {
+    const { store, clock, leaseMs } = this.#options;
+    const ended = new AbortController();
+    const beat = async (): Promise<void> => {
+      while (!ended.signal.aborted) {
+        await clock.sleep(leaseMs / HEARTBEATS_PER_LEASE, ended.signal);
+        if (ended.signal.aborted || this.#held.size === 0 || this.#storeInTrouble) continue;
+        const tasks = [...this.#held.values()];
+        await store.extendLeases(
+          tasks.map((task) => task.taskId),
+          tasks.map((task) => task.attemptToken),
+          clock.now() + leaseMs,
+        );
+      }
+    };
+    void beat().catch((error: unknown) => this.#crashed(error));
+    return () => ended.abort();
+  }
+
+  /** A wake that comes while nobody sleeps is kept for the next sleeper, so that none is lost. */
+  #wake(): void {
+    this.#woken = true;
+    this.#sleeping?.abort();
+  }
+
+  async #nextWake(limitMs: number | null): Promise<void> {
+    if (!this.#woken) {
+      this.#sleeping = new AbortController();
+      await this.#options.clock.sleep(Math.max(0, limitMs ?? A_DAY_MS), this.#sleeping.signal);
+      this.#sleeping = null;
+    }
+    this.#woken = false;
+  }
+
+  async #poolIdle(): Promise<void> {
+    while (this.#held.size > 0) await this.#nextWake(null);
+  }
+}

@@ -1,0 +1,109 @@
+/**
+ * A lane is one API key at one endpoint with its own limits. The gate below hands out permission to call, in
+ * the order in which it was asked: the first in the queue takes the first lane that has room for it, so a
+ * large task is never overtaken for ever by small ones.
+ */
+import type { Clock } from '../core/clock.js';
+import type { BlockedBy, Cost, Grant, Limiter } from '../limiter/limiter.js';
+import type { Provider } from '../provider/provider.js';
+
+export interface Lane {
+  readonly name: string;
+  readonly provider: Provider;
+  readonly limiter: Limiter;
+}
+
+export type Admission =
+  | { readonly admitted: true; readonly lane: Lane; readonly grant: Grant }
+  /** No lane could ever carry it: larger than every whole limit. */
+  | { readonly admitted: false; readonly impossible: true; readonly reason: string }
+  /** The gate was closed while it waited. */
+  | { readonly admitted: false; readonly impossible: false };
+
+export interface GateHold {
+  readonly blockedBy: BlockedBy;
+  /** Monotonic time at which the first in the queue is expected to go. */
+  readonly untilMs: number;
+}
+
+interface Waiter {
+  readonly cost: Cost;
+  readonly resolve: (admission: Admission) => void;
+}
+
+export class Gate {
+  readonly #lanes: readonly Lane[];
+  readonly #clock: Clock;
+  readonly #waiters: Waiter[] = [];
+  #closed = false;
+  #hold: GateHold | null = null;
+  #alarm: AbortController | null = null;
+
+  constructor(lanes: readonly Lane[], clock: Clock) {
+    this.#lanes = lanes;
+    this.#clock = clock;
+  }
+
+  get waiting(): number {
+    return this.#waiters.length;
+  }
+
+  /** What the first in the queue waits for; null when nobody waits. */
+  get hold(): GateHold | null {
+    return this.#hold;
+  }
+
+  admit(cost: Cost): Promise<Admission> {
+    return new Promise((resolve) => {
+      this.#waiters.push({ cost, resolve });
+      if (this.#waiters.length === 1) this.poke();
+    });
+  }
+
+  /** Looks again at the queue: something gave room back, or a wait is over. */
+  poke(): void {
+    this.#alarm?.abort();
+    this.#alarm = null;
+    this.#hold = null;
+    for (;;) {
+      const waiter = this.#waiters[0];
+      if (waiter === undefined) return;
+      const admission = this.#closed
+        ? { admitted: false as const, impossible: false as const }
+        : this.#try(waiter.cost);
+      if (admission === null) return;
+      this.#waiters.shift();
+      waiter.resolve(admission);
+    }
+  }
+
+  /** Nobody is admitted any more; those who wait are sent back. */
+  close(): void {
+    this.#closed = true;
+    this.poke();
+  }
+
+  #try(cost: Cost): Admission | null {
+    const nowMs = this.#clock.monotonicMs();
+    let shortest: { waitMs: number; blockedBy: BlockedBy } | null = null;
+    let reason = 'no lane is left';
+    for (const lane of this.#lanes) {
+      const reservation = lane.limiter.reserve(cost, nowMs);
+      if (reservation.granted) return { admitted: true, lane, grant: reservation.grant };
+      if (reservation.impossible) reason = reservation.reason;
+      else if (shortest === null || reservation.waitMs < shortest.waitMs) shortest = reservation;
+    }
+    if (shortest === null) return { admitted: false, impossible: true, reason };
+    this.#wakeAfter(shortest.waitMs, shortest.blockedBy, nowMs);
+    return null;
+  }
+
+  #wakeAfter(waitMs: number, blockedBy: BlockedBy, nowMs: number): void {
+    this.#hold = { blockedBy, untilMs: nowMs + waitMs };
+    const alarm = new AbortController();
+    this.#alarm = alarm;
+    void this.#clock.sleep(waitMs, alarm.signal).then(() => {
+      if (!alarm.signal.aborted) this.poke();
+    });
+  }
+}
