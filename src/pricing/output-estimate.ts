@@ -1,0 +1,52 @@
+/**
+ * How many output tokens to reserve for a call before it is answered. The output cap is the only bound that
+ * can be relied on, but answers are often far shorter, and reserving the cap would leave most of a
+ * tokens-per-minute limit idle; so once answers were seen, what they needed is taken, generously.
+ */
+export interface OutputEstimator {
+  /** @param cap the request's output cap (`max_tokens` and the like); null without one. Never above the cap. */
+  outputTokens(cap: number | null): number;
+  /** An answer's output tokens, reasoning included. */
+  observe(outputTokens: number): void;
+}
+
+/** Without a cap and before any answer: longer than most answers to a document. */
+const DEFAULT_OUTPUT_TOKENS = 1_024;
+/** With fewer answers than this one long answer may simply not have come yet. */
+const ANSWERS_NEEDED = 10;
+/** Enough to know the 99th percentile of this run's answers, few enough to follow when the documents change. */
+const ANSWERS_KEPT = 500;
+const QUANTILE = 0.99;
+const HEADROOM = 1.25;
+/** Short answers vary by a few tokens whatever the percentile says. */
+const HEADROOM_TOKENS = 16;
+/** Sorting at every answer would cost more than it tells. */
+const ANSWERS_PER_UPDATE = 10;
+
+export function createOutputEstimator(): OutputEstimator {
+  return new QuantileEstimator();
+}
+
+class QuantileEstimator implements OutputEstimator {
+  readonly #recent: number[] = [];
+  #seen = 0;
+  #reservation: number | null = null;
+
+  outputTokens(cap: number | null): number {
+    if (this.#reservation === null) return cap ?? DEFAULT_OUTPUT_TOKENS;
+    return cap === null ? this.#reservation : Math.min(cap, this.#reservation);
+  }
+
+  observe(outputTokens: number): void {
+    if (!Number.isFinite(outputTokens) || outputTokens < 0) return;
+    this.#recent[this.#seen % ANSWERS_KEPT] = outputTokens;
+    this.#seen += 1;
+    if (this.#seen >= ANSWERS_NEEDED && this.#seen % ANSWERS_PER_UPDATE === 0) this.#update();
+  }
+
+  #update(): void {
+    const ascending = [...this.#recent].sort((a, b) => a - b);
+    const quantile = ascending[Math.min(ascending.length - 1, Math.floor(ascending.length * QUANTILE))] ?? 0;
+    this.#reservation = Math.ceil(quantile * HEADROOM + HEADROOM_TOKENS);
+  }
+}
