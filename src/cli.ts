@@ -1,0 +1,56 @@
+#!/usr/bin/env node
+/** Entry: build the program, parse, map an error to its exit code. The only place that ends the process. */
+import { hostname } from 'node:os';
+import { CommanderError } from 'commander';
+import { buildProgram } from './commands/program.js';
+import type { CommandContext } from './commands/context.js';
+import { Interrupts } from './commands/interrupts.js';
+import { systemClock, systemRandom } from './core/clock.js';
+import { EXIT_CODES, LlmBatchError } from './core/errors.js';
+
+const interrupts = new Interrupts(systemClock);
+const context: CommandContext = {
+  stdin: process.stdin,
+  stdout: process.stdout,
+  stderr: process.stderr,
+  environment: { ...process.env },
+  takeSecret(name) {
+    const value = context.environment[name];
+    delete process.env[name];
+    return value === '' ? undefined : value;
+  },
+  workingFolder: process.cwd(),
+  processId: process.pid,
+  hostName: hostname(),
+  clock: systemClock,
+  random: systemRandom,
+  interrupts,
+};
+
+process.on('SIGINT', () => interrupts.raise());
+process.on('SIGTERM', () => interrupts.raise());
+// A reader that goes away (`| head`) is no error of ours; writers notice it where it matters.
+process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+  if (error.code !== 'EPIPE') throw error;
+});
+
+try {
+  process.exitCode = await buildProgram(context).run(process.argv);
+} catch (error) {
+  process.exitCode = report(error);
+}
+
+function report(error: unknown): number {
+  if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT_CODES.completed : EXIT_CODES.usage;
+  const debug = process.argv.includes('--debug');
+  if (error instanceof LlmBatchError) {
+    process.stderr.write(`error: ${error.message}\n`);
+    if (error.hint !== undefined) process.stderr.write(`  try: ${error.hint}\n`);
+    if (debug) process.stderr.write(`${error.stack ?? ''}\n`);
+    return error.exitCode;
+  }
+  process.stderr.write(`error: unexpected: ${error instanceof Error ? error.message : String(error)}\n`);
+  process.stderr.write('  try: the same command with --debug, and report what it prints\n');
+  if (debug && error instanceof Error) process.stderr.write(`${error.stack ?? ''}\n`);
+  return EXIT_CODES.unexpected;
+}

@@ -1,0 +1,24 @@
+/** Everything ambient a command may touch, handed in by `cli.ts`, so that tests can run a command in-process. */
+import type { Readable, Writable } from 'node:stream';
+import type { Clock, Random } from '../core/clock.js';
+import type { Interrupts } from './interrupts.js';
+
+export type OutputStream = Writable & { readonly isTTY?: boolean; readonly columns?: number };
+
+export interface CommandContext {
+  readonly stdin: Readable;
+  /** Data only. */
+  readonly stdout: OutputStream;
+  /** Progress, notices and errors. */
+  readonly stderr: OutputStream;
+  /** A copy of the environment; keys are taken out of the process's own by `takeSecret`. */
+  readonly environment: Readonly<Record<string, string | undefined>>;
+  /** Reads a variable that holds a key and removes it from the process's environment, so that neither children nor crash reports inherit it. */
+  readonly takeSecret: (name: string) => string | undefined;
+  readonly workingFolder: string;
+  readonly processId: number;
+  readonly hostName: string;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly interrupts: Interrupts;
+}

@@ -1,0 +1,39 @@
+/**
+ * Ctrl-C and SIGTERM as the commands see them: the first asks to stop, the second to stop now. A terminal
+ * sends Ctrl-C to the whole process group and `npx` passes it on once more, so repeats within a moment count
+ * as one.
+ */
+import type { Clock } from '../core/clock.js';
+
+const SAME_KEYSTROKE_MS = 300;
+
+export class Interrupts {
+  readonly #clock: Clock;
+  readonly #listeners = new Set<(count: number) => void>();
+  #count = 0;
+  #lastMs = Number.NEGATIVE_INFINITY;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  /** How often the user has asked so far. */
+  get count(): number {
+    return this.#count;
+  }
+
+  raise(): void {
+    const nowMs = this.#clock.monotonicMs();
+    if (nowMs - this.#lastMs < SAME_KEYSTROKE_MS) return;
+    this.#lastMs = nowMs;
+    this.#count += 1;
+    for (const listener of this.#listeners) listener(this.#count);
+  }
+
+  /** Calls back with 1, 2, …; at once when the user has asked already. @returns stops listening */
+  subscribe(listener: (count: number) => void): () => void {
+    this.#listeners.add(listener);
+    if (this.#count > 0) listener(this.#count);
+    return () => this.#listeners.delete(listener);
+  }
+}

@@ -1,0 +1,37 @@
+/** The table of settings as commander options, and back from parsed options to settings. */
+import type { Command } from 'commander';
+import { readConfigFile, type ResolvedSettings, resolveSettings } from '../config/load.js';
+import { type SettingGroup, settingsOf } from '../config/settings.js';
+import type { CommandContext } from './context.js';
+
+export function addSettingFlags(command: Command, groups: readonly SettingGroup[]): Command {
+  for (const { flags, help, initialText, environment } of settingsOf(groups)) {
+    const notes = [
+      ...(initialText === '' ? [] : [`default ${initialText}`]),
+      ...(environment === '' ? [] : [environment]),
+    ];
+    command.option(flags, `${help} (${notes.join('; ')})`);
+  }
+  return command;
+}
+
+/** @throws LlmBatchError (exit 2) for the first bad value, wherever it came from */
+export function readSettings(command: Command, context: CommandContext): ResolvedSettings {
+  const flags: Record<string, unknown> = {};
+  const options = command.optsWithGlobals() as Record<string, unknown>;
+  for (const { name, flags: flagText } of settingsOf(['store', 'request', 'input', 'connection', 'pacing', 'display'])) {
+    const optionName = optionNameOf(flagText);
+    if (command.getOptionValueSource(optionName) === 'cli') flags[name] = options[optionName];
+  }
+  return resolveSettings({
+    flags,
+    environment: context.environment,
+    file: readConfigFile(context.workingFolder),
+  });
+}
+
+/** commander names `--max-line-bytes <size>` maxLineBytes and `--no-color` color. */
+function optionNameOf(flags: string): string {
+  const long = (flags.split(' ')[0] ?? '').replace(/^--(no-)?/, '');
+  return long.replace(/-([a-z])/g, (_, letter: string) => letter.toUpperCase());
+}

@@ -1,0 +1,98 @@
+/** Drains a run that has been imported: put back what a crash left, seed the limits, drain, say how it ended. */
+import type { Clock, Random } from '../core/clock.js';
+import type { FailureKind } from '../core/failure.js';
+import { Drain, type DrainEnd, type DrainNotice, type SettledTask } from '../engine/drain.js';
+import type { Lane } from '../engine/lane.js';
+import type { RescueReport, RunRecord, RunSummary, Store } from '../store/store.js';
+import { createPrepareCall } from './prepare-call.js';
+import { settingsOfRun } from './run-settings.js';
+import { applySalvage, saveSalvage } from './salvage.js';
+
+/** A document that was in flight at this many crashes is taken for their cause. */
+const CRASH_LIMIT = 3;
+const LEASE_MS = 30_000;
+/** The limiter looks back a minute and its margin. */
+const SEED_WINDOW_MS = 61_000;
+
+export interface ExecuteOptions {
+  /** Opened for writing, drain lock held. */
+  readonly store: Store;
+  readonly run: RunRecord;
+  readonly lanes: readonly Lane[];
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly workerId: string;
+  /** Where answers go that the store can not take. */
+  readonly salvagePath: string;
+  readonly onRescue: (report: RescueReport) => void;
+  readonly onNotice: (notice: DrainNotice) => void;
+  readonly onSettled: (settled: readonly SettledTask[]) => void;
+  /** Hands out the drain before it starts, for its snapshot and its brakes. */
+  readonly onDrain: (drain: Drain) => void;
+}
+
+export interface ExecutionReport {
+  readonly end: DrainEnd;
+  readonly summary: RunSummary;
+  readonly run: RunRecord;
+}
+
+/** @throws LlmBatchError (exit 5) when the store can not be written any more */
+export async function executeRun(options: ExecuteOptions): Promise<ExecutionReport> {
+  const { store, run, lanes, clock } = options;
+  const settings = settingsOfRun(run);
+  const { pacing } = settings;
+
+  await applySalvage(store, options.salvagePath);
+  const rescue = await store.rescueTasks({ nowMs: clock.now(), whose: 'everyone', crashLimit: CRASH_LIMIT });
+  if (rescue.rescued > 0 || rescue.poisoned > 0) options.onRescue(rescue);
+  await seedLimits(store, lanes, clock);
+
+  const drain = new Drain({
+    store,
+    runId: run.id,
+    workerId: options.workerId,
+    lanes,
+    prepare: createPrepareCall(settings),
+    clock,
+    random: options.random,
+    concurrency: pacing.concurrency,
+    retry: { maxAttempts: pacing.maxAttempts, maxWaitMs: pacing.maxWaitMs },
+    timeoutMs: pacing.timeoutMs,
+    graceMs: pacing.graceMs,
+    leaseMs: LEASE_MS,
+    salvage: (outcomes) => saveSalvage(options.salvagePath, outcomes),
+    onNotice: options.onNotice,
+    onSettled: options.onSettled,
+  });
+  options.onDrain(drain);
+  await store.updateRun(run.id, { status: 'open', haltReason: null });
+  const end = await drain.run();
+
+  const summary = await store.summarizeRun(run.id);
+  const { ready, delayed, in_progress } = summary.counts;
+  const finished = ready + delayed + in_progress === 0;
+  const stopped = await store.updateRun(run.id, {
+    status: finished ? 'finished' : 'open',
+    stoppedAtMs: clock.now(),
+    haltReason: end.reason === 'halted' ? haltReason(end.failure.kind, end.failure.message) : null,
+  });
+  return { end, summary, run: stopped };
+}
+
+function haltReason(kind: FailureKind, message: string): string {
+  return `${kind}: ${message}`;
+}
+
+/** Calls of the last minute count against the same key's limits, whichever process made them. */
+async function seedLimits(store: Store, lanes: readonly Lane[], clock: Clock): Promise<void> {
+  const nowMs = clock.now();
+  const recent = await store.readRecentCalls(nowMs - SEED_WINDOW_MS);
+  for (const lane of lanes) {
+    const entries = recent
+      .filter((call) => call.lane === lane.name)
+      // A clock that was set back must not make a call look as if it were still to come.
+      .map((call) => ({ ageMs: Math.max(0, nowMs - call.startedAtMs), tokens: call.tokens }));
+    lane.limiter.seed(entries, clock.monotonicMs());
+  }
+}

@@ -1,0 +1,144 @@
+/**
+ * From an input to tasks. A first import streams straight into the store. Running the same input again is two
+ * passes: the first only compares (and finds bad lines) so that the user can be asked before anything changes,
+ * the second brings the run in line with the input. A crash anywhere leaves the run `importing`; the next `run`
+ * goes on, since keys make every step repeatable.
+ */
+import { usageError } from '../core/errors.js';
+import type { BadLine } from '../documents/read.js';
+import type { ImportMatch, NewTask, RunRecord, Store } from '../store/store.js';
+
+export interface DocumentPage {
+  readonly documents: readonly NewTask[];
+  readonly bad: readonly BadLine[];
+  readonly duplicates: number;
+  readonly bytesRead: number;
+}
+
+/** Opens the input anew for each pass. */
+export type ReadPages = () => AsyncIterable<DocumentPage>;
+
+export interface ImportProgress {
+  readonly documents: number;
+  readonly bytesRead: number;
+}
+
+export interface ImportOptions {
+  readonly store: Store;
+  readonly run: RunRecord;
+  readonly readPages: ReadPages;
+  /** Bad lines are handed to `onBadLines` either way; unless skipped they fail the import. */
+  readonly skipBadLines: boolean;
+  readonly onBadLines: (bad: readonly BadLine[]) => Promise<void> | void;
+  readonly onProgress: (progress: ImportProgress) => void;
+  readonly signal: AbortSignal;
+}
+
+export interface ImportReport {
+  readonly documents: number;
+  readonly badLines: number;
+  /** Documents whose content or id occurred before in the same input. */
+  readonly duplicates: number;
+}
+
+/** How an input compares with the run as it is. */
+export interface ImportPlan extends ImportReport {
+  readonly unchanged: number;
+  readonly changedOpen: number;
+  /** Changed documents that already have an answer. */
+  readonly changedFinished: number;
+  readonly added: number;
+  readonly gone: number;
+}
+
+/**
+ * First import of a new run, or the rest of one that was cut off.
+ * @throws LlmBatchError INPUT_BAD_LINES (exit 2); the run is then deleted: nothing was called, nothing is kept
+ */
+export async function importNew(options: ImportOptions): Promise<ImportReport> {
+  const { store, run } = options;
+  const report = await eachPage(options, async (page, badSoFar) => {
+    // After a bad line the import is lost unless they are skipped: only read on, to report them all at once.
+    if (badSoFar > 0 && !options.skipBadLines) return;
+    await store.addTasks(run.id, page.documents);
+  });
+  try {
+    refuseBadLines(report, options.skipBadLines);
+    refuseEmpty(report);
+  } catch (error) {
+    await store.deleteRun(run.id);
+    throw error;
+  }
+  await store.updateRun(run.id, { status: 'open' });
+  return report;
+}
+
+/** Compares without changing anything. @throws LlmBatchError INPUT_BAD_LINES (exit 2) */
+export async function planImport(options: ImportOptions): Promise<ImportPlan> {
+  const { store, run } = options;
+  const tally: Record<ImportMatch, number> = { new: 0, unchanged: 0, changed_open: 0, changed_finished: 0 };
+  const report = await eachPage(options, async (page) => {
+    for (const match of await store.matchTasks(run.id, page.documents)) tally[match] += 1;
+  });
+  refuseBadLines(report, options.skipBadLines);
+  refuseEmpty(report);
+  const { counts, gone } = await store.summarizeRun(run.id);
+  const present = Object.values(counts).reduce((sum, count) => sum + count, gone);
+  const matched = tally.unchanged + tally.changed_open + tally.changed_finished;
+  return {
+    ...report,
+    unchanged: tally.unchanged,
+    changedOpen: tally.changed_open,
+    changedFinished: tally.changed_finished,
+    added: tally.new,
+    gone: Math.max(0, present - matched),
+  };
+}
+
+/** Carries out what was planned. */
+export async function applyImport(options: ImportOptions, keepFinished: boolean): Promise<void> {
+  const { store, run } = options;
+  await store.updateRun(run.id, { status: 'importing' });
+  await store.beginReimport(run.id);
+  await eachPage({ ...options, onBadLines: () => undefined }, async (page) => {
+    await store.reimportTasks(run.id, page.documents, keepFinished);
+  });
+  await store.finishReimport(run.id);
+  await store.updateRun(run.id, { status: 'open' });
+}
+
+async function eachPage(
+  options: ImportOptions,
+  take: (page: DocumentPage, badSoFar: number) => Promise<void>,
+): Promise<ImportReport> {
+  let documents = 0;
+  let badLines = 0;
+  let duplicates = 0;
+  for await (const page of options.readPages()) {
+    if (options.signal.aborted) throw new ImportInterrupted();
+    badLines += page.bad.length;
+    duplicates += page.duplicates;
+    if (page.bad.length > 0) await options.onBadLines(page.bad);
+    await take(page, badLines);
+    documents += page.documents.length;
+    options.onProgress({ documents, bytesRead: page.bytesRead });
+  }
+  return { documents, badLines, duplicates };
+}
+
+/** Ctrl-C while importing; the next `run` of the same input goes on. */
+export class ImportInterrupted extends Error {}
+
+function refuseBadLines(report: ImportReport, skipBadLines: boolean): void {
+  if (report.badLines === 0 || skipBadLines) return;
+  throw usageError(
+    'INPUT_BAD_LINES',
+    `The input has ${report.badLines} bad ${report.badLines === 1 ? 'line' : 'lines'}; no call was made.`,
+    'mend them, or add --skip-bad-lines to set them aside in a rejects file and go on',
+  );
+}
+
+function refuseEmpty(report: ImportReport): void {
+  if (report.documents > 0) return;
+  throw usageError('INPUT_EMPTY', 'The input holds no document; no call was made.', 'check the path');
+}

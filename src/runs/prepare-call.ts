@@ -1,0 +1,36 @@
+/** From a stored document to the call that answers it, with what it will charge the limits. */
+import type { PrepareCall } from '../engine/call.js';
+import { createStoredDocumentRenderer } from '../documents/read.js';
+import { estimateTokens } from '../pricing/estimate.js';
+import { OutputEstimator } from '../pricing/output-estimate.js';
+import type { RunSettings } from './run-settings.js';
+
+/**
+ * Rendered when it is sent, so that a long system prompt is stored once and not with every document. A document
+ * that can not be rendered (it could at import) becomes `invalid_request` instead of stopping the run.
+ */
+export function createPrepareCall(settings: RunSettings): PrepareCall {
+  const render = createStoredDocumentRenderer(settings.request);
+  const outputs = new OutputEstimator();
+  return (task) => {
+    const rendered = render(task.body);
+    if ('reason' in rendered) {
+      return {
+        refused: {
+          kind: 'invalid_request',
+          message: rendered.reason,
+          httpStatus: null,
+          code: null,
+          requestId: null,
+          partialOutputJson: null,
+        },
+      };
+    }
+    const tokens = estimateTokens(rendered.bodyJson) + outputs.outputTokens(rendered.outputCap);
+    return {
+      request: { endpoint: rendered.endpoint, bodyJson: rendered.bodyJson },
+      cost: { requests: 1, tokens },
+      learn: (usage) => outputs.observe(usage.outputTokens),
+    };
+  };
+}

@@ -1,0 +1,35 @@
+import { getEventListeners } from 'node:events';
+import { describe, expect, it } from 'vitest';
+import { systemClock } from '../../src/core/clock.js';
+
+describe('the system clock', () => {
+  it('wakes a sleeper when its signal aborts and leaves no listener behind', async () => {
+    const controller = new AbortController();
+    const sleep = systemClock.sleep(3_600_000, controller.signal);
+    controller.abort();
+    await sleep;
+    expect(getEventListeners(controller.signal, 'abort')).toHaveLength(0);
+  });
+
+  it('does not sleep at all when the signal has aborted already', async () => {
+    await systemClock.sleep(3_600_000, AbortSignal.abort());
+  });
+
+  it('leaves no listener behind when the time is over', async () => {
+    const controller = new AbortController();
+    await systemClock.sleep(1, controller.signal);
+    expect(getEventListeners(controller.signal, 'abort')).toHaveLength(0);
+  });
+
+  it('holds a wait longer than a timer can instead of firing at once', async () => {
+    const controller = new AbortController();
+    let woken = false;
+    const sleep = systemClock.sleep(2 ** 40, controller.signal).then(() => {
+      woken = true;
+    });
+    await systemClock.sleep(20);
+    expect(woken).toBe(false);
+    controller.abort();
+    await sleep;
+  });
+});
