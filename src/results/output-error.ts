@@ -1,0 +1,54 @@
+/** Errors of writing an output: what happened, to which path, and where the answers still are. */
+import { EXIT_CODES, LlmBatchError, usageError } from '../core/errors.js';
+
+/** What the operating system says, in words a user can act on. */
+const REASONS: Readonly<Record<string, { readonly reason: string; readonly hint: string }>> = {
+  ENOSPC: { reason: 'the disk is full', hint: 'Free some space' },
+  EDQUOT: { reason: 'the disk quota is used up', hint: 'Free some space' },
+  EFBIG: { reason: 'the file is larger than the file system allows', hint: 'Choose another place' },
+  EIO: { reason: 'the disk reported an error', hint: 'Check the disk' },
+  EROFS: { reason: 'the file system is read-only', hint: 'Choose another place' },
+  EACCES: { reason: 'permission denied', hint: 'Change the permissions or choose another place' },
+  EPERM: { reason: 'the system does not permit it', hint: 'Change the permissions or choose another place' },
+  EMFILE: { reason: 'too many files are open', hint: 'Raise the limit (`ulimit -n`)' },
+  ENOENT: { reason: 'its folder does not exist', hint: 'Make the folder or choose another place' },
+  ENOTDIR: { reason: 'a part of its path is not a folder', hint: 'Choose another place' },
+  EISDIR: { reason: 'it is a folder', hint: 'Name a file' },
+  ENAMETOOLONG: { reason: 'its name is too long', hint: 'Choose a shorter name' },
+  ELOOP: { reason: 'its symbolic links form a circle', hint: 'Choose another place' },
+};
+
+/** Mistakes in the path itself, as against a disk that fails. */
+const PATH_MISTAKES = new Set(['ENOENT', 'ENOTDIR', 'EISDIR', 'ENAMETOOLONG', 'ELOOP']);
+
+export function errorCodeOf(error: unknown): string {
+  const code = error instanceof Error ? (error as NodeJS.ErrnoException).code : undefined;
+  return typeof code === 'string' ? code : '';
+}
+
+/**
+ * OUTPUT_PATH (exit 2) for a path that can not be an output, OUTPUT_WRITE (exit 5) for a disk that fails.
+ * An error of ours passes through as it is.
+ */
+export function outputError(path: string, error: unknown): LlmBatchError {
+  if (error instanceof LlmBatchError) return error;
+  const code = errorCodeOf(error);
+  const known = REASONS[code];
+  const reason = known?.reason ?? (error instanceof Error ? error.message : String(error));
+  const mistake = PATH_MISTAKES.has(code);
+  return new LlmBatchError(`Can not write ${path}: ${reason}.`, {
+    code: mistake ? 'OUTPUT_PATH' : 'OUTPUT_WRITE',
+    exitCode: mistake ? EXIT_CODES.usage : EXIT_CODES.store,
+    hint: `${known?.hint ?? 'Choose another place'}; the answers are safe in the store, \`llm-batch results -o FILE\` writes them again.`,
+    cause: error,
+  });
+}
+
+/** OUTPUT_EXISTS (exit 2): the path holds something that this run did not write. */
+export function outputExistsError(path: string): LlmBatchError {
+  return usageError(
+    'OUTPUT_EXISTS',
+    `${path} exists and was not written by this run.`,
+    'Choose another file with -o, move that one away, or overwrite it with --force.',
+  );
+}

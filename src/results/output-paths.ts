@@ -1,0 +1,82 @@
+/** Where a run writes: the rule that turns the input's path, or `-o`, into the paths of its outputs. */
+import { basename, dirname, extname, join, resolve } from 'node:path';
+import { usageError } from '../core/errors.js';
+import type { ResultFormat } from './result-format.js';
+
+export interface OutputPaths {
+  /** Absolute; null when the answers go to standard output. */
+  readonly results: string | null;
+  readonly errors: string;
+  readonly rejects: string;
+}
+
+export interface OutputPathOptions {
+  /** For relative paths, and for a run that reads standard input. */
+  readonly workingDirectory: string;
+  /** What `-o` says; `-` and `/dev/stdout` are standard output. */
+  readonly output?: string;
+  /** Default `jsonl`. */
+  readonly format?: ResultFormat;
+}
+
+const DATA_EXTENSIONS = new Set(['.jsonl', '.ndjson', '.json', '.csv', '.tsv', '.txt']);
+
+const RESULT_EXTENSIONS: Readonly<Record<ResultFormat, string>> = {
+  jsonl: '.results.jsonl',
+  openai: '.results.openai.jsonl',
+  csv: '.results.csv',
+};
+
+/**
+ * `reviews.jsonl` and `reviews.jsonl.gz` give `reviews.results.jsonl`, `reviews.errors.jsonl` and
+ * `reviews.rejects.jsonl` beside the input; standard input (`-`) gives `stdin.results.jsonl` … in the working
+ * directory; with `-o FILE` the errors stand beside FILE, the rejects stay beside the input.
+ * @throws LlmBatchError OUTPUT_IS_INPUT, OUTPUT_COMPRESSED (exit 2)
+ */
+export function outputPathsFor(inputPath: string, options: OutputPathOptions): OutputPaths {
+  const stem =
+    inputPath === '-'
+      ? join(options.workingDirectory, 'stdin')
+      : stemOf(resolve(options.workingDirectory, inputPath));
+  const beside = { errors: `${stem}.errors.jsonl`, rejects: `${stem}.rejects.jsonl` };
+
+  if (options.output === undefined)
+    return { results: stem + RESULT_EXTENSIONS[options.format ?? 'jsonl'], ...beside };
+  if (isStandardOutput(options.output)) return { results: null, ...beside };
+
+  const results = resolve(options.workingDirectory, options.output);
+  if (inputPath !== '-' && results === resolve(options.workingDirectory, inputPath)) {
+    throw usageError(
+      'OUTPUT_IS_INPUT',
+      `${options.output} is the input itself.`,
+      'Name another file with -o.',
+    );
+  }
+  if (extname(results) === '.gz') {
+    throw usageError(
+      'OUTPUT_COMPRESSED',
+      `${options.output} ends in .gz, but results are written uncompressed.`,
+      `Compress on the way out: -o - | gzip > ${options.output}`,
+    );
+  }
+  // A device or a pipe has no "beside": nothing is ever made in /dev or /proc.
+  if (/^\/(dev|proc)\//.test(results)) return { results, ...beside };
+  return {
+    results,
+    errors: `${stemOf(results).replace(/\.results$/, '')}.errors.jsonl`,
+    rejects: beside.rejects,
+  };
+}
+
+/** Names of this process's standard output, which is written as a stream and never opened anew. */
+export function isStandardOutput(output: string): boolean {
+  return output === '-' || ['/dev/stdout', '/dev/fd/1', '/proc/self/fd/1'].includes(output);
+}
+
+function stemOf(path: string): string {
+  const name = basename(path);
+  const plain = extname(name) === '.gz' ? name.slice(0, -'.gz'.length) : name;
+  const extension = extname(plain);
+  const stem = DATA_EXTENSIONS.has(extension.toLowerCase()) ? plain.slice(0, -extension.length) : plain;
+  return join(dirname(path), stem);
+}

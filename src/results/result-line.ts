@@ -1,0 +1,124 @@
+/**
+ * One settled task as one line of a results or errors file. Stored JSON text is spliced into the line as it
+ * is: parsing it again would cost most of the time of an export and would round numbers beyond 2^53.
+ */
+import { EXIT_CODES, LlmBatchError } from '../core/errors.js';
+import type { TokenUsage } from '../core/usage.js';
+import type { CompletedResult, ResultRow, TaskError } from '../store/store.js';
+
+export interface ResultLineOptions {
+  /** Adds the input document as `document`; needs rows read with their body. */
+  readonly includeInput: boolean;
+}
+
+/** The task has an answer; `result` is not null. */
+export type CompletedRow = ResultRow & { readonly state: 'completed'; readonly result: CompletedResult };
+/** The task failed; `error` is not null. */
+export type FailedRow = ResultRow & { readonly state: 'failed'; readonly error: TaskError };
+export type SettledRow = CompletedRow | FailedRow;
+
+/**
+ * Narrows a row to one with an answer or an error.
+ * @throws LlmBatchError RESULT_ROW_BROKEN (exit 5) for a row that has neither, which only a damaged store holds
+ */
+export function settledRow(row: ResultRow): SettledRow {
+  if (row.state === 'completed' && row.result !== null) return row as CompletedRow;
+  if (row.state === 'failed' && row.error !== null) return row as FailedRow;
+  throw new LlmBatchError(
+    `The store holds no answer and no error for the task of line ${row.line} (state ${row.state}).`,
+    {
+      code: 'RESULT_ROW_BROKEN',
+      exitCode: EXIT_CODES.store,
+      hint: 'Check the store with `llm-batch doctor`.',
+    },
+  );
+}
+
+/**
+ * The JSON line of a settled task, without its newline: the results-file shape for a completed one, the
+ * errors-file shape for a failed one. `id` is the document's key, `cost_usd` a decimal number of dollars or
+ * null where no price is known, times are ISO 8601 in UTC.
+ * @throws LlmBatchError RESULT_ROW_BROKEN
+ */
+export function resultLine(row: ResultRow, options: ResultLineOptions): string {
+  const settled = settledRow(row);
+  const line = settled.state === 'completed' ? completedLine(settled) : failedLine(settled);
+  return oneLine(`${line}${metadataField(row)}${options.includeInput ? documentField(row) : ''}}`);
+}
+
+function completedLine(row: CompletedRow): string {
+  const { result } = row;
+  return (
+    `{"id":${JSON.stringify(row.key)},"line":${row.line},"status":"completed"` +
+    `,"output":${result.outputJson},"model":${JSON.stringify(result.model)}` +
+    `,"finish_reason":${JSON.stringify(result.finishReason)},"usage":${usageJson(row.usage)}` +
+    `,"cost_usd":${costUsdJson(row.costMicroUsd)},"attempts":${row.attempts}` +
+    `,"latency_ms":${row.latencyMs === null ? 'null' : Math.round(row.latencyMs)}` +
+    `,"request_id":${textOrNull(row.requestId)},"completed_at":"${isoTime(row.settledAtMs)}"`
+  );
+}
+
+function failedLine(row: FailedRow): string {
+  const { error } = row;
+  const partial = error.partialOutputJson === null ? '' : `,"partial_output":${error.partialOutputJson}`;
+  return (
+    `{"id":${JSON.stringify(row.key)},"line":${row.line},"status":"failed"` +
+    `,"error":{"kind":"${error.kind}","message":${JSON.stringify(error.message)}` +
+    `,"http_status":${error.httpStatus ?? 'null'},"code":${textOrNull(error.code)}` +
+    `,"request_id":${textOrNull(error.requestId)}${partial}}` +
+    `,"attempts":${row.attempts},"failed_at":"${isoTime(row.settledAtMs)}"`
+  );
+}
+
+function metadataField(row: ResultRow): string {
+  return row.metadataJson === null ? '' : `,"metadata":${row.metadataJson}`;
+}
+
+function documentField(row: ResultRow): string {
+  return `,"document":${row.body === null ? 'null' : row.body}`;
+}
+
+function usageJson(usage: TokenUsage | null): string {
+  if (usage === null) return 'null';
+  return (
+    `{"input_tokens":${usage.inputTokens},"output_tokens":${usage.outputTokens}` +
+    `,"cached_tokens":${usage.cachedTokens},"reasoning_tokens":${usage.reasoningTokens}}`
+  );
+}
+
+/**
+ * Dollars as decimal text (a JSON number) from whole micro-dollars, or `null`. Made from digits and not by a
+ * division, so that 100001 micro-dollars are 0.100001 and never 0.10000100000000001.
+ */
+export function costUsdJson(costMicroUsd: number | null): string {
+  if (costMicroUsd === null) return 'null';
+  const micro = Math.abs(Math.round(costMicroUsd));
+  const fraction = String(micro % 1_000_000)
+    .padStart(6, '0')
+    .replace(/0+$/, '');
+  const dollars = `${Math.floor(micro / 1_000_000)}${fraction === '' ? '' : `.${fraction}`}`;
+  return costMicroUsd < 0 && micro > 0 ? `-${dollars}` : dollars;
+}
+
+/** ISO 8601 in UTC with milliseconds. */
+export function isoTime(epochMs: number): string {
+  return new Date(epochMs).toISOString();
+}
+
+function textOrNull(text: string | null): string {
+  return text === null ? 'null' : JSON.stringify(text);
+}
+
+const LINE_BREAKS = /[\n\r\u0085\u2028\u2029]/;
+
+/**
+ * Makes JSON text safe to split at any line break. A raw line feed or carriage return can stand only between
+ * tokens of valid JSON, so a space means the same; U+0085, U+2028 and U+2029 may stand raw inside strings,
+ * and some readers (Python's `splitlines`) break lines there, so they are escaped.
+ */
+export function oneLine(json: string): string {
+  if (!LINE_BREAKS.test(json)) return json;
+  return json
+    .replace(/[\n\r]/g, ' ')
+    .replace(/[\u0085\u2028\u2029]/g, (mark) => `\\u${mark.charCodeAt(0).toString(16).padStart(4, '0')}`);
+}

@@ -1,0 +1,154 @@
+/** The files of a run: results in input order and, only while some documents have failed, errors. */
+import { stat, unlink } from 'node:fs/promises';
+import { usageError } from '../core/errors.js';
+import { inspectOutput } from './atomic-file.js';
+import { errorCodeOf, outputError, outputExistsError } from './output-error.js';
+import type { OutputPaths } from './output-paths.js';
+import { resultLine } from './result-line.js';
+import { type ReadResultPage, resultPages } from './result-pages.js';
+import { openFileSink, type TextSink } from './sink.js';
+
+export interface RunFileOwnership {
+  readonly paths: OutputPaths;
+  /** `RunRecord.outputPaths`: absolute paths this run has written or announced; only these may be replaced. */
+  readonly ownedPaths: readonly string[];
+  /** `--force`: anything may be replaced, except the input. */
+  readonly force: boolean;
+}
+
+/**
+ * Refuses a run whose outputs could not be written at its end, before any call is made. Record `paths` as the run's
+ * `outputPaths` right after it: a crash between writing a file and recording it must not make the file look foreign.
+ * @throws LlmBatchError OUTPUT_EXISTS, OUTPUT_IS_INPUT, OUTPUT_PATH (exit 2)
+ */
+export async function checkRunFiles(ownership: RunFileOwnership, inputPath: string): Promise<void> {
+  const { paths } = ownership;
+  for (const path of [paths.results, paths.errors]) {
+    if (path === null) continue;
+    const target = await inspectOutput(path);
+    if (target.kind !== 'file') continue;
+    if (await isSameFile(target.path, inputPath)) {
+      throw usageError('OUTPUT_IS_INPUT', `${path} is the input itself.`, 'Name another file with -o.');
+    }
+    if (!mayReplace(ownership, path)) throw outputExistsError(path);
+  }
+}
+
+async function isSameFile(path: string, inputPath: string): Promise<boolean> {
+  if (inputPath === '-') return false;
+  try {
+    const [one, other] = await Promise.all([stat(path), stat(inputPath)]);
+    return one.dev === other.dev && one.ino === other.ino;
+  } catch (error) {
+    // `resume` needs no input file; what is not there can not be overwritten.
+    if (errorCodeOf(error) === 'ENOENT') return false;
+    throw outputError(path, error);
+  }
+}
+
+function mayReplace(ownership: RunFileOwnership, path: string): boolean {
+  return ownership.force || ownership.ownedPaths.includes(path);
+}
+
+export interface WriteRunFilesOptions extends RunFileOwnership {
+  /** Must read completed and failed tasks both. */
+  readonly readPage: ReadResultPage;
+  readonly includeInput: boolean;
+  /** Called after each page with the rows written so far. */
+  readonly onProgress?: (rows: number) => void;
+}
+
+export interface WrittenRunFiles {
+  readonly completed: number;
+  readonly failed: number;
+  /** Null when answers go to standard output, or when nothing is settled yet and nothing was there to renew. */
+  readonly resultsPath: string | null;
+  /** Null when no document has failed. */
+  readonly errorsPath: string | null;
+}
+
+/**
+ * Writes both files in one pass over the run. An errors file of ours from an earlier time is removed when nothing has
+ * failed any more; one that is not ours stays.
+ * @throws LlmBatchError OUTPUT_EXISTS, OUTPUT_PATH (exit 2), OUTPUT_WRITE, RESULT_ROW_BROKEN (exit 5)
+ */
+export async function writeRunFiles(options: WriteRunFilesOptions): Promise<WrittenRunFiles> {
+  const results = new LazyFile(options.paths.results, options);
+  const errors = new LazyFile(options.paths.errors, options);
+  let completed = 0;
+  let failed = 0;
+  try {
+    for await (const page of resultPages(options.readPage, 'all')) {
+      for (const row of page) {
+        const file = row.state === 'completed' ? results : errors;
+        const full = file.write(`${resultLine(row, options)}\n`);
+        if (full !== undefined) await full;
+        if (row.state === 'completed') completed += 1;
+        else failed += 1;
+      }
+      options.onProgress?.(completed + failed);
+    }
+    // A run stopped at its first call leaves no empty file about, but an older file must not outlive its answers.
+    if (completed + failed > 0 || (await ownsExistingFile(options, options.paths.results)))
+      await results.open();
+    const resultsPath = await results.finish();
+    const errorsPath = await errors.finish();
+    if (errorsPath === null) await removeOwnedFile(options, options.paths.errors);
+    return { completed, failed, resultsPath, errorsPath };
+  } catch (error) {
+    await results.abort();
+    await errors.abort();
+    throw error;
+  }
+}
+
+async function ownsExistingFile(ownership: RunFileOwnership, path: string | null): Promise<boolean> {
+  if (path === null || !ownership.ownedPaths.includes(path)) return false;
+  return (await inspectOutput(path)).kind === 'file';
+}
+
+async function removeOwnedFile(ownership: RunFileOwnership, path: string): Promise<void> {
+  if (!(await ownsExistingFile(ownership, path))) return;
+  try {
+    await unlink(path);
+  } catch (error) {
+    if (errorCodeOf(error) !== 'ENOENT') throw outputError(path, error);
+  }
+}
+
+/** A file that is made when its first line comes. */
+class LazyFile {
+  readonly #path: string | null;
+  readonly #ownership: RunFileOwnership;
+  #sink: TextSink | null = null;
+
+  constructor(path: string | null, ownership: RunFileOwnership) {
+    this.#path = path;
+    this.#ownership = ownership;
+  }
+
+  write(text: string): Promise<void> | undefined {
+    if (this.#path === null) return undefined;
+    return this.#sink === null ? this.#openAndWrite(text) : this.#sink.write(text);
+  }
+
+  async #openAndWrite(text: string): Promise<void> {
+    await this.open();
+    await this.#sink?.write(text);
+  }
+
+  async open(): Promise<void> {
+    if (this.#path === null || this.#sink !== null) return;
+    this.#sink = await openFileSink(this.#path, { mayReplace: mayReplace(this.#ownership, this.#path) });
+  }
+
+  /** @returns the path, null when there was no such file to make */
+  async finish(): Promise<string | null> {
+    await this.#sink?.finish();
+    return this.#sink === null ? null : this.#path;
+  }
+
+  async abort(): Promise<void> {
+    await this.#sink?.abort();
+  }
+}

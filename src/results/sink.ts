@@ -1,0 +1,119 @@
+/** Where result text goes: one interface over a file that must be complete and a stream that may lose its reader. */
+import type { Writable } from 'node:stream';
+import { type AtomicFile, type AtomicFileOptions, openAtomicFile } from './atomic-file.js';
+import { errorCodeOf, outputError } from './output-error.js';
+
+export interface TextSink {
+  /** True once the reader has gone (`| head`): what is written after that is dropped, and no error. */
+  readonly readerGone: boolean;
+  /** Collects text; resolves when there is room for more. */
+  write(text: string): Promise<void> | undefined;
+  /** Writes out what was collected and, for a file, makes it durable and gives it its name. */
+  finish(): Promise<void>;
+  /** Drops what was not written; a file leaves nothing behind. */
+  abort(): Promise<void>;
+}
+
+/** Large enough that writing costs nothing beside formatting, small enough to leave memory flat. */
+const CHUNK_CHARACTERS = 256 * 1024;
+
+/** @throws LlmBatchError as `openAtomicFile` does; so do `write` and `finish` */
+export async function openFileSink(path: string, options: AtomicFileOptions): Promise<TextSink> {
+  const file = await openAtomicFile(path, options);
+  return new FileSink(file);
+}
+
+class FileSink implements TextSink {
+  readonly readerGone = false;
+  readonly #file: AtomicFile;
+  #pending = '';
+
+  constructor(file: AtomicFile) {
+    this.#file = file;
+  }
+
+  write(text: string): Promise<void> | undefined {
+    this.#pending += text;
+    return this.#pending.length < CHUNK_CHARACTERS ? undefined : this.#flush();
+  }
+
+  async #flush(): Promise<void> {
+    const text = this.#pending;
+    this.#pending = '';
+    if (text !== '') await this.#file.write(text);
+  }
+
+  async finish(): Promise<void> {
+    await this.#flush();
+    await this.#file.commit();
+  }
+
+  async abort(): Promise<void> {
+    this.#pending = '';
+    await this.#file.abort();
+  }
+}
+
+/**
+ * A sink over a stream that is not ours to end, such as standard output.
+ * @param name for error messages, e.g. `standard output`
+ * @throws LlmBatchError OUTPUT_WRITE (exit 5) from `write` and `finish`
+ */
+export function openStreamSink(stream: Writable, name: string): StreamSink {
+  if (!guardedStreams.has(stream)) {
+    guardedStreams.add(stream);
+    stream.on('error', () => undefined);
+  }
+  return new StreamSink(stream, name);
+}
+
+/**
+ * A failed write tells its own callback and then raises an `error` event that would end the process. The callback is
+ * where it is dealt with, so the event needs a listener for as long as the stream lives.
+ */
+const guardedStreams = new WeakSet<Writable>();
+
+const READER_GONE = new Set(['EPIPE', 'ECONNRESET', 'ERR_STREAM_DESTROYED', 'ERR_STREAM_WRITE_AFTER_END']);
+
+export class StreamSink implements TextSink {
+  readonly #stream: Writable;
+  readonly #name: string;
+  #pending = '';
+  #readerGone = false;
+
+  constructor(stream: Writable, name: string) {
+    this.#stream = stream;
+    this.#name = name;
+  }
+
+  get readerGone(): boolean {
+    return this.#readerGone;
+  }
+
+  write(text: string): Promise<void> | undefined {
+    if (this.#readerGone) return undefined;
+    this.#pending += text;
+    return this.#pending.length < CHUNK_CHARACTERS ? undefined : this.flush();
+  }
+
+  /** Writes out what was collected, for answers that are streamed as they are committed. */
+  async flush(): Promise<void> {
+    const text = this.#pending;
+    this.#pending = '';
+    if (text === '' || this.#readerGone) return;
+    const error = await new Promise<Error | null | undefined>((resolve) => {
+      this.#stream.write(text, resolve);
+    });
+    if (!error) return;
+    if (READER_GONE.has(errorCodeOf(error))) this.#readerGone = true;
+    else throw outputError(this.#name, error);
+  }
+
+  async finish(): Promise<void> {
+    await this.flush();
+  }
+
+  async abort(): Promise<void> {
+    this.#pending = '';
+  }
+}
