@@ -80,7 +80,7 @@ function settleGrant(lane: Lane, grant: Grant, reply: ProviderReply, nowMs: numb
   limiter.observe(reply.hints, nowMs);
   if (!reply.ok && reply.failure.kind === 'rate_limited') {
     limiter.commit(grant, 0, nowMs);
-    limiter.throttled(reply.failure.retryAfterMs ?? null, nowMs);
+    limiter.throttled(reply.failure.retryAfterMs ?? null, nowMs, grant);
     return;
   }
   limiter.commit(
@@ -88,7 +88,7 @@ function settleGrant(lane: Lane, grant: Grant, reply: ProviderReply, nowMs: numb
     reply.usage === null ? null : reply.usage.inputTokens + reply.usage.outputTokens,
     nowMs,
   );
-  if (reply.ok) limiter.succeeded(nowMs);
+  if (reply.ok) limiter.succeeded(nowMs, grant);
 }
 
 function judge(

@@ -23,14 +23,21 @@ export async function findRunForInput(
   return (
     runs.find(
       (run) =>
-        run.inputPath === wanted.inputPath && run.simulated === wanted.simulated && run.status !== 'cancelled',
+        run.inputPath === wanted.inputPath &&
+        run.simulated === wanted.simulated &&
+        run.status !== 'cancelled',
     ) ?? null
   );
 }
 
 /** A name for a new run that is not taken yet: `reviews`, `reviews-2`, … */
 export async function chooseRunName(store: Store, inputPath: string, simulated: boolean): Promise<string> {
-  const stem = inputPath === '-' ? 'stdin' : basename(inputPath).replace(/\.gz$/, '').replace(/\.[^.]+$/, '');
+  const stem =
+    inputPath === '-'
+      ? 'stdin'
+      : basename(inputPath)
+          .replace(/\.gz$/, '')
+          .replace(/\.[^.]+$/, '');
   const base = `${stem === '' ? 'run' : stem}${simulated ? '-simulated' : ''}`;
   const taken = new Set((await store.listRuns()).map((run) => run.name));
   if (!taken.has(base)) return base;

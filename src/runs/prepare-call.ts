@@ -1,8 +1,9 @@
 /** From a stored document to the call that answers it, with what it will charge the limits. */
-import type { PrepareCall } from '../engine/call.js';
+
 import { createStoredDocumentRenderer } from '../documents/read.js';
+import type { PrepareCall } from '../engine/call.js';
 import { estimateTokens } from '../pricing/estimate.js';
-import { OutputEstimator } from '../pricing/output-estimate.js';
+import { createOutputEstimator } from '../pricing/output-estimate.js';
 import type { RunSettings } from './run-settings.js';
 
 /**
@@ -11,7 +12,7 @@ import type { RunSettings } from './run-settings.js';
  */
 export function createPrepareCall(settings: RunSettings): PrepareCall {
   const render = createStoredDocumentRenderer(settings.request);
-  const outputs = new OutputEstimator();
+  const outputs = createOutputEstimator();
   return (task) => {
     const rendered = render(task.body);
     if ('reason' in rendered) {
