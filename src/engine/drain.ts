@@ -57,12 +57,16 @@ export interface DrainSnapshot {
   readonly completed: number;
   readonly failed: number;
   readonly openCalls: number;
+  /** Known costs of calls settled in this drain. */
+  readonly costMicroUsd: number;
   readonly waiting: number;
   readonly hold: GateHold | null;
   /** Tasks that wait for a later try are all that is left. */
   readonly onlyDelayedLeft: boolean;
   readonly nextDueAtMs: number | null;
   readonly stopping: boolean;
+  /** Monotonic time at which open calls are cut off; null while nobody has asked to stop. */
+  readonly abortAtMs: number | null;
 }
 
 /** How long a store that refuses to commit is waited for before paid answers go to the salvage file. */
@@ -82,6 +86,8 @@ export class Drain {
   #sleeping: AbortController | null = null;
   #completed = 0;
   #failed = 0;
+  #costMicroUsd = 0;
+  #abortAtMs: number | null = null;
   #stopping = false;
   #aborted = false;
   #halted: { failure: ProviderFailure; lane: string } | null = null;
@@ -114,6 +120,8 @@ export class Drain {
       onlyDelayedLeft: this.#onlyDelayedLeft,
       nextDueAtMs: this.#nextDueAtMs,
       stopping: this.#stopping,
+      abortAtMs: this.#abortAtMs,
+      costMicroUsd: this.#costMicroUsd,
     };
   }
 
@@ -124,6 +132,7 @@ export class Drain {
     this.#gate.close();
     this.#wake();
     const { clock, graceMs } = this.#options;
+    this.#abortAtMs = clock.monotonicMs() + graceMs;
     clock.after(graceMs, () => this.abort());
   }
 
@@ -235,6 +244,7 @@ export class Drain {
     for (const outcome of outcomes) {
       if (outcome.action === 'completed') this.#completed += 1;
       else if (outcome.action === 'failed') this.#failed += 1;
+      this.#costMicroUsd += outcome.call?.costMicroUsd ?? 0;
       const task = this.#held.get(outcome.taskId);
       if (task !== undefined) settled.push({ task, outcome });
     }

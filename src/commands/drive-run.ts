@@ -1,0 +1,142 @@
+/** What `run` and `resume` share: connect, drain under the progress display, write the files, sum up. */
+import type { Settings } from '../config/settings.js';
+import { EXIT_CODES, type ExitCode } from '../core/errors.js';
+import type { Drain, DrainEnd, SettledTask } from '../engine/drain.js';
+import type { OutputPaths } from '../results/output-paths.js';
+import { resultLine } from '../results/result-line.js';
+import { type WrittenRunFiles, writeRunFiles } from '../results/run-files.js';
+import { openStreamSink } from '../results/sink.js';
+import { executeRun } from '../runs/execute-run.js';
+import { settingsOfRun } from '../runs/run-settings.js';
+import type { RunRecord, RunSummary, Store } from '../store/store.js';
+import { connect } from './composition.js';
+import type { CommandContext } from './context.js';
+import type { Display } from './display.js';
+import { storeUrl } from './open-store.js';
+import { claimOutputs } from './outputs.js';
+import { settledRowOf } from './settled-row.js';
+
+export interface DriveOptions {
+  readonly context: CommandContext;
+  readonly display: Display;
+  /** Opened for writing, drain lock held. */
+  readonly store: Store;
+  readonly settings: Settings;
+  readonly run: RunRecord;
+  readonly outputPaths: OutputPaths;
+  /** As `checkOutputs` found them before the first call. */
+  readonly replaceablePaths: readonly string[];
+  readonly force: boolean;
+}
+
+const RESULT_PAGE_ROWS = 1_000;
+
+export async function driveRun(options: DriveOptions): Promise<ExitCode> {
+  const { context, display, store, run, outputPaths } = options;
+  const { clock, interrupts } = context;
+  const runSettings = settingsOfRun(run);
+  const connection = await connect(runSettings, context);
+  await claimOutputs(store, run, outputPaths);
+  const before = await store.summarizeRun(run.id);
+  const startedAtMs = clock.monotonicMs();
+
+  let drain: Drain | null = null;
+  const stopListening = interrupts.subscribe((count) => {
+    display.interrupted(count, drain?.snapshot().openCalls ?? 0, runSettings.pacing.graceMs);
+    if (count === 1) drain?.stop();
+    else drain?.abort();
+  });
+  const stream = outputPaths.results === null ? streamAnswers(context, () => drain?.stop()) : null;
+  let report: { end: DrainEnd; summary: RunSummary; run: RunRecord };
+  try {
+    report = await executeRun({
+      store,
+      run,
+      lanes: connection.lanes,
+      clock,
+      random: context.random,
+      workerId: `${context.hostName}:${context.processId}`,
+      salvagePath: `${storeUrl(context, options.settings)}.salvage.jsonl`,
+      onRescue: (rescue) => display.rescued(rescue),
+      onNotice: (notice) => display.notice(notice),
+      onSettled: (settled) => stream?.write(settled),
+      onDrain(started) {
+        drain = started;
+        if (interrupts.count > 0) started.stop();
+        display.startDrain({
+          drain: started,
+          before,
+          lanes: connection.lanes,
+          pacing: runSettings.pacing,
+        });
+      },
+    });
+  } finally {
+    stopListening();
+    display.stop();
+    await connection.close();
+  }
+  await stream?.finish();
+
+  const files = await writeFiles(options);
+  display.summary({
+    run: report.run,
+    before,
+    summary: report.summary,
+    end: report.end,
+    files,
+    elapsedMs: clock.monotonicMs() - startedAtMs,
+    interrupted: interrupts.count > 0,
+    readerGone: stream?.readerGone ?? false,
+    simulated: run.simulated,
+  });
+  return exitCodeOf(report.end, report.summary);
+}
+
+/** Results so far are written however the drain ended; the store stays the source and can write them again. */
+async function writeFiles(options: DriveOptions): Promise<WrittenRunFiles> {
+  const { display, store, run, outputPaths, replaceablePaths, force } = options;
+  display.writing();
+  const files = await writeRunFiles({
+    paths: outputPaths,
+    ownedPaths: replaceablePaths,
+    force,
+    includeInput: false,
+    readPage: (afterLine) =>
+      store.readResults({
+        runId: run.id,
+        only: 'all',
+        afterLine,
+        limit: RESULT_PAGE_ROWS,
+        includeBody: false,
+      }),
+  });
+  display.stop();
+  return files;
+}
+
+/** `-o -`: each answer goes to standard output once it is committed, in the order of the commits. */
+function streamAnswers(context: CommandContext, onReaderGone: () => void) {
+  const sink = openStreamSink(context.stdout, 'standard output');
+  return {
+    get readerGone(): boolean {
+      return sink.readerGone;
+    },
+    write(settled: readonly SettledTask[]): void {
+      for (const each of settled) {
+        const row = settledRowOf(each);
+        if (row?.state === 'completed') void sink.write(`${resultLine(row, { includeInput: false })}\n`);
+      }
+      void sink.flush().then(() => {
+        if (sink.readerGone) onReaderGone();
+      });
+    },
+    finish: () => sink.finish(),
+  };
+}
+
+function exitCodeOf(end: DrainEnd, summary: RunSummary): ExitCode {
+  if (end.reason === 'halted') return EXIT_CODES.halted;
+  if (end.reason === 'stopped') return EXIT_CODES.interrupted;
+  return summary.counts.failed > 0 ? EXIT_CODES.someFailed : EXIT_CODES.completed;
+}

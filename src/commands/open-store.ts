@@ -1,0 +1,28 @@
+/** Opens the store that the settings name, as a reader or to change it. */
+import { resolve } from 'node:path';
+import type { Settings } from '../config/settings.js';
+import { openStore } from '../store/open.js';
+import type { Store } from '../store/store.js';
+import type { CommandContext } from './context.js';
+
+export type StoreMode = 'read' | 'write';
+
+/** Opens the store for as long as `use` runs. @throws LlmBatchError (exit 5) as `openStore` does */
+export async function withStore<Value>(
+  context: CommandContext,
+  settings: Settings,
+  mode: StoreMode,
+  use: (store: Store) => Promise<Value>,
+): Promise<Value> {
+  const store = await openStore(storeUrl(context, settings), { mode, clock: context.clock });
+  try {
+    return await use(store);
+  } finally {
+    await store.close();
+  }
+}
+
+/** Relative paths are relative to where the command was started. */
+export function storeUrl(context: CommandContext, settings: Settings): string {
+  return /^[a-z]+:/.test(settings.db) ? settings.db : resolve(context.workingFolder, settings.db);
+}

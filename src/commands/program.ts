@@ -1,0 +1,74 @@
+/** The program: every verb with its flags. Actions import what they need, so that `--help` stays fast. */
+import { readFileSync } from 'node:fs';
+import { Command } from 'commander';
+import { EXIT_CODES, type ExitCode } from '../core/errors.js';
+import type { CommandContext } from './context.js';
+import { registerFailures } from './failures.js';
+import { registerResults } from './results.js';
+import { registerResume } from './resume.js';
+import { registerRetry } from './retry.js';
+import { registerRun } from './run.js';
+import { registerSimulate } from './simulate.js';
+import { registerStatus } from './status.js';
+
+/** Wraps a command's function as a commander action that keeps its exit code. */
+export type Action = <Arguments extends unknown[]>(
+  perform: (...args: Arguments) => Promise<ExitCode>,
+) => (...args: Arguments) => Promise<void>;
+
+export interface Program {
+  readonly command: Command;
+  /** @throws CommanderError for wrong usage, LlmBatchError for what a command refuses */
+  run(argv: readonly string[]): Promise<ExitCode>;
+}
+
+const EXIT_CODE_HELP = `
+Exit codes: 0 all completed · 1 unexpected error · 2 usage or input error, no call was made · 3 finished, some failed ·
+  4 stopped: key, quota, budget or endpoint · 5 store problem · 130 interrupted. \`llm-batch resume\` goes on after 4, 5 and 130.`;
+
+export function buildProgram(context: CommandContext): Program {
+  let exitCode: ExitCode = EXIT_CODES.completed;
+  const action: Action =
+    (perform) =>
+    async (...args) => {
+      exitCode = await perform(...args);
+    };
+
+  const command = new Command('llm-batch')
+    .description('Run a file of documents through an LLM API: durable, within its limits, resumable.')
+    .version(packageVersion())
+    .helpCommand(false)
+    .showSuggestionAfterError()
+    .showHelpAfterError('(llm-batch --help lists the commands)')
+    .exitOverride()
+    .configureOutput({
+      writeOut: (text) => context.stdout.write(text),
+      writeErr: (text) => context.stderr.write(text),
+    })
+    .configureHelp({ helpWidth: Math.min(context.stdout.columns ?? 100, 120) })
+    .addHelpText('after', EXIT_CODE_HELP);
+
+  for (const register of [
+    registerRun,
+    registerResume,
+    registerStatus,
+    registerResults,
+    registerFailures,
+    registerRetry,
+    registerSimulate,
+  ]) {
+    register(command, context, action);
+  }
+  return {
+    command,
+    async run(argv) {
+      await command.parseAsync([...argv]);
+      return exitCode;
+    },
+  };
+}
+
+function packageVersion(): string {
+  const path = new URL('../../package.json', import.meta.url);
+  return (JSON.parse(readFileSync(path, 'utf8')) as { version: string }).version;
+}

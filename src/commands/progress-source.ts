@@ -1,0 +1,101 @@
+/** Fills in the snapshot that the progress display asks for, from the drain, its lanes and the run's own counts. */
+import type { Clock } from '../core/clock.js';
+import type { Drain, DrainSnapshot } from '../engine/drain.js';
+import type { Lane } from '../engine/lane.js';
+import type { PacingSettings } from '../runs/run-settings.js';
+import type { RunSummary } from '../store/store.js';
+import { EMPTY_SNAPSHOT, type HeldBackBy, type ProgressSnapshot } from '../ui/progress.js';
+
+export interface DrainSource {
+  readonly drain: Drain;
+  /** The run's counts before the drain began. */
+  readonly before: RunSummary;
+  readonly lanes: readonly Lane[];
+  readonly pacing: PacingSettings;
+}
+
+/** An estimate from fewer settled documents than this swings too much to be shown. */
+const ETA_NEEDS_SETTLED = 5;
+const RATE_WINDOW_MS = 60_000;
+
+export class DrainProgress {
+  readonly #source: DrainSource;
+  readonly #clock: Clock;
+  /** One sample a second at most: how many were settled at that time. */
+  readonly #samples: { atMs: number; settled: number }[] = [];
+
+  constructor(source: DrainSource, clock: Clock) {
+    this.#source = source;
+    this.#clock = clock;
+  }
+
+  snapshot(): ProgressSnapshot {
+    const { drain, before, lanes, pacing } = this.#source;
+    const nowMs = this.#clock.monotonicMs();
+    const state = drain.snapshot();
+    const limits = lanes.map((lane) => lane.limiter.snapshot(nowMs));
+    const total = Object.values(before.counts).reduce((sum, count) => sum + count, 0);
+    const completed = before.counts.completed + state.completed;
+    const failed = before.counts.failed + state.failed;
+    return {
+      ...EMPTY_SNAPSHOT,
+      phase: state.stopping ? 'stopping' : 'running',
+      total,
+      completed,
+      failed,
+      openCalls: state.openCalls,
+      concurrency: pacing.concurrency,
+      requestsPerMinute: sum(limits.map((limit) => limit.requestsInWindow)),
+      requestsPerMinuteLimit: sumOfKnown(limits.map((limit) => limit.requestsPerMinute)),
+      tokensPerMinute: sum(limits.map((limit) => limit.tokensInWindow)),
+      tokensPerMinuteLimit: sumOfKnown(limits.map((limit) => limit.tokensPerMinute)),
+      costMicroUsd:
+        before.costMicroUsd + state.costMicroUsd > 0 ? before.costMicroUsd + state.costMicroUsd : null,
+      etaMs: this.#etaMs(state, total - completed - failed, nowMs),
+      ...heldBack(state, pacing.concurrency, nowMs, this.#clock.now()),
+      graceLeftMs: state.abortAtMs === null ? null : Math.max(0, state.abortAtMs - nowMs),
+    };
+  }
+
+  #etaMs(state: DrainSnapshot, left: number, nowMs: number): number | null {
+    const settled = state.completed + state.failed;
+    const last = this.#samples.at(-1);
+    if (last === undefined || nowMs - last.atMs >= 1_000) this.#samples.push({ atMs: nowMs, settled });
+    while (this.#samples.length > 1 && nowMs - (this.#samples[0]?.atMs ?? nowMs) > RATE_WINDOW_MS)
+      this.#samples.shift();
+    const oldest = this.#samples[0];
+    if (oldest === undefined || state.stopping) return null;
+    const done = settled - oldest.settled;
+    return done < ETA_NEEDS_SETTLED ? null : ((nowMs - oldest.atMs) / done) * left;
+  }
+}
+
+function heldBack(
+  state: DrainSnapshot,
+  concurrency: number,
+  monotonicMs: number,
+  wallMs: number,
+): { heldBackBy: HeldBackBy | null; heldBackForMs: number | null } {
+  if (state.hold !== null && state.hold.untilMs > monotonicMs) {
+    return { heldBackBy: state.hold.blockedBy, heldBackForMs: state.hold.untilMs - monotonicMs };
+  }
+  if (state.onlyDelayedLeft) {
+    const dueInMs = state.nextDueAtMs === null ? null : Math.max(0, state.nextDueAtMs - wallMs);
+    return { heldBackBy: 'retry_wait', heldBackForMs: dueInMs };
+  }
+  return { heldBackBy: state.openCalls >= concurrency ? 'concurrency' : null, heldBackForMs: null };
+}
+
+function sum(numbers: readonly number[]): number {
+  return numbers.reduce((total, each) => total + each, 0);
+}
+
+/** Null where any lane's limit is unknown: a part of the whole would mislead. */
+function sumOfKnown(limits: readonly (number | null)[]): number | null {
+  let total = 0;
+  for (const limit of limits) {
+    if (limit === null) return null;
+    total += limit;
+  }
+  return limits.length === 0 ? null : total;
+}

@@ -1,0 +1,85 @@
+/** `resume [run]`: goes on from the store alone; the input file is not needed. */
+import type { Command } from 'commander';
+import { type ExitCode, usageError } from '../core/errors.js';
+import { outputPathsFor } from '../results/output-paths.js';
+import { findRun } from '../runs/find-run.js';
+import { settingsOfRun, settingsToJson } from '../runs/run-settings.js';
+import { checkConnection } from './composition.js';
+import type { CommandContext } from './context.js';
+import { createDisplay } from './display.js';
+import { driveRun } from './drive-run.js';
+import { withStore } from './open-store.js';
+import { checkOutputs } from './outputs.js';
+import type { Action } from './program.js';
+import { withGivenFlags } from './run-settings.js';
+import { addSettingFlags, readSettings } from './setting-flags.js';
+
+export function registerResume(program: Command, context: CommandContext, action: Action): void {
+  const command = program
+    .command('resume')
+    .argument('[run]', 'name of the run; default: the newest unfinished one')
+    .description('go on after a crash, a reboot, a Ctrl-C or an empty account; needs the store only')
+    .option('-o, --output <file>', 'results file, or - to stream each new answer to standard output')
+    .option('--force', 'overwrite a results file of another run');
+  addSettingFlags(command, ['connection', 'pacing', 'store', 'display']);
+  command.action(
+    action((run: string | undefined, options: ResumeOptions) => resume(command, context, run, options)),
+  );
+}
+
+interface ResumeOptions {
+  readonly output?: string;
+  readonly force?: boolean;
+}
+
+async function resume(
+  command: Command,
+  context: CommandContext,
+  runName: string | undefined,
+  options: ResumeOptions,
+): Promise<ExitCode> {
+  const resolved = readSettings(command, context);
+  const { settings } = resolved;
+  const force = options.force ?? false;
+  return withStore(context, settings, 'write', async (store) => {
+    const found = await findRun(store, runName);
+    if (found.status === 'cancelled') {
+      throw usageError('RUN_CANCELLED', `Run '${found.name}' was cancelled for good.`);
+    }
+    if (found.status === 'importing') {
+      throw usageError(
+        'RUN_IMPORTING',
+        `The import of run '${found.name}' was cut off, so its documents are not all here.`,
+        `run the input again, it goes on where it was: llm-batch run ${found.inputPath}`,
+      );
+    }
+    const runSettings = withGivenFlags(settingsOfRun(found), resolved);
+    checkConnection(runSettings, context);
+    await store.acquireDrainLock({
+      pid: context.processId,
+      host: context.hostName,
+      runName: found.name,
+      sinceMs: context.clock.now(),
+    });
+    const outputPaths = outputPathsFor(found.inputPath, {
+      workingDirectory: context.workingFolder,
+      ...(options.output === undefined ? {} : { output: options.output }),
+    });
+    const replaceablePaths = await checkOutputs(store, found, {
+      paths: outputPaths,
+      inputPath: found.inputPath,
+      force,
+    });
+    const run = await store.updateRun(found.id, { settings: settingsToJson(runSettings) });
+    return driveRun({
+      context,
+      display: createDisplay(context, settings),
+      store,
+      settings,
+      run,
+      outputPaths,
+      replaceablePaths,
+      force,
+    });
+  });
+}

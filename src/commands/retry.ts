@@ -1,0 +1,64 @@
+/** `retry`: failed tasks go back to pending; nothing is called until `resume`. */
+import type { Command } from 'commander';
+import { EXIT_CODES, type ExitCode, usageError } from '../core/errors.js';
+import { FAILURE_KINDS, type FailureKind } from '../core/failure.js';
+import { findRun } from '../runs/find-run.js';
+import type { CommandContext } from './context.js';
+import { withStore } from './open-store.js';
+import type { Action } from './program.js';
+import { addSettingFlags, readSettings } from './setting-flags.js';
+
+export function registerRetry(program: Command, context: CommandContext, action: Action): void {
+  const command = program
+    .command('retry')
+    .argument('[run]', 'name of the run; default: the newest unfinished one, else the newest')
+    .description('put failed documents back to pending; `resume` then sends them again')
+    .option('--kind <kind>', 'only failures of this kind, as `failures` lists them')
+    .option('--id <id>', 'only the document with this id');
+  addSettingFlags(command, ['store', 'display']);
+  command.action(
+    action((run: string | undefined, options: RetryOptions) => retry(command, context, run, options)),
+  );
+}
+
+interface RetryOptions {
+  readonly kind?: string;
+  readonly id?: string;
+}
+
+async function retry(
+  command: Command,
+  context: CommandContext,
+  runName: string | undefined,
+  options: RetryOptions,
+): Promise<ExitCode> {
+  const { settings } = readSettings(command, context);
+  const { kind, id } = options;
+  if (kind !== undefined && !FAILURE_KINDS.includes(kind as FailureKind)) {
+    throw usageError(
+      'KIND_UNKNOWN',
+      `There is no failure kind '${kind}'.`,
+      `kinds: ${FAILURE_KINDS.join(', ')}`,
+    );
+  }
+  return withStore(context, settings, 'write', async (store) => {
+    const run = await findRun(store, runName);
+    await store.acquireDrainLock({
+      pid: context.processId,
+      host: context.hostName,
+      runName: run.name,
+      sinceMs: context.clock.now(),
+    });
+    const count = await store.retryTasks(run.id, {
+      ...(kind === undefined ? {} : { kind: kind as FailureKind }),
+      ...(id === undefined ? {} : { key: id }),
+    });
+    if (count > 0) await store.updateRun(run.id, { status: 'open' });
+    context.stderr.write(
+      count === 0
+        ? `No failed document of run '${run.name}' matches; nothing changed.\n`
+        : `${count} ${count === 1 ? 'document' : 'documents'} of run '${run.name}' back to pending. Next: llm-batch resume ${run.name}\n`,
+    );
+    return EXIT_CODES.completed;
+  });
+}

@@ -1,0 +1,84 @@
+/** From resolved settings to what a run stores, and from flags given on `resume` to changes of it. */
+import { readFile } from 'node:fs/promises';
+import { resolve } from 'node:path';
+import type { ResolvedSettings } from '../config/load.js';
+import type { Settings } from '../config/settings.js';
+import { usageError } from '../core/errors.js';
+import type { JsonObject } from '../core/json.js';
+import type { RequestSettings } from '../documents/request.js';
+import type { ConnectionSettings, PacingSettings, RunSettings } from '../runs/run-settings.js';
+
+/** A rehearsal should feel like a server: some calls are quick, some are not. */
+const REHEARSAL: JsonObject = { latencyMs: { min: 80, max: 400 } };
+
+export interface RunFlags {
+  readonly parameters: JsonObject;
+  readonly simulate: boolean;
+}
+
+/** @throws LlmBatchError (exit 2) for two prompts at once or a prompt file that can not be read */
+export async function runSettingsFrom(
+  settings: Settings,
+  flags: RunFlags,
+  workingFolder: string,
+): Promise<RunSettings> {
+  return {
+    request: await requestSettings(settings, flags, workingFolder),
+    connection: connectionSettings(settings),
+    pacing: pacingSettings(settings),
+    simulator: flags.simulate ? REHEARSAL : null,
+  };
+}
+
+/** What was given as a flag replaces what the run has stored; everything else stays as it was. */
+export function withGivenFlags(stored: RunSettings, resolved: ResolvedSettings): RunSettings {
+  const { settings, given } = resolved;
+  const pick = <Part extends object>(before: Part, now: Part): Part => {
+    const changed = Object.entries(now).filter(([name]) => given.has(name as keyof Settings));
+    return { ...before, ...Object.fromEntries(changed) };
+  };
+  return {
+    ...stored,
+    connection: pick(stored.connection, connectionSettings(settings)),
+    pacing: pick(stored.pacing, pacingSettings(settings)),
+  };
+}
+
+async function requestSettings(
+  settings: Settings,
+  flags: RunFlags,
+  workingFolder: string,
+): Promise<RequestSettings> {
+  const { model, prompt, promptFile, system, idField } = settings;
+  if (prompt !== null && promptFile !== null) {
+    throw usageError('PROMPT_TWICE', '--prompt and --prompt-file were both given.', 'keep one of them');
+  }
+  return {
+    model,
+    promptTemplate: promptFile === null ? prompt : await readPrompt(resolve(workingFolder, promptFile)),
+    systemTemplate: system,
+    parameters: flags.parameters,
+    idField,
+  };
+}
+
+async function readPrompt(path: string): Promise<string> {
+  let text: string;
+  try {
+    text = await readFile(path, 'utf8');
+  } catch (error) {
+    throw usageError('PROMPT_FILE', `The prompt file ${path} can not be read: ${(error as Error).message}.`);
+  }
+  if (text.trim() === '') throw usageError('PROMPT_FILE', `The prompt file ${path} is empty.`);
+  // An editor's last newline is not part of the prompt.
+  return text.replace(/\r?\n$/, '');
+}
+
+function connectionSettings({ baseUrl, apiKeyEnv }: Settings): ConnectionSettings {
+  return { baseUrl, apiKeyEnv };
+}
+
+function pacingSettings(settings: Settings): PacingSettings {
+  const { concurrency, rpm, tpm, maxAttempts, timeoutMs, maxWaitMs, graceMs } = settings;
+  return { concurrency, rpm, tpm, maxAttempts, timeoutMs, maxWaitMs, graceMs };
+}

@@ -1,0 +1,147 @@
+/** `run <input>`: imports the documents as tasks, drains them, writes the results; run again, it goes on. */
+import { resolve } from 'node:path';
+import type { Command } from 'commander';
+import { EXIT_CODES, type ExitCode, usageError } from '../core/errors.js';
+import type { JsonObject } from '../core/json.js';
+import { createRequestBuilder, parseParameter } from '../documents/request.js';
+import { outputPathsFor } from '../results/output-paths.js';
+import { chooseRunName, findRunForInput } from '../runs/find-run.js';
+import { settingsToJson } from '../runs/run-settings.js';
+import { checkConnection } from './composition.js';
+import type { CommandContext } from './context.js';
+import { createDisplay } from './display.js';
+import { driveRun } from './drive-run.js';
+import { bringIn } from './import-documents.js';
+import { withStore } from './open-store.js';
+import { checkOutputs } from './outputs.js';
+import type { Action } from './program.js';
+import { runSettingsFrom } from './run-settings.js';
+import { addSettingFlags, readSettings } from './setting-flags.js';
+
+const EXAMPLES = `
+Examples:
+  llm-batch run reviews.jsonl --prompt 'Classify the sentiment: {{text}}' --model gpt-4o-mini
+  llm-batch run requests.jsonl --rpm 500 --tpm 200k --concurrency 32
+  llm-batch run reviews.jsonl --base-url http://localhost:11434/v1 --model llama3.2 --prompt '{{text}}'
+  zcat docs.jsonl.gz | llm-batch run - --prompt-file prompt.txt -o - > answers.jsonl
+  llm-batch run reviews.jsonl --prompt '{{text}}' --simulate      rehearse: nobody is called`;
+
+export function registerRun(program: Command, context: CommandContext, action: Action): void {
+  const command = program
+    .command('run')
+    .argument('<input>', 'a JSONL file (.gz too), or - for standard input')
+    .description('import the documents, send them, write the results; run again, it goes on where it was')
+    .addHelpText('after', EXAMPLES);
+  addSettingFlags(command, ['request']);
+  command
+    .option('--param <name=value>', 'request parameter, e.g. temperature=0; may be repeated', collect, [])
+    .option('--name <name>', "name of the run (default: the input's name)")
+    .option('--rerun-changed', 'documents that changed since they were answered are sent and paid for again')
+    .option('--keep', 'documents that changed since they were answered keep the answer they have')
+    .option('--skip-bad-lines', 'set bad lines aside in a rejects file and go on')
+    .option('-o, --output <file>', 'results file, or - to stream each answer to standard output')
+    .option('--force', 'overwrite a results file of another run')
+    .option('--simulate', 'rehearse against a simulated server on this machine: free, nobody is called');
+  addSettingFlags(command, ['input', 'connection', 'pacing', 'store', 'display']);
+  command.action(action((input: string, options: RunOptions) => run(command, context, input, options)));
+}
+
+interface RunOptions {
+  readonly param: readonly string[];
+  readonly name?: string;
+  readonly rerunChanged?: boolean;
+  readonly keep?: boolean;
+  readonly skipBadLines?: boolean;
+  readonly output?: string;
+  readonly force?: boolean;
+  readonly simulate?: boolean;
+}
+
+function collect(value: string, before: readonly string[]): string[] {
+  return [...before, value];
+}
+
+async function run(
+  command: Command,
+  context: CommandContext,
+  input: string,
+  options: RunOptions,
+): Promise<ExitCode> {
+  const { settings } = readSettings(command, context);
+  if (options.rerunChanged && options.keep) {
+    throw usageError(
+      'CHANGED_TWICE',
+      '--rerun-changed and --keep contradict each other.',
+      'keep one of them',
+    );
+  }
+  const simulate = options.simulate ?? false;
+  const runSettings = await runSettingsFrom(
+    settings,
+    { parameters: parametersFrom(options.param), simulate },
+    context.workingFolder,
+  );
+  // A template that can not be compiled and a missing key are told before a million lines are read.
+  createRequestBuilder(runSettings.request);
+  checkConnection(runSettings, context);
+  const inputPath = input === '-' ? '-' : resolve(context.workingFolder, input);
+  const outputPaths = outputPathsFor(inputPath, {
+    workingDirectory: context.workingFolder,
+    ...(options.output === undefined ? {} : { output: options.output }),
+  });
+  const display = createDisplay(context, settings);
+
+  return withStore(context, settings, 'write', async (store) => {
+    const existing = await findRunForInput(store, {
+      name: options.name ?? null,
+      inputPath,
+      simulated: simulate,
+    });
+    if (existing?.status === 'cancelled') {
+      throw usageError('RUN_CANCELLED', `Run '${existing.name}' was cancelled.`, 'choose another --name');
+    }
+    const name = existing?.name ?? options.name ?? (await chooseRunName(store, inputPath, simulate));
+    await store.acquireDrainLock({
+      pid: context.processId,
+      host: context.hostName,
+      runName: name,
+      sinceMs: context.clock.now(),
+    });
+    const force = options.force ?? false;
+    const replaceablePaths = await checkOutputs(store, existing, { paths: outputPaths, inputPath, force });
+    const imported = await bringIn({
+      context,
+      display,
+      store,
+      existing,
+      newRun: {
+        name,
+        inputPath,
+        simulated: simulate,
+        settings: settingsToJson(runSettings),
+        createdAtMs: context.clock.now(),
+      },
+      settings: runSettings,
+      maxLineBytes: settings.maxLineBytes,
+      changed: options.rerunChanged ? 'rerun' : options.keep ? 'keep' : 'ask',
+      skipBadLines: options.skipBadLines ?? false,
+      rejectsPath: outputPaths.rejects,
+      mayReplaceRejects: force || existing !== null,
+    });
+    if (imported === 'interrupted') return EXIT_CODES.interrupted;
+    return driveRun({
+      context,
+      display,
+      store,
+      settings,
+      run: imported,
+      outputPaths,
+      replaceablePaths,
+      force,
+    });
+  });
+}
+
+function parametersFrom(texts: readonly string[]): JsonObject {
+  return Object.fromEntries(texts.map(parseParameter));
+}
