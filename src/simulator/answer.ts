@@ -1,0 +1,111 @@
+/**
+ * What a simulated model says: a pure function of the request, with a fingerprint of the document in the
+ * text, so that a swapped, stale or invented answer shows.
+ *
+ * Tokens by a rule of thumb of the simulator's own: a token is four UTF-8 bytes of text, rounded up per text;
+ * every message costs 3 more and the reply 3; an image costs 85; tools and a response format cost their JSON.
+ */
+import { createHash } from 'node:crypto';
+import { isJsonObject, type Json, type JsonObject } from '../core/json.js';
+import { DEFAULT_OUTPUT_TOKENS, DEFAULT_SEED, type SimulatorOptions } from './options.js';
+import { seededNumber } from './seeded.js';
+
+export interface SimulatedAnswer {
+  /** First 12 hexadecimal digits of the SHA-256 of the messages as JSON. */
+  readonly fingerprint: string;
+  readonly text: string;
+  /** `simulated/` and the requested model. */
+  readonly model: string;
+  readonly promptTokens: number;
+  readonly completionTokens: number;
+}
+
+const BYTES_PER_TOKEN = 4;
+const MESSAGE_TOKENS = 3;
+const REPLY_TOKENS = 3;
+const IMAGE_TOKENS = 85;
+const FILLER = ' This text was made up on this machine: no model has read the document.';
+
+/**
+ * The answer to a chat completion request, without any network: what a server with these options says when
+ * no directive, fault or limit comes between.
+ * @param requestBody parsed; `messages` must be there
+ */
+export function simulatedAnswer(
+  requestBody: JsonObject,
+  options: Pick<SimulatorOptions, 'seed' | 'outputTokens'> = {},
+): SimulatedAnswer {
+  const fingerprint = fingerprintOf(requestBody['messages'] ?? null);
+  const drawn = seededNumber(
+    options.outputTokens ?? DEFAULT_OUTPUT_TOKENS,
+    options.seed ?? DEFAULT_SEED,
+    'output_tokens',
+    fingerprint,
+    0,
+  );
+  const completionTokens = Math.min(drawn, outputCapOf(requestBody) ?? drawn);
+  return {
+    fingerprint,
+    text: answerText(fingerprint, completionTokens),
+    model: `simulated/${String(requestBody['model'])}`,
+    promptTokens: promptTokensOf(requestBody),
+    completionTokens,
+  };
+}
+
+/** The request's own cap on its answer in tokens; null without one. */
+export function outputCapOf(requestBody: JsonObject): number | null {
+  for (const name of ['max_completion_tokens', 'max_tokens']) {
+    const cap = requestBody[name];
+    if (typeof cap === 'number' && cap >= 1) return Math.floor(cap);
+  }
+  return null;
+}
+
+/** The texts of one message, whether its content is a string or a list of parts. */
+export function textsOf(message: Json): string[] {
+  if (!isJsonObject(message)) return [];
+  const { content } = message;
+  if (typeof content === 'string') return [content];
+  if (!Array.isArray(content)) return [];
+  return content.flatMap((part) =>
+    isJsonObject(part) && typeof part['text'] === 'string' ? [part['text']] : [],
+  );
+}
+
+export function textTokens(text: string): number {
+  return Math.ceil(Buffer.byteLength(text) / BYTES_PER_TOKEN);
+}
+
+function fingerprintOf(messages: Json): string {
+  return createHash('sha256').update(JSON.stringify(messages)).digest('hex').slice(0, 12);
+}
+
+function promptTokensOf(requestBody: JsonObject): number {
+  let tokens = REPLY_TOKENS;
+  const { messages } = requestBody;
+  for (const message of Array.isArray(messages) ? messages : []) {
+    tokens += MESSAGE_TOKENS;
+    for (const text of textsOf(message)) tokens += textTokens(text);
+    tokens += IMAGE_TOKENS * imagesIn(message);
+  }
+  for (const name of ['tools', 'response_format']) {
+    const extra = requestBody[name];
+    if (extra !== undefined && extra !== null) tokens += textTokens(JSON.stringify(extra));
+  }
+  return tokens;
+}
+
+function imagesIn(message: Json): number {
+  if (!isJsonObject(message) || !Array.isArray(message['content'])) return 0;
+  return message['content'].filter((part) => isJsonObject(part) && part['type'] === 'image_url').length;
+}
+
+/** Four ASCII characters for each token; the fingerprint stands in full however short the answer. */
+function answerText(fingerprint: string, tokens: number): string {
+  const start = `Simulated answer ${fingerprint}.`;
+  const missing = tokens * BYTES_PER_TOKEN - start.length;
+  if (missing <= 0) return start;
+  const filler = FILLER.repeat(Math.ceil(missing / FILLER.length)).slice(0, missing - 1);
+  return `${start}${filler}.`;
+}

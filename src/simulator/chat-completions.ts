@@ -1,0 +1,147 @@
+/** POST /v1/chat/completions, without streaming and with one choice. */
+import { isJsonObject, type Json, type JsonObject } from '../core/json.js';
+import { outputCapOf, type SimulatedAnswer, simulatedAnswer, textsOf } from './answer.js';
+import type { AnswerStamp, AnswerVariant, Endpoint, Inquiry } from './endpoint.js';
+import type { Prices, SimulatorSettings } from './options.js';
+import { invalidRequest, type Refusal } from './refusal.js';
+
+export const chatCompletions: Endpoint = {
+  path: '/v1/chat/completions',
+  read(requestBody, settings) {
+    return faultOf(requestBody) ?? understand(requestBody, settings);
+  },
+};
+
+function faultOf(requestBody: JsonObject): Refusal | null {
+  const { model, messages, stream, n } = requestBody;
+  if (typeof model !== 'string' || model === '') {
+    return invalidRequest('You must provide a model parameter.', null, null);
+  }
+  if (messages === undefined) {
+    return invalidRequest(
+      "Missing required parameter: 'messages'.",
+      'messages',
+      'missing_required_parameter',
+    );
+  }
+  if (!Array.isArray(messages)) {
+    return invalidRequest("Invalid type for 'messages': expected an array.", 'messages', 'invalid_type');
+  }
+  if (messages.length === 0) {
+    return invalidRequest("Invalid 'messages': empty array.", 'messages', 'empty_array');
+  }
+  for (const [index, message] of messages.entries()) {
+    if (!isJsonObject(message) || typeof message['role'] !== 'string') {
+      const param = `messages[${index}].role`;
+      return invalidRequest(`Missing required parameter: '${param}'.`, param, 'missing_required_parameter');
+    }
+  }
+  if (stream === true) return unsupported('stream', 'true');
+  if (n !== undefined && n !== null && n !== 1) return unsupported('n', JSON.stringify(n));
+  return null;
+}
+
+/** Better refused than answered in a way the caller did not ask for. */
+function unsupported(param: string, value: string): Refusal {
+  const message = `Unsupported value: '${param}' does not support ${value} with the simulator.`;
+  return invalidRequest(message, param, 'unsupported_value');
+}
+
+function understand(requestBody: JsonObject, settings: SimulatorSettings): Inquiry {
+  const answer = simulatedAnswer(requestBody, settings);
+  const { prices } = settings;
+  return {
+    fingerprint: answer.fingerprint,
+    model: String(requestBody['model']),
+    userTexts: userTextsOf(requestBody['messages'] ?? []),
+    promptTokens: answer.promptTokens,
+    completionTokens: answer.completionTokens,
+    outputCapTokens: outputCapOf(requestBody),
+    costUsd: prices === null ? null : costUsdOf(answer, prices),
+    render: (variant, stamp) => render(answer, variant, stamp, prices),
+  };
+}
+
+function userTextsOf(messages: Json): string[] {
+  if (!Array.isArray(messages)) return [];
+  return messages.flatMap((message) =>
+    isJsonObject(message) && message['role'] === 'user' ? textsOf(message) : [],
+  );
+}
+
+interface Said {
+  readonly content: string | null;
+  readonly refusal: string | null;
+  readonly finishReason: string;
+}
+
+function say(answer: SimulatedAnswer, variant: AnswerVariant): Said {
+  const { text } = answer;
+  switch (variant) {
+    case 'half':
+      return { content: text.slice(0, Math.ceil(text.length / 2)), refusal: null, finishReason: 'length' };
+    case 'filtered':
+      return { content: '', refusal: null, finishReason: 'content_filter' };
+    case 'refused':
+      return { content: null, refusal: 'I cannot help with this document.', finishReason: 'stop' };
+    case 'without_content':
+      return { content: '', refusal: null, finishReason: 'stop' };
+    case 'with_nul':
+      return { content: `${text}\u0000`, refusal: null, finishReason: 'stop' };
+    case 'with_lone_surrogate':
+      return { content: `${text}\ud83d`, refusal: null, finishReason: 'stop' };
+    default:
+      return { content: text, refusal: null, finishReason: 'stop' };
+  }
+}
+
+function render(
+  answer: SimulatedAnswer,
+  variant: AnswerVariant,
+  stamp: AnswerStamp,
+  prices: Prices | null,
+): JsonObject {
+  const { content, refusal, finishReason } = say(answer, variant);
+  const choice: JsonObject = {
+    index: 0,
+    message: { role: 'assistant', content, refusal, annotations: [] },
+    logprobs: null,
+    finish_reason: finishReason,
+  };
+  const body: JsonObject = {
+    id: `chatcmpl-simulated-${stamp.callNumber}`,
+    object: 'chat.completion',
+    created: stamp.createdSeconds,
+    model: answer.model,
+    choices: variant === 'without_choices' ? [] : [choice],
+  };
+  if (variant !== 'without_usage') body['usage'] = usageOf(answer, prices);
+  body['service_tier'] = 'default';
+  body['system_fingerprint'] = 'fp_simulated';
+  return body;
+}
+
+/** Nothing is cached and nothing is reasoned; the details say so. */
+function usageOf(answer: SimulatedAnswer, prices: Prices | null): JsonObject {
+  const { promptTokens, completionTokens } = answer;
+  return {
+    prompt_tokens: promptTokens,
+    completion_tokens: completionTokens,
+    total_tokens: promptTokens + completionTokens,
+    prompt_tokens_details: { cached_tokens: 0, audio_tokens: 0 },
+    completion_tokens_details: {
+      reasoning_tokens: 0,
+      audio_tokens: 0,
+      accepted_prediction_tokens: 0,
+      rejected_prediction_tokens: 0,
+    },
+    ...(prices === null ? {} : { cost: costUsdOf(answer, prices) }),
+  };
+}
+
+function costUsdOf(answer: SimulatedAnswer, prices: Prices): number {
+  const microUsd =
+    answer.promptTokens * prices.inputMicroUsdPerToken +
+    answer.completionTokens * prices.outputMicroUsdPerToken;
+  return microUsd / 1e6;
+}

@@ -1,0 +1,364 @@
+/**
+ * Judges calls. In this order, as real servers do: is the key good; can the request be read; does the model
+ * exist; is the server up and the account solvent; what is this document scripted to meet; do the limits hold
+ * it. Only what passes all of it is charged, at one moment: that at which the request was read to its end.
+ */
+import type { Clock } from '../core/clock.js';
+import { isJsonObject, type JsonObject } from '../core/json.js';
+import type { Admission } from './account.js';
+import { type Plan, play } from './behaviour.js';
+import type { Books, DocumentRecord, SimulatorBooks } from './books.js';
+import type { CallLog } from './call-log.js';
+import { type Customer, Customers } from './customers.js';
+import { errorBody, type Headers, rateLimitHeaders, requestIdHeader } from './dialect.js';
+import { type BehaviourName, type Directive, findDirective } from './directive.js';
+import { type Endpoint, type Inquiry, isRefusal } from './endpoint.js';
+import {
+  changeOptions,
+  resolveOptions,
+  type SimulatorChanges,
+  type SimulatorOptions,
+  type SimulatorSettings,
+} from './options.js';
+import {
+  insufficientQuota,
+  invalidRequest,
+  modelNotFound,
+  type Refusal,
+  requestTooLarge,
+  tellWait,
+  throttled,
+} from './refusal.js';
+import { isFromProxy, type Reply, sendJson, statusOf } from './reply.js';
+import { seededNumber, seededShare } from './seeded.js';
+
+/** A call as it came in. */
+export interface Call {
+  readonly endpoint: Endpoint;
+  readonly bodyText: string;
+  /** The bearer key; null without one. */
+  readonly key: string | null;
+  /** Where the server listens. */
+  readonly port: number;
+}
+
+/** What becomes of it. */
+export interface Verdict {
+  readonly reply: Reply;
+  readonly headers: Headers;
+  readonly delayMs: number;
+  /** True when the reply is a usable answer. */
+  readonly answers: boolean;
+}
+
+/** A call in the course of being judged. */
+interface Hearing {
+  readonly call: Call;
+  readonly callNumber: number;
+  readonly customer: Customer;
+  readonly nowMs: number;
+}
+
+/** What a call meets before the limits are asked. */
+interface Fate {
+  readonly plan: Plan;
+  /** The directive, fault or outage, if it is one. */
+  readonly behaviour: BehaviourName | null;
+  /** True when it uses up one of the calls that a directive counts. */
+  readonly counts: boolean;
+}
+
+/** What is known of a call when it is written down. */
+interface Finding {
+  readonly hearing: Hearing;
+  readonly inquiry: Inquiry | null;
+  readonly document: DocumentRecord | null;
+  readonly behaviour: BehaviourName | null;
+  readonly tokensCharged: number;
+  readonly overLimit: boolean;
+}
+
+export class Judge {
+  readonly #books: Books;
+  readonly #log: CallLog | null;
+  readonly #clock: Clock;
+  readonly #customers: Customers;
+  #options: SimulatorOptions;
+  #settings: SimulatorSettings;
+  #outageSetMs: number;
+
+  constructor(
+    options: SimulatorOptions,
+    dependencies: { readonly books: Books; readonly log: CallLog | null; readonly clock: Clock },
+  ) {
+    this.#options = options;
+    this.#settings = resolveOptions(options);
+    this.#books = dependencies.books;
+    this.#log = dependencies.log;
+    this.#clock = dependencies.clock;
+    this.#customers = new Customers(this.#settings);
+    this.#outageSetMs = this.#clock.monotonicMs();
+  }
+
+  get settings(): SimulatorSettings {
+    return this.#settings;
+  }
+
+  /** @throws LlmBatchError `SIMULATOR_OPTION`; nothing has changed then */
+  reconfigure(changes: SimulatorChanges): void {
+    const options = changeOptions(this.#options, changes);
+    this.#settings = resolveOptions(options);
+    this.#options = options;
+    this.#customers.configure(this.#settings);
+    if (Object.hasOwn(changes, 'outage')) this.#outageSetMs = this.#clock.monotonicMs();
+  }
+
+  /** Ends every fault: outage, errors, empty accounts, revoked keys, and what documents ask for. */
+  heal(): void {
+    this.reconfigure({
+      outage: null,
+      errorRate: null,
+      revokedKeys: null,
+      insufficientQuotaAfter: null,
+      keys: this.#settings.keys?.map((key) => ({ ...key, insufficientQuotaAfter: null })) ?? null,
+      directives: false,
+    });
+  }
+
+  /** The refusal that a key meets; null when it is good. */
+  refusalOfKey(key: string | null): Refusal | null {
+    return this.#customers.refusalOf(key);
+  }
+
+  /** A refusal of something that is no call and is not booked. */
+  turnAway(refusal: Refusal): Verdict {
+    const reply = sendJson(refusal.status, errorBody(this.#settings.headers, refusal, {}));
+    return { reply, headers: {}, delayMs: 0, answers: false };
+  }
+
+  snapshot(): SimulatorBooks {
+    return this.#books.snapshot((hash) => this.#customers.limitsOf(hash), this.#customers.limitsTogether());
+  }
+
+  judge(call: Call): Verdict {
+    const nowMs = this.#clock.monotonicMs();
+    const customer = this.#customers.of(call.key);
+    const callNumber = this.#books.arrive(nowMs, customer.keyHash);
+    const hearing = { call, callNumber, customer, nowMs };
+    const unread = {
+      hearing,
+      inquiry: null,
+      document: null,
+      behaviour: null,
+      tokensCharged: 0,
+      overLimit: false,
+    };
+
+    const refusal = this.refusalOfKey(call.key);
+    if (refusal !== null) return this.#refuse(refusal, unread);
+    const inquiry = this.#read(call);
+    if (isRefusal(inquiry)) return this.#refuse(inquiry, unread);
+
+    const document = this.#books.meet(inquiry.fingerprint, nowMs);
+    const { plan, behaviour, counts } = this.#fateOf(inquiry, document, hearing);
+    const read = { ...unread, inquiry, document, behaviour };
+    if (plan.admitted) {
+      const tokensCharged = this.#charge(inquiry);
+      const admission = customer.account.admit(nowMs, tokensCharged);
+      if (!admission.admitted) {
+        return this.#refuse(this.#limitRefusal(inquiry, admission), {
+          ...read,
+          behaviour: null,
+          overLimit: true,
+        });
+      }
+      if (counts) document.met += 1;
+      return this.#accept(plan, inquiry, document, { ...read, tokensCharged });
+    }
+    if (counts) document.met += 1;
+    if ('refusal' in plan) return this.#refuse(plan.refusal, read);
+    return this.#conclude(plan.reply, read, false);
+  }
+
+  #read(call: Call): Inquiry | Refusal {
+    const requestBody = parseObject(call.bodyText);
+    if (requestBody === null) {
+      return invalidRequest('The body of the request is not a JSON object.', null, null);
+    }
+    return call.endpoint.read(requestBody, this.#settings);
+  }
+
+  #fateOf(inquiry: Inquiry, document: DocumentRecord, hearing: Hearing): Fate {
+    const { models, outage } = this.#settings;
+    const { customer, nowMs } = hearing;
+    if (models !== null && !models.includes(inquiry.model)) {
+      return {
+        plan: { admitted: false, refusal: modelNotFound(inquiry.model) },
+        behaviour: null,
+        counts: false,
+      };
+    }
+    const scene = {
+      inquiry,
+      document,
+      settings: this.#settings,
+      stamp: {
+        callNumber: hearing.callNumber,
+        createdSeconds: Math.floor(this.#clock.now() / 1_000),
+      },
+      key: hearing.call.key,
+      port: hearing.call.port,
+      nowMs,
+    };
+    const outageMs = this.#outageLeftMs(nowMs);
+    if (outage !== null && outageMs > 0) {
+      const { name, argument } = outage.directive;
+      return { plan: play(name, { ...scene, argument, waitMs: outageMs }), behaviour: name, counts: false };
+    }
+    if (customer.insufficientQuotaAfter !== null && customer.accepted >= customer.insufficientQuotaAfter) {
+      const plan: Plan = { admitted: false, refusal: insufficientQuota() };
+      return { plan, behaviour: 'insufficient-quota', counts: false };
+    }
+    const directive = this.#directiveOf(inquiry, document);
+    if (typeof directive === 'string') {
+      const message = `The simulator knows no directive "${directive}".`;
+      const refusal = invalidRequest(message, 'messages', 'unknown_directive');
+      return { plan: { admitted: false, refusal }, behaviour: null, counts: false };
+    }
+    const met = directive !== null && document.met < directive.firstCalls ? directive : null;
+    const plan = play(met?.name ?? 'ok', { ...scene, argument: met?.argument ?? null, waitMs: null });
+    return { plan, behaviour: met?.name ?? null, counts: true };
+  }
+
+  /** The document's own directive, else a seeded fault; the text of a directive that is unknown. */
+  #directiveOf(inquiry: Inquiry, document: DocumentRecord): Directive | string | null {
+    const { directives, faults, seed } = this.#settings;
+    const asked = directives ? findDirective(inquiry.userTexts) : undefined;
+    if (asked !== undefined) return asked;
+    if (faults.length === 0) return null;
+    let point = seededShare(seed, 'fault', inquiry.fingerprint, document.met);
+    for (const { share, directive } of faults) {
+      if (point < share) return { ...directive, firstCalls: Number.POSITIVE_INFINITY };
+      point -= share;
+    }
+    return null;
+  }
+
+  #outageLeftMs(nowMs: number): number {
+    const { outage } = this.#settings;
+    if (outage === null) return 0;
+    const startMs = this.#outageSetMs + outage.afterMs;
+    return nowMs < startMs ? 0 : startMs + outage.forMs - nowMs;
+  }
+
+  #charge(inquiry: Inquiry): number {
+    const output =
+      this.#settings.charge === 'cap'
+        ? (inquiry.outputCapTokens ?? inquiry.completionTokens)
+        : inquiry.completionTokens;
+    return inquiry.promptTokens + output;
+  }
+
+  #limitRefusal(inquiry: Inquiry, hit: Exclude<Admission, { admitted: true }>): Refusal {
+    if (hit.waitMs === null) return requestTooLarge(inquiry.model, hit.limit, hit.requested);
+    return throttled(inquiry.model, hit, tellWait(this.#settings.retryAfter, hit.waitMs));
+  }
+
+  #accept(
+    plan: Plan & { admitted: true },
+    inquiry: Inquiry,
+    document: DocumentRecord,
+    finding: Finding,
+  ): Verdict {
+    const { customer, nowMs } = finding.hearing;
+    customer.accepted += 1;
+    this.#books.accept(document, customer.keyHash, nowMs, finding.tokensCharged);
+    if (plan.tellsUsage) this.#books.bill(inquiry.promptTokens, inquiry.completionTokens);
+    const delayMs = plan.delayMs ?? this.#latencyMs(inquiry, document);
+    return { ...this.#conclude(plan.reply, finding, true), delayMs, answers: plan.answers };
+  }
+
+  #latencyMs(inquiry: Inquiry, document: DocumentRecord): number {
+    const { latencyMs, latencyClimb, seed } = this.#settings;
+    const drawnMs = seededNumber(latencyMs, seed, 'latency', inquiry.fingerprint, document.calls);
+    if (latencyClimb === null) return drawnMs;
+    const crowd = Math.max(0, this.#books.openCalls - latencyClimb.beyondOpenCalls);
+    return drawnMs + crowd * latencyClimb.msPerCall;
+  }
+
+  #refuse(refusal: Refusal, finding: Finding): Verdict {
+    const { nowMs } = finding.hearing;
+    const { told } = refusal;
+    if (told !== null && finding.document !== null) finding.document.notBeforeMs = nowMs + told.waitMs;
+    const dialect = this.#settings.headers;
+    const headers = this.#headers(finding, refusal.status);
+    const reply = sendJson(
+      refusal.status,
+      errorBody(dialect, refusal, headers),
+      retryHeaders(refusal, dialect),
+    );
+    return this.#conclude(reply, finding, false, headers);
+  }
+
+  /** Writes the call down; `headers` are those that every reply of the server itself has. */
+  #conclude(
+    reply: Reply,
+    finding: Finding,
+    accepted: boolean,
+    headers: Headers = isFromProxy(reply) ? {} : this.#headers(finding, statusOf(reply)),
+  ): Verdict {
+    const { hearing, inquiry, behaviour, tokensCharged, overLimit } = finding;
+    const { callNumber, customer, nowMs } = hearing;
+    const status = statusOf(reply);
+    if (behaviour !== null) this.#books.behave(behaviour);
+    if (status !== null && (status < 200 || status > 299)) this.#books.refuse(nowMs, status, overLimit);
+    if (!accepted && this.#settings.countRefused) customer.account.charge(nowMs, 0);
+    this.#log?.append({
+      timeMs: this.#clock.now(),
+      monotonicMs: nowMs,
+      call: callNumber,
+      document: inquiry?.fingerprint ?? null,
+      status,
+      behaviour,
+      accepted,
+      promptTokens: inquiry?.promptTokens ?? 0,
+      completionTokens: inquiry?.completionTokens ?? 0,
+      tokensCharged,
+      keyHash: customer.keyHash,
+    });
+    return { reply, headers, delayMs: 0, answers: false };
+  }
+
+  /** Rate limits and request id. */
+  #headers({ hearing, inquiry, tokensCharged }: Finding, status: number | null): Headers {
+    const dialect = this.#settings.headers;
+    const requestId = `req_simulated_${hearing.callNumber}`;
+    const facts = {
+      standing: hearing.customer.account.standing(hearing.nowMs),
+      wallMs: this.#clock.now(),
+      status,
+      requestId,
+      tokensCharged,
+      costUsd: inquiry?.costUsd ?? null,
+    };
+    return { [requestIdHeader(dialect)]: requestId, ...rateLimitHeaders(dialect, facts) };
+  }
+}
+
+/** `retry-after` in whole seconds (RFC 9110, 10.2.3) and, on Azure, `retry-after-ms` as well. */
+function retryHeaders({ told }: Refusal, dialect: SimulatorSettings['headers']): Headers {
+  if (told === null || !told.inHeader) return {};
+  return {
+    'retry-after': String(Math.ceil(told.waitMs / 1_000)),
+    ...(dialect === 'azure' && { 'retry-after-ms': String(Math.ceil(told.waitMs)) }),
+  };
+}
+
+function parseObject(text: string): JsonObject | null {
+  try {
+    const value: unknown = JSON.parse(text);
+    return isJsonObject(value) ? value : null;
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,298 @@
+/** What a simulator can be told, what holds when it is not, and the check of both. */
+import { usageError } from '../core/errors.js';
+import { isJsonObject } from '../core/json.js';
+import { type Limits, MINUTE_MS } from './account.js';
+import { HEADER_DIALECTS, type HeaderDialect } from './dialect.js';
+import { type Directive, parseDirective } from './directive.js';
+import type { RetryAfter } from './refusal.js';
+import type { NumberRange } from './seeded.js';
+
+/** One accepted bearer key. What it does not say is as the server's options say. */
+export interface SimulatedKey {
+  readonly key: string;
+  readonly rpm?: number | null;
+  readonly tpm?: number | null;
+  readonly rpd?: number | null;
+  readonly insufficientQuotaAfter?: number | null;
+}
+
+/** A span in which every call meets the same fault. */
+export interface Outage {
+  /** As in a directive: `503`, `429`, `reset`, `retry-after 5`, … */
+  readonly fault: string;
+  /** From the start of the server or the moment of reconfiguration; default 0. */
+  readonly afterMs?: number;
+  /** Default: until healed. */
+  readonly forMs?: number | null;
+}
+
+export interface Prices {
+  readonly inputMicroUsdPerToken: number;
+  readonly outputMicroUsdPerToken: number;
+}
+
+export interface LatencyClimb {
+  /** Calls open at once that the server bears without slowing down. */
+  readonly beyondOpenCalls: number;
+  /** Added for each further one. */
+  readonly msPerCall: number;
+}
+
+/** Every option may be left out, or null for its default. */
+export interface SimulatorOptions {
+  /** On 127.0.0.1; 0, the default, takes a free one. */
+  readonly port?: number | null;
+  /** For latencies, lengths and faults. Default: drawn from `dependencies.random`, else 1. */
+  readonly seed?: number | null;
+  /** Time to an admitted call's answer; a range is drawn per call. Refusals come at once. Default 0. */
+  readonly latencyMs?: NumberRange | null;
+  readonly latencyClimb?: LatencyClimb | null;
+  /** Length of an answer, drawn per document; an answer keeps to the request's own output cap. Default 16. */
+  readonly outputTokens?: NumberRange | null;
+  /** Requests in any 60 seconds and key. Default: no limit. */
+  readonly rpm?: number | null;
+  /** Tokens in any 60 seconds and key. Default: no limit. */
+  readonly tpm?: number | null;
+  /** Requests in any 24 hours and key. Default: no limit. */
+  readonly rpd?: number | null;
+  /** See `Limits`. Default 60,000; 1,000 under the Together dialect, which tells a second's limits. */
+  readonly enforceOverMs?: number | null;
+  /** Whether refused calls use up the requests-per-minute limit too, as OpenAI says of its own. Default false. */
+  readonly countRefused?: boolean | null;
+  /** Tokens charged at admission: what the call really uses, or prompt and output cap in full. Default used. */
+  readonly charge?: 'used' | 'cap' | null;
+  /** Names of the rate-limit headers and, where a provider has its own, the shape of errors. Default openai. */
+  readonly headers?: HeaderDialect | null;
+  /** Default exact. */
+  readonly retryAfter?: RetryAfter | null;
+  /** Share of calls, 0 to 1, by what they meet, as in a directive: `{ "500": 0.02, "reset": 0.01 }`. */
+  readonly errorRate?: Readonly<Record<string, number>> | null;
+  /** Only these are accepted. Default: any key, or none at all. */
+  readonly keys?: readonly SimulatedKey[] | null;
+  /** Refused with 401, whatever `keys` says. */
+  readonly revokedKeys?: readonly string[] | null;
+  readonly outage?: Outage | null;
+  /** Calls a key's money lasts for; then 429 insufficient_quota. Default: for ever. */
+  readonly insufficientQuotaAfter?: number | null;
+  /** With prices, `usage.cost` tells each call's cost in dollars, as OpenRouter does. */
+  readonly prices?: Prices | null;
+  /** Answers are padded to at least this length. Default 0. */
+  readonly responseBytes?: number | null;
+  /** Only these models exist. Default: any. */
+  readonly models?: readonly string[] | null;
+  /** Whether documents are obeyed. Default true. */
+  readonly directives?: boolean | null;
+  /** One JSON line is appended per call. Default: none. */
+  readonly logFile?: string | null;
+}
+
+/** Options that can be changed while the server runs. */
+export type SimulatorChanges = Omit<SimulatorOptions, 'port' | 'logFile' | 'seed'>;
+
+/** Options with every default filled in. */
+export interface SimulatorSettings extends Limits {
+  readonly port: number;
+  readonly seed: number;
+  readonly latencyMs: NumberRange;
+  readonly latencyClimb: LatencyClimb | null;
+  readonly outputTokens: NumberRange;
+  readonly countRefused: boolean;
+  readonly charge: 'used' | 'cap';
+  readonly headers: HeaderDialect;
+  readonly retryAfter: RetryAfter;
+  readonly faults: readonly { readonly share: number; readonly directive: Directive }[];
+  readonly keys: readonly SimulatedKey[] | null;
+  readonly revokedKeys: readonly string[];
+  readonly outage: { readonly directive: Directive; readonly afterMs: number; readonly forMs: number } | null;
+  readonly insufficientQuotaAfter: number | null;
+  readonly prices: Prices | null;
+  readonly responseBytes: number;
+  readonly models: readonly string[] | null;
+  readonly directives: boolean;
+  readonly logFile: string | null;
+}
+
+export const DEFAULT_SEED = 1;
+export const DEFAULT_OUTPUT_TOKENS = 16;
+
+type Reader = (value: unknown) => boolean;
+
+const isNumber = (value: unknown): value is number => typeof value === 'number' && Number.isFinite(value);
+const isAmount = (value: unknown): boolean => isNumber(value) && value >= 0;
+const isWhole = (value: unknown): boolean => isAmount(value) && Number.isInteger(value);
+const isPositive = (value: unknown): boolean => isWhole(value) && value !== 0;
+const isSwitch: Reader = (value) => typeof value === 'boolean';
+const isText: Reader = (value) => typeof value === 'string' && value !== '';
+const isTextList: Reader = (value) => Array.isArray(value) && value.every(isText);
+/** Any directive but `-then-ok`: how often a fault strikes is for its share or its span to say. */
+const isFault: Reader = (value) =>
+  typeof value === 'string' && parseDirective(value)?.firstCalls === Number.POSITIVE_INFINITY;
+const isRange: Reader = (value) =>
+  isWhole(value) || (isShaped(value, { min: isWhole, max: isWhole }) && hasOrderedEnds(value));
+
+const KEY_SHAPE: Readonly<Record<string, Reader>> = {
+  key: isText,
+  'rpm?': isPositive,
+  'tpm?': isPositive,
+  'rpd?': isPositive,
+  'insufficientQuotaAfter?': isWhole,
+};
+
+/** What each option must be, in words for the error and as a check. */
+const RULES: Readonly<Record<keyof SimulatorOptions, readonly [expected: string, check: Reader]>> = {
+  port: ['a port number from 0 to 65535', (value) => isWhole(value) && Number(value) <= 65_535],
+  seed: ['a whole number of zero or more', isWhole],
+  latencyMs: ['whole milliseconds, or {min, max}', isRange],
+  latencyClimb: [
+    '{beyondOpenCalls, msPerCall}',
+    (value) => isShaped(value, { beyondOpenCalls: isWhole, msPerCall: isAmount }),
+  ],
+  outputTokens: ['a whole number of tokens, or {min, max}', isRange],
+  rpm: ['a whole number above zero', isPositive],
+  tpm: ['a whole number above zero', isPositive],
+  rpd: ['a whole number above zero', isPositive],
+  enforceOverMs: [
+    'whole milliseconds from 1 to 60000',
+    (value) => isPositive(value) && Number(value) <= MINUTE_MS,
+  ],
+  countRefused: ['true or false', isSwitch],
+  charge: ['"used" or "cap"', (value) => value === 'used' || value === 'cap'],
+  headers: [
+    `one of ${HEADER_DIALECTS.join(', ')}`,
+    (value) => HEADER_DIALECTS.some((name) => name === value),
+  ],
+  retryAfter: [
+    '"exact", "message", "none" or a number of seconds',
+    (value) => value === 'exact' || value === 'message' || value === 'none' || isAmount(value),
+  ],
+  errorRate: ['shares by fault, each a known directive, together at most 1', isErrorRate],
+  keys: [
+    'a list of {key, rpm?, tpm?, rpd?, insufficientQuotaAfter?}',
+    (value) => Array.isArray(value) && value.length > 0 && value.every((item) => isShaped(item, KEY_SHAPE)),
+  ],
+  revokedKeys: ['a list of keys', isTextList],
+  outage: [
+    '{fault, afterMs?, forMs?}, the fault a known directive',
+    (value) => isShaped(value, { fault: isFault, 'afterMs?': isAmount, 'forMs?': isAmount }),
+  ],
+  insufficientQuotaAfter: ['a whole number of calls', isWhole],
+  prices: [
+    '{inputMicroUsdPerToken, outputMicroUsdPerToken}',
+    (value) => isShaped(value, { inputMicroUsdPerToken: isAmount, outputMicroUsdPerToken: isAmount }),
+  ],
+  responseBytes: ['a whole number of bytes', isWhole],
+  models: ['a list of model names', isTextList],
+  directives: ['true or false', isSwitch],
+  logFile: ['a path', isText],
+};
+
+const FIXED_OPTIONS: readonly string[] = ['port', 'logFile', 'seed'] satisfies (keyof SimulatorOptions)[];
+
+/**
+ * Fills in the defaults.
+ * @throws LlmBatchError `SIMULATOR_OPTION` naming the option that is unknown or out of bounds
+ */
+export function resolveOptions(options: SimulatorOptions): SimulatorSettings {
+  checkOptions(options);
+  const { outage } = options;
+  const outageDirective = outage ? parseDirective(outage.fault) : null;
+  return {
+    port: options.port ?? 0,
+    seed: options.seed ?? DEFAULT_SEED,
+    latencyMs: options.latencyMs ?? 0,
+    latencyClimb: options.latencyClimb ?? null,
+    outputTokens: options.outputTokens ?? DEFAULT_OUTPUT_TOKENS,
+    rpm: options.rpm ?? null,
+    tpm: options.tpm ?? null,
+    rpd: options.rpd ?? null,
+    enforceOverMs: options.enforceOverMs ?? (options.headers === 'together' ? 1_000 : MINUTE_MS),
+    countRefused: options.countRefused ?? false,
+    charge: options.charge ?? 'used',
+    headers: options.headers ?? 'openai',
+    retryAfter: options.retryAfter ?? 'exact',
+    faults: Object.entries(options.errorRate ?? {}).flatMap(([fault, share]) => {
+      const directive = parseDirective(fault);
+      return directive === null ? [] : [{ share, directive }];
+    }),
+    keys: options.keys ?? null,
+    revokedKeys: options.revokedKeys ?? [],
+    outage:
+      outage && outageDirective
+        ? {
+            directive: outageDirective,
+            afterMs: outage.afterMs ?? 0,
+            forMs: outage.forMs ?? Number.POSITIVE_INFINITY,
+          }
+        : null,
+    insufficientQuotaAfter: options.insufficientQuotaAfter ?? null,
+    prices: options.prices ?? null,
+    responseBytes: options.responseBytes ?? 0,
+    models: options.models ?? null,
+    directives: options.directives ?? true,
+    logFile: options.logFile ?? null,
+  };
+}
+
+/**
+ * Lays changes over options; what a change does not name stays.
+ * @throws LlmBatchError `SIMULATOR_OPTION` for an option that is unknown, out of bounds or fixed at the start
+ */
+export function changeOptions(options: SimulatorOptions, changes: SimulatorChanges): SimulatorOptions {
+  for (const name of Object.keys(changes)) {
+    if (FIXED_OPTIONS.includes(name)) {
+      throw usageError(
+        'SIMULATOR_OPTION',
+        `The simulator's option "${name}" is fixed once it runs.`,
+        'Start another simulator with it.',
+      );
+    }
+  }
+  checkOptions(changes);
+  return { ...options, ...changes };
+}
+
+function checkOptions(options: SimulatorOptions): void {
+  if (!isJsonObject(options)) {
+    throw usageError('SIMULATOR_OPTION', "The simulator's options must be an object.");
+  }
+  for (const [name, value] of Object.entries(options)) {
+    if (!Object.hasOwn(RULES, name)) {
+      throw usageError(
+        'SIMULATOR_OPTION',
+        `The simulator has no option "${name}".`,
+        `Options are: ${Object.keys(RULES).join(', ')}.`,
+      );
+    }
+    const [expected, check] = RULES[name as keyof SimulatorOptions];
+    if (value !== null && value !== undefined && !check(value)) {
+      throw usageError('SIMULATOR_OPTION', `The simulator's option "${name}" must be ${expected}.`);
+    }
+  }
+}
+
+/** True for an object with exactly the fields of `shape`; those whose name ends with `?` may be absent or null. */
+function isShaped(value: unknown, shape: Readonly<Record<string, Reader>>): boolean {
+  if (!isJsonObject(value)) return false;
+  const known = Object.entries(shape).map(([name, check]) => {
+    const optional = name.endsWith('?');
+    return { name: optional ? name.slice(0, -1) : name, optional, check };
+  });
+  return (
+    Object.keys(value).every((name) => known.some((field) => field.name === name)) &&
+    known.every(({ name, optional, check }) => {
+      const found = value[name];
+      return found === undefined || found === null ? optional : check(found);
+    })
+  );
+}
+
+function hasOrderedEnds(value: unknown): boolean {
+  return isJsonObject(value) && Number(value['min']) <= Number(value['max']);
+}
+
+function isErrorRate(value: unknown): boolean {
+  if (!isJsonObject(value)) return false;
+  const shares = Object.values(value);
+  if (!Object.keys(value).every(isFault) || !shares.every(isAmount)) return false;
+  return shares.reduce<number>((sum, share) => sum + Number(share), 0) <= 1 + Number.EPSILON;
+}
