@@ -3,19 +3,19 @@ import { EXIT_CODES, LlmBatchError, usageError } from '../core/errors.js';
 
 /** What the operating system says, in words a user can act on. */
 const REASONS: Readonly<Record<string, { readonly reason: string; readonly hint: string }>> = {
-  ENOSPC: { reason: 'the disk is full', hint: 'Free some space' },
-  EDQUOT: { reason: 'the disk quota is used up', hint: 'Free some space' },
-  EFBIG: { reason: 'the file is larger than the file system allows', hint: 'Choose another place' },
-  EIO: { reason: 'the disk reported an error', hint: 'Check the disk' },
-  EROFS: { reason: 'the file system is read-only', hint: 'Choose another place' },
-  EACCES: { reason: 'permission denied', hint: 'Change the permissions or choose another place' },
-  EPERM: { reason: 'the system does not permit it', hint: 'Change the permissions or choose another place' },
-  EMFILE: { reason: 'too many files are open', hint: 'Raise the limit (`ulimit -n`)' },
-  ENOENT: { reason: 'its folder does not exist', hint: 'Make the folder or choose another place' },
-  ENOTDIR: { reason: 'a part of its path is not a folder', hint: 'Choose another place' },
-  EISDIR: { reason: 'it is a folder', hint: 'Name a file' },
-  ENAMETOOLONG: { reason: 'its name is too long', hint: 'Choose a shorter name' },
-  ELOOP: { reason: 'its symbolic links form a circle', hint: 'Choose another place' },
+  ENOSPC: { reason: 'the disk is full', hint: 'free some space' },
+  EDQUOT: { reason: 'the disk quota is used up', hint: 'free some space' },
+  EFBIG: { reason: 'the file is larger than the file system allows', hint: 'choose another place' },
+  EIO: { reason: 'the disk reported an error', hint: 'check the disk' },
+  EROFS: { reason: 'the file system is read-only', hint: 'choose another place' },
+  EACCES: { reason: 'permission denied', hint: 'change the permissions or choose another place' },
+  EPERM: { reason: 'the system does not permit it', hint: 'change the permissions or choose another place' },
+  EMFILE: { reason: 'too many files are open', hint: 'raise the limit (`ulimit -n`)' },
+  ENOENT: { reason: 'its folder does not exist', hint: 'make the folder or choose another place' },
+  ENOTDIR: { reason: 'a part of its path is not a folder', hint: 'choose another place' },
+  EISDIR: { reason: 'it is a folder', hint: 'name a file' },
+  ENAMETOOLONG: { reason: 'its name is too long', hint: 'choose a shorter name' },
+  ELOOP: { reason: 'its symbolic links form a circle', hint: 'choose another place' },
 };
 
 /** Mistakes in the path itself, as against a disk that fails. */
@@ -39,7 +39,7 @@ export function outputError(path: string, error: unknown): LlmBatchError {
   return new LlmBatchError(`Can not write ${path}: ${reason}.`, {
     code: mistake ? 'OUTPUT_PATH' : 'OUTPUT_WRITE',
     exitCode: mistake ? EXIT_CODES.usage : EXIT_CODES.store,
-    hint: `${known?.hint ?? 'Choose another place'}; the answers are safe in the store, \`llm-batch results -o FILE\` writes them again.`,
+    hint: `${known?.hint ?? 'choose another place'}; the answers are safe in the store, \`llm-batch results -o FILE\` writes them again.`,
     cause: error,
   });
 }
@@ -49,6 +49,6 @@ export function outputExistsError(path: string): LlmBatchError {
   return usageError(
     'OUTPUT_EXISTS',
     `${path} exists and was not written by this run.`,
-    'Choose another file with -o, move that one away, or overwrite it with --force.',
+    'choose another file with -o, move that one away, or overwrite it with --force.',
   );
 }

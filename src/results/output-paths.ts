@@ -49,14 +49,14 @@ export function outputPathsFor(inputPath: string, options: OutputPathOptions): O
     throw usageError(
       'OUTPUT_IS_INPUT',
       `${options.output} is the input itself.`,
-      'Name another file with -o.',
+      'name another file with -o.',
     );
   }
   if (extname(results) === '.gz') {
     throw usageError(
       'OUTPUT_COMPRESSED',
       `${options.output} ends in .gz, but results are written uncompressed.`,
-      `Compress on the way out: -o - | gzip > ${options.output}`,
+      `compress on the way out: -o - | gzip > ${options.output}`,
     );
   }
   // A device or a pipe has no "beside": nothing is ever made in /dev or /proc.

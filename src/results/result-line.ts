@@ -29,7 +29,7 @@ export function settledRow(row: ResultRow): SettledRow {
     {
       code: 'RESULT_ROW_BROKEN',
       exitCode: EXIT_CODES.store,
-      hint: 'Check the store with `llm-batch doctor`.',
+      hint: 'check the store with `llm-batch doctor`.',
     },
   );
 }

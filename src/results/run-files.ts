@@ -28,7 +28,7 @@ export async function checkRunFiles(ownership: RunFileOwnership, inputPath: stri
     const target = await inspectOutput(path);
     if (target.kind !== 'file') continue;
     if (await isSameFile(target.path, inputPath)) {
-      throw usageError('OUTPUT_IS_INPUT', `${path} is the input itself.`, 'Name another file with -o.');
+      throw usageError('OUTPUT_IS_INPUT', `${path} is the input itself.`, 'name another file with -o.');
     }
     if (!mayReplace(ownership, path)) throw outputExistsError(path);
   }

@@ -1,0 +1,36 @@
+/** The lines of an input that can not become documents. */
+import { type Appearance, inCharacterSet } from './colours.js';
+import { formatCount, formatQuantity } from './numbers.js';
+import { padToWidth, printable, truncateToWidth } from './width.js';
+
+export interface BadLineNote {
+  /** 1-based. */
+  readonly line: number;
+  readonly reason: string;
+}
+
+/** More than anybody reads before mending the cause. */
+export const MOST_BAD_LINES_SHOWN = 20;
+
+/**
+ * The report, at most twenty of the lines and the number of all.
+ * @param first the first bad lines of the input, in their order; more than twenty are not looked at
+ */
+export function renderBadLines(
+  first: readonly BadLineNote[],
+  total: number,
+  inputName: string,
+  columns: number,
+  appearance: Appearance,
+): string[] {
+  const shown = first.slice(0, MOST_BAD_LINES_SHOWN);
+  const numberColumns = Math.max(0, ...shown.map(({ line }) => formatCount(line).length));
+  const lines = shown.map(({ line, reason }) => {
+    const place = `  line ${padToWidth(formatCount(line), numberColumns, 'start')}  `;
+    return `${appearance.colours.dim(place)}${truncateToWidth(printable(reason), columns - place.length)}`;
+  });
+  const more =
+    total > shown.length ? [appearance.colours.dim(`  … and ${formatCount(total - shown.length)} more`)] : [];
+  const title = `${formatQuantity(total, 'bad line')} in ${inputName === '-' ? 'standard input' : printable(inputName)}:`;
+  return [title, ...lines, ...more].map((line) => inCharacterSet(line, appearance));
+}

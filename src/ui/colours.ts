@@ -1,0 +1,72 @@
+/** Colour and character set of one stream. */
+import { Chalk, type ChalkInstance } from 'chalk';
+
+/** The parts of a stream that decide how text on it may look. */
+export interface OutputTerminal {
+  readonly isTTY?: boolean | undefined;
+}
+
+type Environment = Readonly<Record<string, string | undefined>>;
+
+export interface Appearance {
+  /** Draws nothing but the sixteen colours of the user's own palette, or no colour at all. */
+  readonly colours: ChalkInstance;
+  /** Lines and dots outside ASCII may be used. */
+  readonly unicode: boolean;
+}
+
+/**
+ * How text on this stream may look. Colour: `--no-color` before `FORCE_COLOR` before `NO_COLOR` (no-color.org) before
+ * the stream itself, as Node orders them; a dumb terminal gets none.
+ * @param colourFlag false when `--no-color` was given
+ */
+export function appearanceOf(
+  stream: OutputTerminal,
+  environment: Environment,
+  colourFlag: boolean,
+): Appearance {
+  return {
+    colours: new Chalk({ level: wantsColour(stream, environment, colourFlag) ? 1 : 0 }),
+    unicode: speaksUnicode(environment),
+  };
+}
+
+/** No colour, Unicode: for text that goes to a file or a test. */
+export const PLAIN_APPEARANCE: Appearance = { colours: new Chalk({ level: 0 }), unicode: true };
+
+function wantsColour(stream: OutputTerminal, environment: Environment, colourFlag: boolean): boolean {
+  if (!colourFlag) return false;
+  const forced = environment['FORCE_COLOR'];
+  if (forced !== undefined) return forced !== '0' && forced !== 'false';
+  if ((environment['NO_COLOR'] ?? '') !== '') return false;
+  return isInteractive(stream, environment);
+}
+
+/** A terminal that can move its cursor: the place for a bar that is drawn over and over. */
+export function isInteractive(stream: OutputTerminal, environment: Environment): boolean {
+  return stream.isTTY === true && environment['TERM'] !== 'dumb';
+}
+
+/** A locale that names another character set decides; where none is named (containers), UTF-8 is what terminals speak. */
+function speaksUnicode(environment: Environment): boolean {
+  if (environment['TERM'] === 'linux') return false;
+  const locale = environment['LC_ALL'] || environment['LC_CTYPE'] || environment['LANG'];
+  return locale === undefined || locale === '' || /utf-?8/i.test(locale);
+}
+
+const ASCII: Readonly<Record<string, string>> = {
+  '━': '#',
+  '╸': '#',
+  '─': '-',
+  '·': '|',
+  '…': '~',
+  '–': '-',
+  '✓': '+',
+  '✗': 'x',
+  '■': '!',
+};
+
+/** Replaces the signs that this program draws with ASCII ones of the same width, where the stream needs that. */
+export function inCharacterSet(text: string, appearance: Appearance): string {
+  return appearance.unicode ? text : text.replace(/[━╸─·…–✓✗■]/g, (sign) => ASCII[sign] ?? sign);
+}

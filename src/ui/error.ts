@@ -1,0 +1,40 @@
+/** An error as the user sees it: what was wrong and where, then what to do. */
+import { LlmBatchError } from '../core/errors.js';
+import type { Appearance } from './colours.js';
+import { disarmed } from './width.js';
+
+/**
+ * `error: …` and, where there is one, `  try: …`. Not wrapped: the sentences are to be copied and searched for.
+ * @param debug adds the stacks of the error and of its causes
+ */
+export function renderError(error: unknown, appearance: Appearance, debug: boolean): string[] {
+  const { colours } = appearance;
+  const lines = [`${colours.red.bold('error:')} ${messageOf(error)}`];
+  const hint =
+    error instanceof LlmBatchError
+      ? error.hint
+      : 'this is a fault of the program itself; add --debug to see where, and report it';
+  if (hint !== undefined) lines.push(`  ${colours.bold('try:')} ${hint}`);
+  return debug ? [...lines, ...stackLines(error)] : lines;
+}
+
+function messageOf(error: unknown): string {
+  const message = error instanceof Error ? error.message || error.name : String(error);
+  return disarmed(message);
+}
+
+/** More than any real chain; a cause that names itself must not hang the last words of the program. */
+const MOST_CAUSES = 10;
+
+function stackLines(error: unknown): string[] {
+  const lines: string[] = [];
+  let current: unknown = error;
+  for (let depth = 0; depth < MOST_CAUSES && current instanceof Error; depth += 1) {
+    lines.push(
+      '',
+      ...disarmed(`${depth === 0 ? '' : 'caused by '}${current.stack ?? current.message}`).split('\n'),
+    );
+    current = current.cause;
+  }
+  return lines;
+}

@@ -1,0 +1,33 @@
+/** Named facts below each other, the way `status` and the summary of a run show them. */
+import { type Appearance, inCharacterSet } from './colours.js';
+import { displayWidth, padToWidth, wrapToWidth } from './width.js';
+
+export interface Fact {
+  readonly name: string;
+  readonly value: string;
+  /** Colours the value; must not change its width. */
+  readonly paint?: (text: string) => string;
+}
+
+/**
+ * One line a fact, names in a column of their own, values wrapped at spaces so that no line is wider than `columns`
+ * (a path or a command that is wider stays whole).
+ */
+export function factLines(facts: readonly Fact[], columns: number, appearance: Appearance): string[] {
+  const nameColumns = Math.max(0, ...facts.map(({ name }) => displayWidth(name)));
+  const indent = 2 + nameColumns + 2;
+  const lines: string[] = [];
+  for (const { name, value, paint } of facts) {
+    wrapToWidth(value, Math.max(1, columns - indent)).forEach((part, index) => {
+      const label =
+        index === 0 ? appearance.colours.dim(padToWidth(name, nameColumns)) : ' '.repeat(nameColumns);
+      lines.push(inCharacterSet(`  ${label}  ${paint === undefined ? part : paint(part)}`, appearance));
+    });
+  }
+  return lines;
+}
+
+/** Parts with dots between them; empty and absent ones left out. */
+export function dotted(parts: readonly (string | null)[]): string {
+  return parts.filter((part) => part !== null && part !== '').join(' · ');
+}

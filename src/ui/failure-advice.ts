@@ -1,0 +1,84 @@
+/** What each kind of failure means to a user and what to do about it: the one table that every page shows. */
+import type { FailureKind } from '../core/failure.js';
+
+export interface FailureAdvice {
+  /** One clause: what happened. */
+  readonly meaning: string;
+  /** One clause, imperative: the way out. */
+  readonly advice: string;
+  /** Sending the same request again may end well without any change. */
+  readonly worthRetrying: boolean;
+}
+
+export const FAILURE_ADVICE: Readonly<Record<FailureKind, FailureAdvice>> = {
+  rate_limited: {
+    meaning: 'the server throttled these for longer than --max-wait',
+    advice: 'lower --rpm or --tpm, or raise --max-wait',
+    worthRetrying: true,
+  },
+  overloaded: {
+    meaning: 'the server was overloaded at every attempt',
+    advice: 'wait until it has recovered, or lower --concurrency',
+    worthRetrying: true,
+  },
+  network: {
+    meaning: 'the connection failed at every attempt',
+    advice: 'check the connection, the proxy and --base-url',
+    worthRetrying: true,
+  },
+  timeout: {
+    meaning: 'no complete answer came within --timeout',
+    advice: 'raise --timeout, or ask for shorter answers with --param max_tokens=N',
+    worthRetrying: true,
+  },
+  bad_output: {
+    meaning: 'the answers were empty or not what was asked for',
+    advice: 'look at the example; a clearer prompt or another model may help',
+    worthRetrying: true,
+  },
+  truncated: {
+    meaning: 'the answers were cut off at the output limit; the part there was is in the errors file',
+    advice: 'give these documents more room (--param max_tokens=N) in a run of their own',
+    worthRetrying: false,
+  },
+  content_filtered: {
+    meaning: "the provider's content filter held the answers back",
+    advice: 'change these documents or the prompt, or use another provider',
+    worthRetrying: false,
+  },
+  refused: {
+    meaning: 'the model refused to answer',
+    advice: 'change these documents or the prompt, or use another model',
+    worthRetrying: false,
+  },
+  invalid_request: {
+    meaning: 'the server does not accept these requests',
+    advice: 'read the message, mend the documents or the settings, and run them again',
+    worthRetrying: false,
+  },
+  too_large: {
+    meaning: "these documents are larger than the model's context or the whole token limit",
+    advice: 'shorten or split them, use a model with a longer context, or raise --tpm',
+    worthRetrying: false,
+  },
+  quota_exhausted: {
+    meaning: 'the account has no credit or quota left',
+    advice: 'add credit or raise the limit at the provider, then resume',
+    worthRetrying: true,
+  },
+  auth: {
+    meaning: 'the server does not accept the API key',
+    advice: 'set a key that is valid for this model (OPENAI_API_KEY or --api-key-env), then resume',
+    worthRetrying: true,
+  },
+  not_found: {
+    meaning: 'the server knows no such model or address',
+    advice: 'check --model and --base-url',
+    worthRetrying: true,
+  },
+  poison: {
+    meaning: 'the program went down each time these were in flight',
+    advice: 'look at the documents; they may be too large to handle',
+    worthRetrying: false,
+  },
+};

@@ -1,0 +1,104 @@
+/** The facts of a progress snapshot as words, shared by the bar and by the plain lines of a log. */
+import type { ChalkInstance } from 'chalk';
+import type { Field } from './field-line.js';
+import { formatCount, formatMoney, formatRate, formatRemaining, formatTokens } from './numbers.js';
+import type { ProgressSnapshot } from './progress-snapshot.js';
+
+/** What stands below the bar while calls are made. */
+export function runningFields(snapshot: ProgressSnapshot, colours: ChalkInstance): Field[] {
+  const fields: Field[] = [];
+  if (snapshot.failed > 0) {
+    fields.push({ variants: [`${formatCount(snapshot.failed)} failed`], importance: 9, paint: colours.red });
+  }
+  const held = heldBackField(snapshot, colours);
+  const requests = `${formatRate(snapshot.requestsPerMinute)} req/min`;
+  const tokens = `${formatTokens(snapshot.tokensPerMinute)} tok/min`;
+  fields.push({
+    variants:
+      snapshot.requestsPerMinuteLimit === null
+        ? [requests]
+        : [
+            `${formatRate(snapshot.requestsPerMinute)} of ${formatCount(snapshot.requestsPerMinuteLimit)} req/min`,
+            requests,
+          ],
+    importance: 7,
+  });
+  fields.push({
+    variants:
+      snapshot.tokensPerMinuteLimit === null
+        ? [tokens]
+        : [
+            `${formatTokens(snapshot.tokensPerMinute)} of ${formatTokens(snapshot.tokensPerMinuteLimit)} tok/min`,
+            tokens,
+          ],
+    importance: 5,
+  });
+  if (snapshot.costMicroUsd !== null) {
+    fields.push({ variants: [formatMoney(snapshot.costMicroUsd)], importance: 6 });
+  }
+  fields.push({
+    variants: [
+      `${formatCount(snapshot.openCalls)} of ${formatCount(snapshot.concurrency)} calls open`,
+      `${formatCount(snapshot.openCalls)} open`,
+    ],
+    importance: 3,
+  });
+  if (held !== null) fields.push(held);
+  return fields;
+}
+
+function heldBackField(snapshot: ProgressSnapshot, colours: ChalkInstance): Field | null {
+  const left = snapshot.heldBackForMs === null ? null : formatRemaining(snapshot.heldBackForMs);
+  switch (snapshot.heldBackBy) {
+    case null:
+      return null;
+    case 'requests':
+      return { variants: ['held back by requests/min', 'limit: requests'], importance: 8 };
+    case 'tokens':
+      return { variants: ['held back by tokens/min', 'limit: tokens'], importance: 8 };
+    case 'concurrency':
+      return { variants: ['held back by concurrency', 'limit: concurrency'], importance: 4 };
+    case 'requests_per_day':
+      return {
+        variants: [
+          `today's requests are used up${left === null ? '' : `, ${left} left`}`,
+          left === null ? 'daily limit' : `daily limit ${left}`,
+        ],
+        importance: 8,
+        paint: colours.yellow,
+      };
+    case 'pause':
+      return {
+        variants: [
+          left === null ? 'paused by the server' : `paused by the server, ${left} left`,
+          left === null ? 'paused' : `paused ${left}`,
+        ],
+        importance: 8,
+        paint: colours.yellow,
+      };
+    case 'retry_wait':
+      return {
+        variants: [
+          left === null ? 'waiting to try again' : `next try in ${left}`,
+          left === null ? 'retrying' : `retry ${left}`,
+        ],
+        importance: 8,
+        paint: colours.yellow,
+      };
+  }
+}
+
+/** What stands below the bar after Ctrl-C. */
+export function stoppingFields(snapshot: ProgressSnapshot, colours: ChalkInstance): Field[] {
+  const open = snapshot.openCalls;
+  const calls = `${formatCount(open)} ${open === 1 ? 'call' : 'calls'}`;
+  const grace = snapshot.graceLeftMs === null ? '' : ` for up to ${formatRemaining(snapshot.graceLeftMs)}`;
+  return [
+    {
+      variants: [`stopping, waiting${grace} for ${calls} to end`, `stopping, ${calls} open`, 'stopping'],
+      importance: 2,
+      paint: colours.yellow,
+    },
+    { variants: ['Ctrl-C again to cut them off', 'Ctrl-C cuts off'], importance: 1, paint: colours.dim },
+  ];
+}

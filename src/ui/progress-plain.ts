@@ -1,0 +1,31 @@
+/** One moment of a run as one plain line, for logs and pipes. */
+import type { ChalkInstance } from 'chalk';
+import { fieldLine } from './field-line.js';
+import { formatBytes, formatCount, formatPercent, formatQuantity, formatRemaining } from './numbers.js';
+import { runningFields, stoppingFields } from './progress-fields.js';
+import type { ProgressSnapshot } from './progress-snapshot.js';
+
+/** The whole line, however long: a log has no width. */
+export function renderPlainLine(snapshot: ProgressSnapshot, colours: ChalkInstance): string {
+  if (snapshot.phase === 'importing') {
+    const bytes =
+      snapshot.importTotalBytes === null
+        ? formatBytes(snapshot.importedBytes)
+        : `${formatBytes(snapshot.importedBytes)} of ${formatBytes(snapshot.importTotalBytes)}`;
+    return `reading ${formatQuantity(snapshot.importedDocuments, 'document')} · ${bytes}`;
+  }
+  const done = snapshot.completed + snapshot.failed;
+  const share = snapshot.total > 0 ? ` (${formatPercent(done, snapshot.total)})` : '';
+  const count = `${formatCount(done)}/${formatCount(snapshot.total)} done${share}`;
+  switch (snapshot.phase) {
+    case 'writing':
+      return `${count} · writing results, ${formatCount(snapshot.writtenRows)} written`;
+    case 'stopping':
+      return `${count} · ${fieldLine(stoppingFields(snapshot, colours).slice(0, 1), Number.POSITIVE_INFINITY, colours.dim)}`;
+    case 'running': {
+      const eta = snapshot.etaMs === null ? '' : ` · ETA ${formatRemaining(snapshot.etaMs)}`;
+      const fields = fieldLine(runningFields(snapshot, colours), Number.POSITIVE_INFINITY, colours.dim);
+      return `${count}${eta} · ${fields}`;
+    }
+  }
+}

@@ -1,0 +1,75 @@
+/** What the progress display shows, as plain data: whoever drives a run fills it in, ten times a second at most. */
+
+export type ProgressPhase =
+  /** Documents are being read; `total` still grows. */
+  | 'importing'
+  | 'running'
+  /** No new call is sent; open ones may finish. */
+  | 'stopping'
+  /** The results files are being written. */
+  | 'writing';
+
+export type HeldBackBy =
+  | 'requests'
+  | 'tokens'
+  | 'requests_per_day'
+  | 'concurrency'
+  /** The server asked for a pause. */
+  | 'pause'
+  /** Only documents that wait for their next try are left. */
+  | 'retry_wait';
+
+export interface ProgressSnapshot {
+  readonly phase: ProgressPhase;
+  readonly importedDocuments: number;
+  readonly importedBytes: number;
+  /** Null where it is not known: standard input. */
+  readonly importTotalBytes: number | null;
+  /** Documents of the run. */
+  readonly total: number;
+  readonly completed: number;
+  readonly failed: number;
+  readonly openCalls: number;
+  /** Calls that may be open at once. */
+  readonly concurrency: number;
+  /** Of the last minute. */
+  readonly requestsPerMinute: number;
+  /** Given or learnt; null where none is known. */
+  readonly requestsPerMinuteLimit: number | null;
+  readonly tokensPerMinute: number;
+  readonly tokensPerMinuteLimit: number | null;
+  /** Null where no price is known. */
+  readonly costMicroUsd: number | null;
+  /** Null where it can not be told yet. */
+  readonly etaMs: number | null;
+  readonly heldBackBy: HeldBackBy | null;
+  /** How long it will still hold, where that is known. */
+  readonly heldBackForMs: number | null;
+  /** Stopping: until the open calls are cut off; null when they are not. */
+  readonly graceLeftMs: number | null;
+  /** Writing: rows written so far. */
+  readonly writtenRows: number;
+}
+
+/** A run before anything is known of it, to spread over. */
+export const EMPTY_SNAPSHOT: ProgressSnapshot = {
+  phase: 'running',
+  importedDocuments: 0,
+  importedBytes: 0,
+  importTotalBytes: null,
+  total: 0,
+  completed: 0,
+  failed: 0,
+  openCalls: 0,
+  concurrency: 0,
+  requestsPerMinute: 0,
+  requestsPerMinuteLimit: null,
+  tokensPerMinute: 0,
+  tokensPerMinuteLimit: null,
+  costMicroUsd: null,
+  etaMs: null,
+  heldBackBy: null,
+  heldBackForMs: null,
+  graceLeftMs: null,
+  writtenRows: 0,
+};

@@ -1,0 +1,125 @@
+/** The `status` page of one run. */
+import type { RunRecord, RunSummary, StoreOwner } from '../store/store.js';
+import { drawBar } from './bar.js';
+import { type Appearance, inCharacterSet } from './colours.js';
+import { dotted, type Fact, factLines } from './facts.js';
+import { nextCommand } from './next-command.js';
+import {
+  formatAgo,
+  formatCount,
+  formatPercent,
+  formatQuantity,
+  formatRate,
+  formatRemaining,
+  formatTokens,
+} from './numbers.js';
+import { callFacts, documentFacts, openOf, totalOf } from './summary-facts.js';
+import { printable, wrapToWidth } from './width.js';
+
+export interface StatusView {
+  readonly run: RunRecord;
+  readonly summary: RunSummary;
+  /** The process that drains this very run now. */
+  readonly owner: StoreOwner | null;
+  readonly nowMs: number;
+  /** Of the last minute. */
+  readonly requestsPerMinute: number;
+  readonly tokensPerMinute: number;
+  /** Null where none is known. */
+  readonly requestsPerMinuteLimit: number | null;
+  readonly tokensPerMinuteLimit: number | null;
+  readonly etaMs: number | null;
+}
+
+const BAR_CELLS = 40;
+
+/** The lines of the page, none wider than `columns` unless a path or a command is. */
+export function renderStatus(view: StatusView, columns: number, appearance: Appearance): string[] {
+  const { run, summary } = view;
+  const { colours } = appearance;
+  const facts: Fact[] = [
+    { name: 'input', value: run.inputPath === '-' ? 'standard input' : printable(run.inputPath) },
+    { name: 'started', value: formatAgo(view.nowMs - run.createdAtMs) },
+    ...documentFacts(summary, colours),
+    ...speedFacts(view),
+    ...callFacts(summary, null),
+  ];
+  if (run.simulated) {
+    facts.push({
+      name: 'simulated',
+      value: 'answers are made up on this machine, no model is asked',
+      paint: colours.yellow,
+    });
+  }
+  run.outputPaths.forEach((path, index) => {
+    facts.push({ name: index === 0 ? 'files' : '', value: printable(path), paint: colours.cyan });
+  });
+  if (view.owner === null) {
+    facts.push({
+      name: 'next',
+      value: nextCommand({
+        runName: run.name,
+        open: openOf(summary),
+        failed: summary.counts.failed,
+        cancelled: run.status === 'cancelled',
+        resultsPath: null,
+      }),
+      paint: colours.bold,
+    });
+  }
+  return [
+    ...wrapToWidth(`${printable(run.name)} · ${stateText(view)}`, columns).map((line) =>
+      colours.bold(inCharacterSet(line, appearance)),
+    ),
+    ...barLines(summary, columns, appearance),
+    ...factLines(facts, columns, appearance),
+  ];
+}
+
+function stateText(view: StatusView): string {
+  const { run, owner, nowMs } = view;
+  if (owner !== null)
+    return `running for ${formatRemaining(nowMs - owner.sinceMs)}, process ${owner.pid} on ${owner.host}`;
+  const when = run.stoppedAtMs === null ? '' : ` ${formatAgo(nowMs - run.stoppedAtMs)}`;
+  switch (run.status) {
+    case 'importing':
+      return 'its import was cut off; run it again on the same input';
+    case 'finished':
+      return `finished${when}`;
+    case 'cancelled':
+      return `cancelled${when}`;
+    case 'open':
+      return run.haltReason === null ? `stopped${when}` : `stopped${when}: ${printable(run.haltReason)}`;
+  }
+}
+
+function barLines(summary: RunSummary, columns: number, appearance: Appearance): string[] {
+  const total = totalOf(summary);
+  if (total === 0) return [];
+  const done = summary.counts.completed + summary.counts.failed;
+  const text = `${formatPercent(done, total)} of ${formatQuantity(total, 'document')}`;
+  const cells = Math.min(BAR_CELLS, columns - text.length - 4);
+  if (cells < 8) return [];
+  const shares = { share: done / total, failedShare: summary.counts.failed / total };
+  return [inCharacterSet(`  ${drawBar(shares, cells, appearance.colours)}  ${text}`, appearance)];
+}
+
+function speedFacts(view: StatusView): Fact[] {
+  const facts: Fact[] = [];
+  if (view.owner !== null || view.requestsPerMinute > 0) {
+    facts.push({
+      name: 'speed',
+      value: dotted([
+        `${formatRate(view.requestsPerMinute)} requests/min${quota(view.requestsPerMinute, view.requestsPerMinuteLimit, formatCount)}`,
+        `${formatTokens(view.tokensPerMinute)} tokens/min${quota(view.tokensPerMinute, view.tokensPerMinuteLimit, formatTokens)}`,
+      ]),
+    });
+  }
+  if (view.etaMs !== null && openOf(view.summary) > 0)
+    facts.push({ name: 'ETA', value: formatRemaining(view.etaMs) });
+  return facts;
+}
+
+function quota(used: number, limit: number | null, format: (count: number) => string): string {
+  return limit === null || limit <= 0 ? '' : ` (${Math.round((used / limit) * 100)}% of ${format(limit)})`;
+}

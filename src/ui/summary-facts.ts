@@ -1,0 +1,96 @@
+/** What a run has done so far, as facts: shared by the summary at its end and by `status`. */
+import type { ChalkInstance } from 'chalk';
+import { FAILURE_KINDS } from '../core/failure.js';
+import type { RunSummary } from '../store/store.js';
+import { dotted, type Fact } from './facts.js';
+import { formatCount, formatDuration, formatMoney, formatQuantity, formatTokens } from './numbers.js';
+
+/** Documents of the run, whatever their state. */
+export function totalOf(summary: RunSummary): number {
+  return Object.values(summary.counts).reduce((sum, count) => sum + count, 0);
+}
+
+/** Documents that are still to be done. */
+export function openOf(summary: RunSummary): number {
+  return summary.counts.ready + summary.counts.delayed + summary.counts.in_progress;
+}
+
+export function documentFacts(summary: RunSummary, colours: ChalkInstance): Fact[] {
+  const { counts } = summary;
+  const facts: Fact[] = [{ name: 'completed', value: formatCount(counts.completed) }];
+  if (counts.failed > 0) {
+    facts.push({
+      name: 'failed',
+      value: `${formatCount(counts.failed)}${failedByKind(summary)}`,
+      paint: colours.red,
+    });
+  }
+  const open = openOf(summary);
+  if (open > 0) {
+    facts.push({
+      name: 'pending',
+      value: dotted([
+        formatCount(counts.ready + counts.delayed),
+        counts.delayed > 0 ? `${formatCount(counts.delayed)} of them wait to be tried again` : null,
+        counts.in_progress > 0 ? `${formatCount(counts.in_progress)} in progress` : null,
+      ]),
+    });
+  }
+  if (counts.cancelled > 0) facts.push({ name: 'cancelled', value: formatCount(counts.cancelled) });
+  if (summary.gone > 0) {
+    facts.push({ name: 'gone', value: `${formatCount(summary.gone)} no longer in the input` });
+  }
+  return facts;
+}
+
+function failedByKind(summary: RunSummary): string {
+  const kinds = FAILURE_KINDS.map((kind) => ({ kind, count: summary.failedByKind[kind] ?? 0 }))
+    .filter(({ count }) => count > 0)
+    .sort((one, other) => other.count - one.count)
+    .map(({ kind, count }) => `${kind} ${formatCount(count)}`);
+  return kinds.length === 0 ? '' : ` (${kinds.join(', ')})`;
+}
+
+/** @param callsPerSecond null where it would say nothing */
+export function callFacts(summary: RunSummary, callsPerSecond: string | null): Fact[] {
+  const { calls, usage, latencyMs } = summary;
+  if (calls.made === 0) return [];
+  const facts: Fact[] = [
+    {
+      name: 'calls',
+      value: dotted([
+        formatCount(calls.made),
+        callsPerSecond,
+        calls.failed > 0 ? `${formatCount(calls.failed)} failed` : null,
+        calls.repeated > 0 ? `${formatCount(calls.repeated)} repeated after a crash` : null,
+      ]),
+    },
+    {
+      name: 'tokens',
+      value: dotted([
+        `${formatTokens(usage.inputTokens)} in${usage.cachedTokens > 0 ? ` (${formatTokens(usage.cachedTokens)} cached)` : ''}`,
+        `${formatTokens(usage.outputTokens)} out${usage.reasoningTokens > 0 ? ` (${formatTokens(usage.reasoningTokens)} reasoning)` : ''}`,
+      ]),
+    },
+    { name: 'cost', value: costText(summary) },
+  ];
+  if (latencyMs !== null) {
+    facts.push({
+      name: 'latency',
+      value: dotted([
+        `mean ${formatDuration(latencyMs.mean)}`,
+        `p50 ${formatDuration(latencyMs.p50)}`,
+        `p95 ${formatDuration(latencyMs.p95)}`,
+        `p99 ${formatDuration(latencyMs.p99)}`,
+      ]),
+    });
+  }
+  return facts;
+}
+
+function costText(summary: RunSummary): string {
+  const unknown = summary.callsWithoutCost;
+  if (unknown === 0) return formatMoney(summary.costMicroUsd);
+  if (summary.costMicroUsd === 0) return 'not known: no price for this model';
+  return `${formatMoney(summary.costMicroUsd)} · and ${formatQuantity(unknown, 'call')} without a known price`;
+}

@@ -1,0 +1,100 @@
+/** The page that ends a run. */
+import type { RunSummary } from '../store/store.js';
+import { type Appearance, inCharacterSet } from './colours.js';
+import { type Fact, factLines } from './facts.js';
+import { nextCommand } from './next-command.js';
+import { formatCount, formatDuration, formatQuantity, formatRate } from './numbers.js';
+import { callFacts, documentFacts, openOf, totalOf } from './summary-facts.js';
+import { printable, wrapToWidth } from './width.js';
+
+export interface RunEndReport {
+  readonly runName: string;
+  readonly summary: RunSummary;
+  /** Of this drain, not of the whole run. */
+  readonly elapsedMs: number;
+  /** Calls that this drain has made. */
+  readonly callsMade: number;
+  /** What stopped the run by itself, e.g. `auth: invalid API key`; null when nothing did. */
+  readonly haltReason: string | null;
+  readonly simulated: boolean;
+  /** As they are to be shown; null where there is none. */
+  readonly files: {
+    readonly results: string | null;
+    readonly errors: string | null;
+    readonly rejects: string | null;
+  };
+}
+
+/** The lines of the summary, none wider than `columns` unless a path or a command is. */
+export function renderSummary(report: RunEndReport, columns: number, appearance: Appearance): string[] {
+  const { colours } = appearance;
+  const { summary, files } = report;
+  const open = openOf(summary);
+  const seconds = report.elapsedMs / 1_000;
+  const callsPerSecond =
+    report.callsMade > 1 && seconds > 0 ? `${formatRate(report.callsMade / seconds)} per second` : null;
+
+  const facts: Fact[] = [
+    ...documentFacts(summary, colours),
+    { name: 'elapsed', value: formatDuration(report.elapsedMs) },
+    ...callFacts(summary, callsPerSecond),
+  ];
+  if (report.simulated) {
+    facts.push({
+      name: 'simulated',
+      value: 'these answers were made up on this machine, no model was asked',
+      paint: colours.yellow,
+    });
+  }
+  if (files.results !== null) facts.push({ name: 'results', value: files.results, paint: colours.cyan });
+  if (files.errors !== null) facts.push({ name: 'errors', value: files.errors, paint: colours.cyan });
+  if (files.rejects !== null) facts.push({ name: 'bad lines', value: files.rejects, paint: colours.cyan });
+  facts.push({
+    name: 'next',
+    value: nextCommand({
+      runName: report.runName,
+      open,
+      failed: summary.counts.failed,
+      cancelled: summary.counts.cancelled > 0,
+      resultsPath: files.results,
+    }),
+    paint: colours.bold,
+  });
+  return [...headline(report, open, columns, appearance), ...factLines(facts, columns, appearance)];
+}
+
+function headline(report: RunEndReport, open: number, columns: number, appearance: Appearance): string[] {
+  const { colours } = appearance;
+  const { summary } = report;
+  const runName = printable(report.runName);
+  const total = totalOf(summary);
+  const documents = formatQuantity(total, 'document');
+  const done = `${formatCount(summary.counts.completed + summary.counts.failed)} of ${documents} done`;
+  if (open > 0 && report.haltReason !== null) {
+    return headlineLines(
+      `✗ ${runName} stopped, ${done}: ${printable(report.haltReason)}`,
+      colours.red,
+      columns,
+      appearance,
+    );
+  }
+  if (open > 0)
+    return headlineLines(`■ ${runName} was stopped, ${done}`, colours.yellow, columns, appearance);
+  if (summary.counts.cancelled > 0) {
+    return headlineLines(`■ ${runName} was cancelled, ${done}`, colours.yellow, columns, appearance);
+  }
+  if (summary.counts.failed > 0) {
+    const failed = `${formatCount(summary.counts.failed)} of ${documents} failed`;
+    return headlineLines(`■ ${runName} is finished, ${failed}`, colours.yellow, columns, appearance);
+  }
+  return headlineLines(`✓ ${runName} is complete: ${documents}`, colours.green, columns, appearance);
+}
+
+function headlineLines(
+  text: string,
+  paint: (text: string) => string,
+  columns: number,
+  appearance: Appearance,
+): string[] {
+  return wrapToWidth(text, columns).map((line) => paint(inCharacterSet(line, appearance)));
+}

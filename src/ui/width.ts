@@ -1,0 +1,111 @@
+/** How wide text is in a terminal, which is neither its length in UTF-16 nor in code points. */
+
+const PLAIN_ASCII = /^[\x20-\x7e]*$/;
+const ZERO_WIDTH = /^[\p{Mark}\p{Cf}]+$/u;
+const EMOJI = /\p{Emoji_Presentation}|\p{Emoji}\uFE0F|\p{Regional_Indicator}{2}/u;
+
+/** East Asian Wide and Fullwidth (Unicode Standard Annex 11), as first and last code points, emoji apart. */
+const WIDE_RANGES: readonly (readonly [number, number])[] = [
+  [0x1100, 0x115f],
+  [0x2329, 0x232a],
+  [0x2e80, 0x303e],
+  [0x3041, 0xa4cf],
+  [0xa960, 0xa97c],
+  [0xac00, 0xd7a3],
+  [0xf900, 0xfaff],
+  [0xfe10, 0xfe19],
+  [0xfe30, 0xfe6b],
+  [0xff01, 0xff60],
+  [0xffe0, 0xffe6],
+  [0x16fe0, 0x18cff],
+  [0x1aff0, 0x1b2fb],
+  [0x1d300, 0x1d376],
+  [0x1f200, 0x1f265],
+  [0x20000, 0x3fffd],
+];
+
+const graphemes = new Intl.Segmenter('en', { granularity: 'grapheme' });
+
+/** Columns of text without control characters; ambiguous characters (UAX 11) count as narrow. */
+export function displayWidth(text: string): number {
+  if (PLAIN_ASCII.test(text)) return text.length;
+  let width = 0;
+  for (const { segment } of graphemes.segment(text)) width += graphemeWidth(segment);
+  return width;
+}
+
+function graphemeWidth(grapheme: string): number {
+  if (ZERO_WIDTH.test(grapheme)) return 0;
+  if (EMOJI.test(grapheme)) return 2;
+  // A cluster is drawn on its widest part: some begin with a narrow sign that the next character absorbs.
+  let width = 1;
+  for (const character of grapheme) if (isWide(character.codePointAt(0) ?? 0)) width = 2;
+  return width;
+}
+
+function isWide(codePoint: number): boolean {
+  if (codePoint < 0x1100) return false;
+  for (const [first, last] of WIDE_RANGES) {
+    if (codePoint < first) return false;
+    if (codePoint <= last) return true;
+  }
+  return false;
+}
+
+/** Cuts text to at most `columns`, its last one an ellipsis where something was cut off. */
+export function truncateToWidth(text: string, columns: number): string {
+  if (columns <= 0) return '';
+  if (text.length <= columns && PLAIN_ASCII.test(text)) return text;
+  if (displayWidth(text) <= columns) return text;
+  let kept = '';
+  let width = 0;
+  for (const { segment } of graphemes.segment(text)) {
+    const next = graphemeWidth(segment);
+    if (width + next > columns - 1) break;
+    kept += segment;
+    width += next;
+  }
+  return `${kept}…`;
+}
+
+export function padToWidth(text: string, columns: number, side: 'start' | 'end' = 'end'): string {
+  const padding = ' '.repeat(Math.max(0, columns - displayWidth(text)));
+  return side === 'end' ? text + padding : padding + text;
+}
+
+/**
+ * Breaks text at spaces into lines of at most `columns`. A word that is wider (a path, a URL) gets a line of
+ * its own and is left whole, so that it can still be copied.
+ */
+export function wrapToWidth(text: string, columns: number): string[] {
+  const lines: string[] = [];
+  let line = '';
+  let width = 0;
+  for (const word of text.split(' ')) {
+    const wordWidth = displayWidth(word);
+    if (line !== '' && width + 1 + wordWidth > columns) {
+      lines.push(line);
+      line = word;
+      width = wordWidth;
+    } else {
+      line = line === '' ? word : `${line} ${word}`;
+      width = width === 0 ? wordWidth : width + 1 + wordWidth;
+    }
+  }
+  lines.push(line);
+  return lines;
+}
+
+/** Control characters but tab and line feed, and the marks that reorder the text after them. */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is looked for
+const STEERING = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200e\u200f\u2028-\u202e\u2066-\u2069]/g;
+
+/** Foreign text, its line breaks kept, that can not steer the terminal any more. */
+export function disarmed(text: string): string {
+  return text.replace(/\r\n?/g, '\n').replace(STEERING, '�');
+}
+
+/** Foreign text on one line: line breaks and tabs become spaces, everything else that steers a terminal `�`. */
+export function printable(text: string): string {
+  return text.replace(/[\t\n\r\u0085\u2028\u2029]+/g, ' ').replace(STEERING, '�');
+}
