@@ -2,11 +2,13 @@
 /** Entry: build the program, parse, map an error to its exit code. The only place that ends the process. */
 import { hostname } from 'node:os';
 import { CommanderError } from 'commander';
-import { buildProgram } from './commands/program.js';
 import type { CommandContext } from './commands/context.js';
 import { Interrupts } from './commands/interrupts.js';
+import { buildProgram } from './commands/program.js';
 import { systemClock, systemRandom } from './core/clock.js';
 import { EXIT_CODES, LlmBatchError } from './core/errors.js';
+import { appearanceOf } from './ui/colours.js';
+import { renderError } from './ui/error.js';
 
 const interrupts = new Interrupts(systemClock);
 const context: CommandContext = {
@@ -42,15 +44,8 @@ try {
 
 function report(error: unknown): number {
   if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT_CODES.completed : EXIT_CODES.usage;
-  const debug = process.argv.includes('--debug');
-  if (error instanceof LlmBatchError) {
-    process.stderr.write(`error: ${error.message}\n`);
-    if (error.hint !== undefined) process.stderr.write(`  try: ${error.hint}\n`);
-    if (debug) process.stderr.write(`${error.stack ?? ''}\n`);
-    return error.exitCode;
-  }
-  process.stderr.write(`error: unexpected: ${error instanceof Error ? error.message : String(error)}\n`);
-  process.stderr.write('  try: the same command with --debug, and report what it prints\n');
-  if (debug && error instanceof Error) process.stderr.write(`${error.stack ?? ''}\n`);
-  return EXIT_CODES.unexpected;
+  const appearance = appearanceOf(process.stderr, context.environment, !process.argv.includes('--no-color'));
+  const lines = renderError(error, appearance, process.argv.includes('--debug'));
+  process.stderr.write(`${lines.join('\n')}\n`);
+  return error instanceof LlmBatchError ? error.exitCode : EXIT_CODES.unexpected;
 }

@@ -5,7 +5,7 @@ import { createLimiter } from '../limiter/limiter.js';
 import type { RunSettings } from '../runs/run-settings.js';
 import type { CommandContext } from './context.js';
 
-const OPENAI_BASE_URL = 'https://api.openai.com/v1';
+export const OPENAI_BASE_URL = 'https://api.openai.com/v1';
 const SIMULATED_LANE = 'simulator';
 
 export interface Connection {

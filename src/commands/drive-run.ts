@@ -86,9 +86,7 @@ export async function driveRun(options: DriveOptions): Promise<ExitCode> {
     end: report.end,
     files,
     elapsedMs: clock.monotonicMs() - startedAtMs,
-    interrupted: interrupts.count > 0,
     readerGone: stream?.readerGone ?? false,
-    simulated: run.simulated,
   });
   return exitCodeOf(report.end, report.summary);
 }

@@ -1,7 +1,7 @@
 /** Brings the documents of an input into its run: a first import, or an edited input's plan and its carrying out. */
 import { usageError } from '../core/errors.js';
 import { openInput } from '../documents/input.js';
-import { readDocuments } from '../documents/read.js';
+import { type FirstDocument, readDocuments } from '../documents/read.js';
 import { RejectsWriter } from '../results/rejects.js';
 import {
   applyImport,
@@ -13,6 +13,7 @@ import {
 } from '../runs/import-input.js';
 import { type RunSettings, settingsToJson } from '../runs/run-settings.js';
 import type { NewRun, RunRecord, Store } from '../store/store.js';
+import { OPENAI_BASE_URL } from './composition.js';
 import type { CommandContext } from './context.js';
 import type { Display } from './display.js';
 import { spoolStandardInput } from './standard-input.js';
@@ -48,7 +49,7 @@ export async function bringIn(options: BringInOptions): Promise<RunRecord | 'int
   const importOptions = (run: RunRecord): ImportOptions => ({
     store,
     run,
-    readPages: () => pagesOf(options, spool?.path ?? options.newRun.inputPath),
+    readPages: () => pagesOf(options, spool?.path ?? options.newRun.inputPath, seen),
     skipBadLines: options.skipBadLines,
     signal: stopping.signal,
     onProgress: (progress) => display.importing(progress),
@@ -57,40 +58,74 @@ export async function bringIn(options: BringInOptions): Promise<RunRecord | 'int
       if (options.skipBadLines) for (const each of bad) await rejects.write(each);
     },
   });
+  const seen: InputSeen = { first: null, withoutTemplate: 0 };
   let run = existing;
   try {
     display.startImport();
     if (existing === null) {
       run = await store.createRun(options.newRun);
       const report = await importNew(importOptions(run));
-      display.imported(run, report, await rejects.finish());
+      display.rejected(await rejects.finish());
+      display.imported(run, report);
+      tellPlan(options, seen);
       return { ...run, status: 'open' };
     }
     const plan = await planImport(importOptions(existing));
-    display.planned(existing, plan, await rejects.finish());
+    display.rejected(await rejects.finish());
+    display.planned(existing, plan);
     refuseRepeatedPayment(existing, plan, options.changed);
     // The new settings hold from here on: what is open is sent as the user asks now.
     run = await store.updateRun(existing.id, { settings: settingsToJson(options.settings) });
     await applyImport(importOptions(run), options.changed === 'keep');
+    tellPlan(options, seen);
     return { ...run, status: 'open' };
   } catch (error) {
     await rejects.abort();
     if (!(error instanceof ImportInterrupted)) throw error;
-    display.importInterrupted();
+    display.importInterrupted(options.newRun.inputPath);
     return 'interrupted';
   } finally {
     display.stop();
+    display.reportBadLines(options.newRun.inputPath);
     stopListening();
     await spool?.remove();
   }
 }
 
-async function* pagesOf(options: BringInOptions, path: string) {
+/** What the pages of an input showed on their way by. */
+interface InputSeen {
+  first: FirstDocument | null;
+  withoutTemplate: number;
+}
+
+/** Before the first call: what is sent, to which model, and what the user may not have expected. */
+function tellPlan({ display, settings }: BringInOptions, { first, withoutTemplate }: InputSeen): void {
+  if (first === null) return;
+  const message =
+    first.form !== 'record'
+      ? 'the requests as they are'
+      : first.promptField === null
+        ? 'the rendered prompt'
+        : `the field '${first.promptField}'`;
+  const { baseUrl } = settings.connection;
+  const endpoint = settings.simulator === null ? new URL(baseUrl ?? OPENAI_BASE_URL).host : 'the simulator';
+  display.sending({ message, model: first.model, endpoint });
+  if (withoutTemplate > 0) {
+    display.warn(`${withoutTemplate} documents are whole requests; --prompt was not used for them.`);
+  }
+}
+
+async function* pagesOf(options: BringInOptions, path: string, seen: InputSeen) {
+  seen.withoutTemplate = 0;
   const { context, settings, maxLineBytes } = options;
   const input = await openInput(path, { cwd: context.workingFolder, stdin: context.stdin });
   try {
     options.display.importTotal(input.totalBytes);
-    yield* readDocuments(input, { settings: settings.request, maxLineBytes });
+    for await (const page of readDocuments(input, { settings: settings.request, maxLineBytes })) {
+      seen.first ??= page.first;
+      seen.withoutTemplate += page.withoutTemplate;
+      yield page;
+    }
   } finally {
     await input.close();
   }

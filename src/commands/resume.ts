@@ -6,7 +6,7 @@ import { findRun } from '../runs/find-run.js';
 import { settingsOfRun, settingsToJson } from '../runs/run-settings.js';
 import { checkConnection } from './composition.js';
 import type { CommandContext } from './context.js';
-import { createDisplay } from './display.js';
+import { Display } from './display.js';
 import { driveRun } from './drive-run.js';
 import { withStore } from './open-store.js';
 import { checkOutputs } from './outputs.js';
@@ -73,7 +73,7 @@ async function resume(
     const run = await store.updateRun(found.id, { settings: settingsToJson(runSettings) });
     return driveRun({
       context,
-      display: createDisplay(context, settings),
+      display: new Display(context, settings),
       store,
       settings,
       run,

@@ -2,14 +2,14 @@
 import { resolve } from 'node:path';
 import type { Command } from 'commander';
 import { EXIT_CODES, type ExitCode, usageError } from '../core/errors.js';
-import type { JsonObject } from '../core/json.js';
-import { createRequestBuilder, parseParameter } from '../documents/request.js';
+import { parseParameters } from '../documents/parameter.js';
+import { createRequestBuilder } from '../documents/request.js';
 import { outputPathsFor } from '../results/output-paths.js';
 import { chooseRunName, findRunForInput } from '../runs/find-run.js';
 import { settingsToJson } from '../runs/run-settings.js';
 import { checkConnection } from './composition.js';
 import type { CommandContext } from './context.js';
-import { createDisplay } from './display.js';
+import { Display } from './display.js';
 import { driveRun } from './drive-run.js';
 import { bringIn } from './import-documents.js';
 import { withStore } from './open-store.js';
@@ -78,7 +78,7 @@ async function run(
   const simulate = options.simulate ?? false;
   const runSettings = await runSettingsFrom(
     settings,
-    { parameters: parametersFrom(options.param), simulate },
+    { parameters: parseParameters(options.param), simulate },
     context.workingFolder,
   );
   // A template that can not be compiled and a missing key are told before a million lines are read.
@@ -89,7 +89,7 @@ async function run(
     workingDirectory: context.workingFolder,
     ...(options.output === undefined ? {} : { output: options.output }),
   });
-  const display = createDisplay(context, settings);
+  const display = new Display(context, settings);
 
   return withStore(context, settings, 'write', async (store) => {
     const existing = await findRunForInput(store, {
@@ -140,8 +140,4 @@ async function run(
       force,
     });
   });
-}
-
-function parametersFrom(texts: readonly string[]): JsonObject {
-  return Object.fromEntries(texts.map(parseParameter));
 }

@@ -31,7 +31,7 @@ export interface CallContext {
   /** One controller per open call; aborting it cuts that call off. */
   readonly openCalls: Set<AbortController>;
   readonly isAborted: () => boolean;
-  readonly onFailure: (failure: ProviderFailure, lane: Lane) => void;
+  readonly onFailure: (failure: ProviderFailure, lane: Lane, task: LeasedTask) => void;
 }
 
 /** Makes at most one call and says what became of the task. */
@@ -113,7 +113,7 @@ function judge(
     };
   }
   if ('aborted' in reply) return releaseOutcome(task, call);
-  context.onFailure(reply.failure, lane);
+  context.onFailure(reply.failure, lane, task);
   return failureOutcome(task, call, reply.failure, context);
 }
 

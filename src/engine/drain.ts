@@ -44,6 +44,13 @@ export interface SettledTask {
 
 export type DrainNotice =
   | { readonly type: 'throttled'; readonly lane: string; readonly failure: ProviderFailure }
+  /** A call failed; its document is tried again or has failed for good. */
+  | {
+      readonly type: 'failed';
+      readonly lane: string;
+      readonly line: number;
+      readonly failure: ProviderFailure;
+    }
   | { readonly type: 'halted'; readonly lane: string; readonly failure: ProviderFailure }
   | { readonly type: 'store_trouble'; readonly error: LlmBatchError }
   | { readonly type: 'store_recovered' };
@@ -224,17 +231,19 @@ export class Drain {
       journal: this.#journal,
       openCalls: this.#openCalls,
       isAborted: () => this.#aborted,
-      onFailure: (failure, lane) => this.#failureSeen(failure, lane),
+      onFailure: (failure, lane, task) => this.#failureSeen(failure, lane, task),
     };
   }
 
-  #failureSeen(failure: ProviderFailure, lane: Lane): void {
+  #failureSeen(failure: ProviderFailure, lane: Lane, task: LeasedTask): void {
+    const notify = this.#options.onNotice;
     if (failure.kind === 'rate_limited') {
-      this.#options.onNotice?.({ type: 'throttled', lane: lane.name, failure });
-    }
-    if (haltsRun(failure.kind) && this.#halted === null) {
+      notify?.({ type: 'throttled', lane: lane.name, failure });
+    } else if (!haltsRun(failure.kind)) {
+      notify?.({ type: 'failed', lane: lane.name, line: task.line, failure });
+    } else if (this.#halted === null) {
       this.#halted = { failure, lane: lane.name };
-      this.#options.onNotice?.({ type: 'halted', lane: lane.name, failure });
+      notify?.({ type: 'halted', lane: lane.name, failure });
       this.stop();
     }
   }

@@ -5,7 +5,7 @@
  * goes on, since keys make every step repeatable.
  */
 import { usageError } from '../core/errors.js';
-import type { BadLine } from '../documents/read.js';
+import type { BadLine } from '../documents/bad-line.js';
 import type { ImportMatch, NewTask, RunRecord, Store } from '../store/store.js';
 
 export interface DocumentPage {

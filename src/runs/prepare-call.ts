@@ -1,6 +1,6 @@
 /** From a stored document to the call that answers it, with what it will charge the limits. */
 
-import { createStoredDocumentRenderer } from '../documents/read.js';
+import { createStoredRequestReader } from '../documents/read.js';
 import type { PrepareCall } from '../engine/call.js';
 import { estimateTokens } from '../pricing/estimate.js';
 import { createOutputEstimator } from '../pricing/output-estimate.js';
@@ -11,7 +11,7 @@ import type { RunSettings } from './run-settings.js';
  * that can not be rendered (it could at import) becomes `invalid_request` instead of stopping the run.
  */
 export function createPrepareCall(settings: RunSettings): PrepareCall {
-  const render = createStoredDocumentRenderer(settings.request);
+  const render = createStoredRequestReader(settings.request);
   const outputs = createOutputEstimator();
   return (task) => {
     const rendered = render(task.body);
@@ -27,7 +27,7 @@ export function createPrepareCall(settings: RunSettings): PrepareCall {
         },
       };
     }
-    const tokens = estimateTokens(rendered.bodyJson) + outputs.outputTokens(rendered.outputCap);
+    const tokens = estimateTokens(rendered.inputText) + outputs.outputTokens(rendered.outputCap);
     return {
       request: { endpoint: rendered.endpoint, bodyJson: rendered.bodyJson },
       cost: { requests: 1, tokens },

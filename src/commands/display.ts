@@ -1,0 +1,247 @@
+/** What `run` and `resume` show on standard error, from the first line read to the summary. */
+import { relative } from 'node:path';
+import type { Settings } from '../config/settings.js';
+import type { BadLine } from '../documents/bad-line.js';
+import type { DrainEnd, DrainNotice } from '../engine/drain.js';
+import type { WrittenRunFiles } from '../results/run-files.js';
+import type { ImportPlan, ImportProgress, ImportReport } from '../runs/import-input.js';
+import type { RescueReport, RunRecord, RunSummary } from '../store/store.js';
+import { MOST_BAD_LINES_SHOWN, renderBadLines } from '../ui/bad-lines.js';
+import { type Appearance, appearanceOf } from '../ui/colours.js';
+import { formatCount, formatDuration, formatQuantity } from '../ui/numbers.js';
+import { formatImportPlan } from '../ui/plan.js';
+import { createProgress, EMPTY_SNAPSHOT, type Progress, type ProgressSnapshot } from '../ui/progress.js';
+import { renderSummary } from '../ui/summary.js';
+import type { CommandContext } from './context.js';
+import { DrainProgress, type DrainSource } from './progress-source.js';
+
+export interface RunEnd {
+  readonly run: RunRecord;
+  readonly before: RunSummary;
+  readonly summary: RunSummary;
+  readonly end: DrainEnd;
+  readonly files: WrittenRunFiles;
+  readonly elapsedMs: number;
+  readonly readerGone: boolean;
+}
+
+/** A storm of refusals is one fact, not a thousand lines. */
+const THROTTLE_NOTICE_EVERY_MS = 10_000;
+
+export class Display {
+  readonly #context: CommandContext;
+  readonly #settings: Settings;
+  readonly #appearance: Appearance;
+  readonly #progress: Progress;
+  #snapshot: () => ProgressSnapshot = () => EMPTY_SNAPSHOT;
+  #importing: ProgressSnapshot = EMPTY_SNAPSHOT;
+  #badLines: BadLine[] = [];
+  #badLineCount = 0;
+  #rejectsPath: string | null = null;
+  #lastThrottleNoticeMs = Number.NEGATIVE_INFINITY;
+
+  constructor(context: CommandContext, settings: Settings) {
+    this.#context = context;
+    this.#settings = settings;
+    const { stderr, environment, clock } = context;
+    this.#appearance = appearanceOf(stderr, environment, settings.color);
+    this.#progress = createProgress({
+      stream: stderr,
+      environment,
+      appearance: this.#appearance,
+      clock,
+      quiet: settings.quiet || settings.logJson,
+      snapshot: () => this.#snapshot(),
+    });
+  }
+
+  startImport(): void {
+    this.#importing = { ...EMPTY_SNAPSHOT, phase: 'importing' };
+    this.#snapshot = () => this.#importing;
+    this.#progress.start();
+  }
+
+  importTotal(totalBytes: number | null): void {
+    this.#importing = { ...this.#importing, importTotalBytes: totalBytes };
+  }
+
+  importing({ documents, bytesRead }: ImportProgress): void {
+    this.#importing = {
+      ...this.#importing,
+      importedDocuments: documents,
+      importedBytes: bytesRead,
+      total: documents,
+    };
+  }
+
+  badLines(bad: readonly BadLine[]): void {
+    this.#badLineCount += bad.length;
+    for (const each of bad) if (this.#badLines.length < MOST_BAD_LINES_SHOWN) this.#badLines.push(each);
+  }
+
+  /** Told before the first call, and before an import is refused. */
+  reportBadLines(inputName: string): void {
+    if (this.#badLineCount === 0) return;
+    const columns = this.#columns;
+    this.#say(
+      'bad_lines',
+      { count: this.#badLineCount, first: this.#badLines.map(({ line, reason }) => ({ line, reason })) },
+      renderBadLines(this.#badLines, this.#badLineCount, inputName, columns, this.#appearance),
+    );
+  }
+
+  rejected(path: string | null): void {
+    this.#rejectsPath = path;
+  }
+
+  imported(run: RunRecord, report: ImportReport): void {
+    const repeats =
+      report.duplicates === 0
+        ? ''
+        : `, ${formatQuantity(report.duplicates, 'repeat')} kept as documents of their own`;
+    this.#say('imported', { run: run.name, ...report }, [
+      `${run.name}: ${formatQuantity(report.documents, 'document')} imported${repeats}`,
+    ]);
+  }
+
+  planned(run: RunRecord, plan: ImportPlan): void {
+    const changed = plan.changedOpen + plan.changedFinished;
+    this.#say('planned', { run: run.name, ...plan }, [
+      `${run.name}: ${formatImportPlan({ ...plan, changed })}`,
+    ]);
+  }
+
+  /** The plan line before the first call: what will be sent, where to, and how fast at most. */
+  sending(plan: { readonly model: string; readonly message: string; readonly endpoint: string }): void {
+    this.#say('sending', plan, [`sending ${plan.message} to ${plan.model} at ${plan.endpoint}`]);
+  }
+
+  warn(message: string): void {
+    this.#say('warning', { message }, [this.#appearance.colours.yellow(message)]);
+  }
+
+  startDrain(source: DrainSource): void {
+    const progress = new DrainProgress(source, this.#context.clock);
+    this.#snapshot = () => progress.snapshot();
+    this.#progress.start();
+  }
+
+  rescued({ rescued, lostCalls, poisoned }: RescueReport): void {
+    const parts = [
+      ...(rescued > 0 ? [`${formatQuantity(rescued, 'document')} back from a crash`] : []),
+      ...(lostCalls > 0
+        ? [`${formatQuantity(lostCalls, 'call')} may have been billed and will be repeated`]
+        : []),
+      ...(poisoned > 0 ? [`${formatQuantity(poisoned, 'document')} parked: open at three crashes`] : []),
+    ];
+    this.#say('rescued', { rescued, lostCalls, poisoned }, [parts.join(' · ')]);
+  }
+
+  notice(notice: DrainNotice): void {
+    switch (notice.type) {
+      case 'throttled': {
+        const nowMs = this.#context.clock.monotonicMs();
+        if (nowMs - this.#lastThrottleNoticeMs < THROTTLE_NOTICE_EVERY_MS && !this.#settings.verbose) return;
+        this.#lastThrottleNoticeMs = nowMs;
+        this.#say('throttled', { lane: notice.lane, message: notice.failure.message }, [
+          `${notice.lane} is throttled: ${notice.failure.message}`,
+        ]);
+        return;
+      }
+      case 'failed':
+        if (!this.#settings.verbose && !this.#settings.logJson) return;
+        this.#say('call_failed', { lane: notice.lane, line: notice.line, ...notice.failure }, [
+          `line ${formatCount(notice.line)}: ${notice.failure.kind}: ${notice.failure.message}`,
+        ]);
+        return;
+      case 'halted':
+        this.#say('halted', { lane: notice.lane, ...notice.failure }, [
+          this.#appearance.colours.red(`stopping: ${notice.failure.kind}: ${notice.failure.message}`),
+        ]);
+        return;
+      case 'store_trouble':
+        this.#say('store_trouble', { message: notice.error.message }, [
+          this.#appearance.colours.red(
+            `${notice.error.message} Nothing new is sent; what was answered is held.`,
+          ),
+        ]);
+        return;
+      case 'store_recovered':
+        this.#say('store_recovered', {}, ['the store can be written again']);
+    }
+  }
+
+  interrupted(count: number, openCalls: number, graceMs: number): void {
+    this.#say('interrupted', { count, openCalls }, [
+      count === 1
+        ? `stopping: waiting up to ${formatDuration(graceMs)} for ${formatQuantity(openCalls, 'open call')}; Ctrl-C again cuts them off`
+        : `cutting off ${formatQuantity(openCalls, 'open call')}`,
+    ]);
+  }
+
+  importInterrupted(inputPath: string): void {
+    this.#say('import_interrupted', {}, [
+      `import interrupted; nothing was called. The same command goes on: llm-batch run ${inputPath}`,
+    ]);
+  }
+
+  writing(): void {
+    this.#snapshot = () => ({ ...EMPTY_SNAPSHOT, phase: 'writing' });
+  }
+
+  summary(end: RunEnd): void {
+    const { run, summary, files } = end;
+    if (end.readerGone) this.warn('The reader of standard output has gone; the run was stopped.');
+    const shown = (path: string | null): string | null => (path === null ? null : this.#shownPath(path));
+    this.#say(
+      'ended',
+      {
+        run: run.name,
+        end: end.end.reason,
+        counts: summary.counts,
+        calls: summary.calls,
+        files: { ...files },
+      },
+      renderSummary(
+        {
+          runName: run.name,
+          summary,
+          elapsedMs: end.elapsedMs,
+          callsMade: summary.calls.made - end.before.calls.made,
+          haltReason: run.haltReason,
+          simulated: run.simulated,
+          files: {
+            results: shown(files.resultsPath),
+            errors: shown(files.errorsPath),
+            rejects: shown(this.#rejectsPath),
+          },
+        },
+        this.#columns,
+        this.#appearance,
+      ),
+    );
+  }
+
+  /** Ends the bar that is drawn, if there is one. */
+  stop(): void {
+    this.#progress.stop();
+  }
+
+  get #columns(): number {
+    return this.#context.stderr.columns ?? 100;
+  }
+
+  #shownPath(path: string): string {
+    const short = relative(this.#context.workingFolder, path);
+    return short === '' || short.startsWith('..') ? path : short;
+  }
+
+  #say(event: string, details: object, lines: readonly string[]): void {
+    if (this.#settings.logJson) {
+      const time = new Date(this.#context.clock.now()).toISOString();
+      this.#context.stderr.write(`${JSON.stringify({ time, event, ...details })}\n`);
+      return;
+    }
+    for (const line of lines) this.#progress.log(line);
+  }
+}

@@ -1,0 +1,69 @@
+/** `failures [run]`: the dead letters, grouped by kind, each with an example and what to do. */
+import type { Command } from 'commander';
+import { EXIT_CODES, type ExitCode } from '../core/errors.js';
+import { resultPages } from '../results/result-pages.js';
+import { findRun } from '../runs/find-run.js';
+import { appearanceOf } from '../ui/colours.js';
+import { FAILURE_ADVICE } from '../ui/failure-advice.js';
+import { FailureGrouping, renderFailures } from '../ui/failures.js';
+import type { CommandContext } from './context.js';
+import { withStore } from './open-store.js';
+import type { Action } from './program.js';
+import { addSettingFlags, readSettings } from './setting-flags.js';
+
+const PAGE_ROWS = 1_000;
+
+export function registerFailures(program: Command, context: CommandContext, action: Action): void {
+  const command = program
+    .command('failures')
+    .argument('[run]', 'name of the run; default: the newest unfinished one, else the newest')
+    .description('the failed documents by kind, with an example, the request id and what to do')
+    .option('--json', 'as JSON on standard output');
+  addSettingFlags(command, ['store', 'display']);
+  command.action(
+    action((run: string | undefined, options: FailuresOptions) => failures(command, context, run, options)),
+  );
+}
+
+interface FailuresOptions {
+  readonly json?: boolean;
+}
+
+async function failures(
+  command: Command,
+  context: CommandContext,
+  runName: string | undefined,
+  options: FailuresOptions,
+): Promise<ExitCode> {
+  const { settings } = readSettings(command, context);
+  return withStore(context, settings, 'read', async (store) => {
+    const run = await findRun(store, runName);
+    const grouping = new FailureGrouping();
+    const readPage = (afterLine: number) =>
+      store.readResults({ runId: run.id, only: 'failed', afterLine, limit: PAGE_ROWS, includeBody: false });
+    for await (const page of resultPages(readPage, 'failed')) grouping.add(page);
+    const groups = grouping.groups();
+    if (options.json) {
+      const report = groups.map(({ kind, count, codes, example }) => ({
+        kind,
+        count,
+        codes,
+        example: {
+          id: example.key,
+          line: example.line,
+          message: example.error.message,
+          http_status: example.error.httpStatus,
+          code: example.error.code,
+          request_id: example.error.requestId,
+        },
+        advice: FAILURE_ADVICE[kind].advice,
+      }));
+      context.stdout.write(`${JSON.stringify({ run: run.name, failures: report })}\n`);
+    } else {
+      const appearance = appearanceOf(context.stdout, context.environment, settings.color);
+      const lines = renderFailures(run.name, groups, context.stdout.columns ?? 100, appearance);
+      context.stdout.write(`${lines.join('\n')}\n`);
+    }
+    return EXIT_CODES.completed;
+  });
+}

@@ -1,0 +1,46 @@
+/** The JSON of `status --json`. A contract with scripts: fields are added, never renamed. */
+import type { RunInspection } from '../runs/inspect-run.js';
+
+export function statusJson({ run, summary, owner, ...rates }: RunInspection): object {
+  const { counts, calls, usage } = summary;
+  return {
+    run: run.name,
+    status: run.status,
+    simulated: run.simulated,
+    input: run.inputPath,
+    created_at: isoTime(run.createdAtMs),
+    stopped_at: run.stoppedAtMs === null ? null : isoTime(run.stoppedAtMs),
+    halt_reason: run.haltReason,
+    drained_by: owner === null ? null : { pid: owner.pid, host: owner.host, since: isoTime(owner.sinceMs) },
+    documents: {
+      total: Object.values(counts).reduce((sum, count) => sum + count, 0),
+      pending: counts.ready + counts.delayed,
+      in_progress: counts.in_progress,
+      completed: counts.completed,
+      failed: counts.failed,
+      cancelled: counts.cancelled,
+      gone: summary.gone,
+    },
+    failed_by_kind: summary.failedByKind,
+    calls: { ...calls },
+    tokens: {
+      input: usage.inputTokens,
+      output: usage.outputTokens,
+      cached: usage.cachedTokens,
+      reasoning: usage.reasoningTokens,
+    },
+    cost_usd: summary.costMicroUsd / 1_000_000,
+    calls_without_cost: summary.callsWithoutCost,
+    latency_ms: summary.latencyMs,
+    requests_per_minute: rates.requestsPerMinute,
+    requests_per_minute_limit: rates.requestsPerMinuteLimit,
+    tokens_per_minute: rates.tokensPerMinute,
+    tokens_per_minute_limit: rates.tokensPerMinuteLimit,
+    eta_ms: rates.etaMs === null ? null : Math.round(rates.etaMs),
+    files: run.outputPaths,
+  };
+}
+
+function isoTime(epochMs: number): string {
+  return new Date(epochMs).toISOString();
+}

@@ -1,0 +1,71 @@
+/** `status [run]`: where a run stands, once or again and again, as a page or as JSON. */
+import type { Command } from 'commander';
+import type { Settings } from '../config/settings.js';
+import { EXIT_CODES, type ExitCode } from '../core/errors.js';
+import { findRun } from '../runs/find-run.js';
+import { inspectRun, type RunInspection } from '../runs/inspect-run.js';
+import { appearanceOf } from '../ui/colours.js';
+import { renderStatus } from '../ui/status.js';
+import type { CommandContext } from './context.js';
+import { withStore } from './open-store.js';
+import type { Action } from './program.js';
+import { addSettingFlags, readSettings } from './setting-flags.js';
+import { statusJson } from './status-json.js';
+
+const WATCH_EVERY_MS = 1_000;
+const CLEAR_SCREEN = '\u001b[H\u001b[2J';
+
+export function registerStatus(program: Command, context: CommandContext, action: Action): void {
+  const command = program
+    .command('status')
+    .argument('[run]', 'name of the run; default: the newest unfinished one, else the newest')
+    .description('counts, rate, tokens, cost, latency and failures of a run, also while it is being drained')
+    .option('--watch', 'show it again every second until the run ends or Ctrl-C')
+    .option('--json', 'as JSON on standard output, one line a look');
+  addSettingFlags(command, ['store', 'display']);
+  command.action(
+    action((run: string | undefined, options: StatusOptions) => status(command, context, run, options)),
+  );
+}
+
+interface StatusOptions {
+  readonly watch?: boolean;
+  readonly json?: boolean;
+}
+
+async function status(
+  command: Command,
+  context: CommandContext,
+  runName: string | undefined,
+  options: StatusOptions,
+): Promise<ExitCode> {
+  const { settings } = readSettings(command, context);
+  return withStore(context, settings, 'read', async (store) => {
+    const leave = new AbortController();
+    context.interrupts.subscribe(() => leave.abort());
+    for (;;) {
+      const inspection = await inspectRun(store, await findRun(store, runName), context.clock);
+      show(inspection, context, settings, options);
+      if (!options.watch || inspection.owner === null || leave.signal.aborted) return EXIT_CODES.completed;
+      await context.clock.sleep(WATCH_EVERY_MS, leave.signal);
+      if (leave.signal.aborted) return EXIT_CODES.completed;
+    }
+  });
+}
+
+function show(
+  inspection: RunInspection,
+  context: CommandContext,
+  settings: Settings,
+  options: StatusOptions,
+): void {
+  const { stdout, environment } = context;
+  if (options.json) {
+    stdout.write(`${JSON.stringify(statusJson(inspection))}\n`);
+    return;
+  }
+  const appearance = appearanceOf(stdout, environment, settings.color);
+  const lines = renderStatus(inspection, stdout.columns ?? 100, appearance);
+  const clear = options.watch === true && stdout.isTTY === true ? CLEAR_SCREEN : '';
+  stdout.write(`${clear}${lines.join('\n')}\n`);
+}
