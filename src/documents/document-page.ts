@@ -1,0 +1,147 @@
+/** Documents ready to be stored, a page at a time. */
+import { type BadLine, isLineProblem, type LineProblem } from './bad-line.js';
+import { createDocumentParser, type DocumentParser } from './document.js';
+import { checkFirstRecord, describeFirst, type FirstDocument, refuseJsonFile } from './first-document.js';
+import type { Input } from './input.js';
+import { documentKey } from './key.js';
+import type { InputLine } from './lines.js';
+import { OccurrenceCounter } from './occurrence.js';
+import { requestHash } from './rendered-request.js';
+import { createRequestBuilder, type RequestBuilder, type RequestSettings } from './request.js';
+
+/** A document ready to be stored as a task; of the same shape as the store's `NewTask`. */
+export interface PreparedDocument {
+  /** 1-based line of the input. */
+  readonly line: number;
+  readonly key: string;
+  /** 0 for the first document with this key, 1 for the second, … */
+  readonly occurrence: number;
+  readonly requestHash: string;
+  /** Higher goes first; 0 where the document says nothing. */
+  readonly priority: number;
+  /** The input line as it was. */
+  readonly body: string;
+  readonly metadataJson: string | null;
+}
+
+export interface DocumentPage {
+  readonly documents: readonly PreparedDocument[];
+  readonly bad: readonly BadLine[];
+  /** The last line that this page or one before it holds. */
+  readonly line: number;
+  /** Documents of this page whose key has come before. */
+  readonly duplicates: number;
+  /** Documents of this page that are whole requests, for which a given `--prompt` was not used. */
+  readonly withoutTemplate: number;
+  /** Of the source, so far. */
+  readonly bytesRead: number;
+  /** Null until there is a good document; then the same for all pages. */
+  readonly first: FirstDocument | null;
+}
+
+const PAGE_LINES = 1_000;
+/** Bounds a page of long lines. */
+const PAGE_CHARACTERS = 8 * 1024 * 1024;
+
+/** Makes documents of lines and gathers them into pages. */
+export class PageCollector {
+  readonly #input: Input;
+  readonly #settings: RequestSettings;
+  readonly #parse: DocumentParser;
+  readonly #build: RequestBuilder;
+  readonly #occurrences = new OccurrenceCounter();
+  #first: FirstDocument | null = null;
+  #recordSeen = false;
+  #line = 0;
+  #documents: PreparedDocument[] = [];
+  #bad: BadLine[] = [];
+  #characters = 0;
+  #duplicates = 0;
+  #withoutTemplate = 0;
+
+  constructor(input: Input, settings: RequestSettings) {
+    this.#input = input;
+    this.#settings = settings;
+    this.#parse = createDocumentParser(settings);
+    this.#build = createRequestBuilder(settings);
+  }
+
+  get hasSeenLines(): boolean {
+    return this.#line > 0;
+  }
+
+  get isEmpty(): boolean {
+    return this.#documents.length + this.#bad.length === 0;
+  }
+
+  get isFull(): boolean {
+    return this.#documents.length + this.#bad.length >= PAGE_LINES || this.#characters >= PAGE_CHARACTERS;
+  }
+
+  add(line: InputLine): void {
+    if (this.#line === 0 && line.text !== null) refuseJsonFile(line.text, this.#input.name);
+    this.#line = line.line;
+    this.#characters += line.text?.length ?? 0;
+    if (isLineProblem(line)) {
+      this.#bad.push(line);
+      return;
+    }
+    const problem = this.#prepare(line.line, line.text);
+    if (problem !== null) this.#bad.push({ line: line.line, ...problem, text: line.text });
+  }
+
+  takePage(): DocumentPage {
+    const page: DocumentPage = {
+      documents: this.#documents,
+      bad: this.#bad,
+      line: this.#line,
+      duplicates: this.#duplicates,
+      withoutTemplate: this.#withoutTemplate,
+      bytesRead: this.#input.bytesRead(),
+      first: this.#first,
+    };
+    this.#documents = [];
+    this.#bad = [];
+    this.#characters = 0;
+    this.#duplicates = 0;
+    this.#withoutTemplate = 0;
+    return page;
+  }
+
+  #prepare(line: number, text: string): LineProblem | null {
+    try {
+      return this.#prepareDocument(line, text);
+    } catch (error) {
+      // Only hostile nesting, hundreds of levels deep and more, runs out of stack.
+      if (error instanceof RangeError) return { reason: 'nested too deeply' };
+      throw error;
+    }
+  }
+
+  #prepareDocument(line: number, text: string): LineProblem | null {
+    const document = this.#parse(text);
+    if (isLineProblem(document)) return document;
+    if (document.form === 'record' && !this.#recordSeen) {
+      this.#recordSeen = true;
+      checkFirstRecord(document, this.#settings, this.#input.name);
+    }
+    const key = documentKey(document, this.#settings.idField);
+    if (typeof key !== 'string') return key;
+    const request = this.#build(document);
+    if (isLineProblem(request)) return request;
+    this.#first ??= describeFirst(line, document, request, this.#settings);
+    const occurrence = this.#occurrences.next(key);
+    if (occurrence > 0) this.#duplicates += 1;
+    if (document.form !== 'record' && this.#settings.promptTemplate !== null) this.#withoutTemplate += 1;
+    this.#documents.push({
+      line,
+      key,
+      occurrence,
+      requestHash: requestHash(request),
+      priority: document.priority ?? 0,
+      body: text,
+      metadataJson: document.metadataJson,
+    });
+    return null;
+  }
+}

@@ -1,0 +1,205 @@
+/**
+ * One line to one document. A line has one of three forms:
+ *
+ * - `batch_line`: a line of a Batch API file, `{custom_id, method, url, body}`; the body is sent.
+ * - `request`: a request body, `{model?, messages | prompt | input, …}`; all of it is sent but this program's own
+ *   fields (id, custom_id, metadata, priority).
+ * - `record`: any other object; it is data, and a template or its text field makes the request.
+ */
+import { isJsonObject, type JsonObject } from '../core/json.js';
+import type { LineProblem } from './bad-line.js';
+import { type ExactJson, type ExactObject, parseExactJson, stringifyExact } from './exact-json.js';
+import { findField, showName } from './field.js';
+import { describeJsonError } from './json-syntax.js';
+import { findLoneSurrogate, mayHoldLoneSurrogate } from './lone-surrogate.js';
+import { compileTemplate } from './template.js';
+
+export type DocumentForm = 'batch_line' | 'request' | 'record';
+
+export interface ParsedDocument {
+  readonly form: DocumentForm;
+  /** The whole line; what templates and `--id-field` see. */
+  readonly fields: ExactObject;
+  /** What is to be sent, before settings fill it up; null for a record. */
+  readonly request: JsonObject | null;
+  /** Null when the line gives none. */
+  readonly priority: number | null;
+  /** JSON text of the line's `metadata`, null when it has none. */
+  readonly metadataJson: string | null;
+}
+
+export interface DocumentRules {
+  /** With a prompt template, only whole requests are not taken as records. */
+  readonly promptTemplate: string | null;
+  /** A field used as the id; not sent with a request. */
+  readonly idField: string | null;
+}
+
+export type DocumentParser = (text: string) => ParsedDocument | LineProblem;
+
+/**
+ * Fields that tell a request with a bare `prompt` or `input` from a record that happens to have such a column. Names
+ * that are as likely a column of data (`user`, `stop`, `store`, `seed`) are left out.
+ */
+const REQUEST_FIELDS = [
+  'model',
+  'temperature',
+  'top_p',
+  'max_tokens',
+  'max_completion_tokens',
+  'response_format',
+  'reasoning_effort',
+  'frequency_penalty',
+  'presence_penalty',
+  'logit_bias',
+  'logprobs',
+  'top_logprobs',
+  'tools',
+  'tool_choice',
+  'service_tier',
+  'stream',
+] as const;
+
+/** The second is what Azure's Batch API documents. */
+const CHAT_URLS: readonly ExactJson[] = ['/v1/chat/completions', '/chat/completions'];
+
+/** @throws LlmBatchError TEMPLATE_SYNTAX (exit 2) */
+export function createDocumentParser(rules: DocumentRules): DocumentParser {
+  const template = rules.promptTemplate === null ? null : compileTemplate(rules.promptTemplate, '--prompt');
+  const templateRoots = new Set(template?.fields.map((field) => field.split('.')[0] as string));
+
+  /** A template that names `messages` or `body` itself means to use it as data. */
+  const formOf = (fields: ExactObject): DocumentForm => {
+    if (isObject(fields['body']) && !templateRoots.has('body')) {
+      if (fields['custom_id'] !== undefined) return 'batch_line';
+      if (template === null && (fields['url'] !== undefined || fields['method'] !== undefined))
+        return 'batch_line';
+    }
+    if (template !== null) {
+      return Array.isArray(fields['messages']) && !templateRoots.has('messages') ? 'request' : 'record';
+    }
+    if (fields['messages'] !== undefined) return 'request';
+    const hasInput = fields['prompt'] !== undefined || fields['input'] !== undefined;
+    return hasInput && REQUEST_FIELDS.some((name) => Object.hasOwn(fields, name)) ? 'request' : 'record';
+  };
+
+  return (text) => {
+    const parsed = parseObject(text);
+    if (parsed.problem !== null) return parsed.problem;
+    const { fields, unusualNumbers } = parsed;
+    const form = formOf(fields);
+    const request = requestOf(form, fields, rules.idField);
+    const problem =
+      (form === 'batch_line' ? checkBatchLine(fields) : null) ??
+      (request !== null && unusualNumbers ? checkNumbersToSend(request, form) : null);
+    if (problem !== null) return problem;
+    const priority = readPriority(fields['priority'], form);
+    if (typeof priority === 'object' && priority !== null) return priority;
+    const metadata = fields['metadata'];
+    const hasMetadata = metadata !== undefined && metadata !== null;
+    return {
+      form,
+      fields,
+      // Without a bigint left in it, an ExactObject is a JsonObject.
+      request: request as JsonObject | null,
+      priority,
+      metadataJson: hasMetadata ? stringifyExact(metadata) : null,
+    };
+  };
+}
+
+type ParsedObject =
+  | { readonly problem: LineProblem }
+  | { readonly problem: null; readonly fields: ExactObject; readonly unusualNumbers: boolean };
+
+function parseObject(text: string): ParsedObject {
+  let value: ExactJson;
+  let unusualNumbers = false;
+  try {
+    if (mayHoldLoneSurrogate(text)) {
+      const field = findLoneSurrogate(JSON.parse(text) as ExactJson);
+      if (field !== null) return { problem: loneSurrogate(field) };
+    }
+    ({ value, unusualNumbers } = parseExactJson(text));
+  } catch (error) {
+    if (!(error instanceof SyntaxError)) throw error;
+    return { problem: { reason: `not JSON: ${describeJsonError(text)}` } };
+  }
+  if (!isObject(value)) {
+    return { problem: { reason: `${describeValue(value)}, where each line must be one JSON object` } };
+  }
+  if (unusualNumbers) {
+    const field = findField(value, (member) => typeof member === 'number' && !Number.isFinite(member));
+    if (field !== null) {
+      return {
+        problem: { reason: `${showName(field)} is a number beyond all range; write it as a string`, field },
+      };
+    }
+  }
+  return { problem: null, fields: value, unusualNumbers };
+}
+
+function loneSurrogate(field: string): LineProblem {
+  return {
+    reason: `${showName(field)} holds half of a surrogate pair (such as \\ud83d alone), which is no character; remove it`,
+    field,
+  };
+}
+
+function checkBatchLine(fields: ExactObject): LineProblem | null {
+  const { url, method, body } = fields;
+  if (url !== undefined && !CHAT_URLS.includes(url)) {
+    return { reason: `url ${showValue(url)} is not supported; only /v1/chat/completions is`, field: 'url' };
+  }
+  if (method !== undefined && method !== 'POST') {
+    return { reason: `method ${showValue(method)} is not supported; only POST is`, field: 'method' };
+  }
+  if (!isObject(body) || body['messages'] === undefined) {
+    return { reason: 'body has no messages', field: 'body.messages' };
+  }
+  return null;
+}
+
+function requestOf(form: DocumentForm, fields: ExactObject, idField: string | null): ExactObject | null {
+  if (form === 'record') return null;
+  if (form === 'batch_line') return fields['body'] as ExactObject;
+  const { id: _id, custom_id: _customId, metadata: _metadata, priority: _priority, ...request } = fields;
+  if (idField !== null) delete request[idField];
+  return request;
+}
+
+/** A request goes to the server as a double would have it, so an exact integer can not be kept. */
+function checkNumbersToSend(request: ExactObject, form: DocumentForm): LineProblem | null {
+  const path = findField(request, (member) => typeof member === 'bigint');
+  if (path === null) return null;
+  const field = form === 'batch_line' ? `body.${path}` : path;
+  return {
+    reason: `${showName(field)} is an integer beyond 2^53 and would be rounded; write it as a string`,
+    field,
+  };
+}
+
+/** Whole numbers, also as text, for columns of CSV files are text. In a record anything else is a column of data. */
+function readPriority(value: ExactJson | undefined, form: DocumentForm): number | null | LineProblem {
+  if (value === undefined || value === null) return null;
+  if (typeof value === 'number' && Number.isSafeInteger(value)) return value;
+  if (typeof value === 'string' && /^-?\d{1,9}$/.test(value)) return Number(value);
+  if (form === 'record') return null;
+  return { reason: `priority must be a whole number, not ${showValue(value)}`, field: 'priority' };
+}
+
+function isObject(value: ExactJson | undefined): value is ExactObject {
+  return isJsonObject(value);
+}
+
+function describeValue(value: ExactJson): string {
+  if (value === null) return 'null';
+  if (Array.isArray(value)) return 'a JSON array';
+  return typeof value === 'string' ? 'a string' : typeof value === 'boolean' ? 'true or false' : 'a number';
+}
+
+/** A value in a message: short, on one line. */
+export function showValue(value: ExactJson): string {
+  const text = stringifyExact(value);
+  return text.length > 60 ? `${text.slice(0, 60)}…` : text;
+}

@@ -1,0 +1,56 @@
+/** Identity: which document is which when an edited file is run again. */
+import * as crypto from 'node:crypto';
+import type { LineProblem } from './bad-line.js';
+import type { ParsedDocument } from './document.js';
+import { canonicalText, type ExactJson } from './exact-json.js';
+import { describeFields, lookUpField, showName } from './field.js';
+
+const HASH_PREFIX = 'sha256:';
+/** Of base64url: 132 bits, beyond any accident. */
+const HASH_CHARACTERS = 22;
+
+/**
+ * The document's key: its id field as text, else a hash of its content. The content is the whole document but its
+ * priority; metadata counts, for two rows with equal text and other metadata are other rows.
+ * @param idField the field to use (`--id-field`, dotted path); null: `custom_id`, else `id`
+ */
+export function documentKey(document: ParsedDocument, idField: string | null): string | LineProblem {
+  const { fields } = document;
+  if (idField !== null) return namedId(lookUpField(fields, idField), idField, Object.keys(fields));
+  for (const name of ['custom_id', 'id']) {
+    const id = fields[name];
+    if (Object.hasOwn(fields, name) && id !== undefined && id !== null) return idText(id, name);
+  }
+  return HASH_PREFIX + digest(canonicalText(fields, document.priority === null ? undefined : 'priority'));
+}
+
+/** Short hash of text, for keys and requests. */
+export function digest(text: string): string {
+  return sha256Base64Url(text).slice(0, HASH_CHARACTERS);
+}
+
+/** `crypto.hash` (Node 20.12) takes 1.1 µs for 1 KB where a hash object takes 1.7 µs. */
+const sha256Base64Url: (text: string) => string =
+  typeof crypto.hash === 'function'
+    ? (text) => crypto.hash('sha256', text, 'base64url')
+    : (text) => crypto.createHash('sha256').update(text).digest('base64url');
+
+function namedId(id: ExactJson | undefined, field: string, names: readonly string[]): string | LineProblem {
+  if (id === undefined || id === null) {
+    const reason = `the id field ${showName(field)} (--id-field) is missing; the fields are: ${describeFields(names)}`;
+    return { reason, field };
+  }
+  return idText(id, field);
+}
+
+function idText(id: ExactJson, field: string): string | LineProblem {
+  if (typeof id === 'string') {
+    if (id === '') return { reason: `the id field ${showName(field)} is empty`, field };
+    // No PostgreSQL text can hold it.
+    if (id.includes('\0')) return { reason: `the id field ${showName(field)} holds a NUL character`, field };
+    return id;
+  }
+  if (typeof id === 'number' || typeof id === 'bigint') return String(id);
+  const found = Array.isArray(id) ? 'a list' : typeof id === 'object' ? 'an object' : String(id);
+  return { reason: `the id field ${showName(field)} must be a string or a number, not ${found}`, field };
+}

@@ -1,0 +1,60 @@
+/** The whole way from an input's bytes to documents, and back from a stored document to its request. */
+import { usageError } from '../core/errors.js';
+import { isLineProblem, type LineProblem } from './bad-line.js';
+import { createDocumentParser } from './document.js';
+import { type DocumentPage, PageCollector } from './document-page.js';
+import type { Input } from './input.js';
+import { readLines } from './lines.js';
+import type { RenderedRequest } from './rendered-request.js';
+import { createRequestBuilder, type RequestSettings } from './request.js';
+
+export type { DocumentPage, PreparedDocument } from './document-page.js';
+export type { FirstDocument } from './first-document.js';
+
+export interface ReadOptions {
+  readonly settings: RequestSettings;
+  /** Default 32 MiB. */
+  readonly maxLineBytes?: number;
+}
+
+/**
+ * Reads all documents of an input in pages of about a thousand. A bad line is a value and never ends the reading.
+ * @throws LlmBatchError (exit 2) when no line can be right: nothing in the input, a JSON file that is no JSONL, a
+ *   template without any field, no template and no field to take its place; and whatever `input.chunks` throws
+ */
+export async function* readDocuments(input: Input, options: ReadOptions): AsyncGenerator<DocumentPage> {
+  const collector = new PageCollector(input, options.settings);
+  const lines = readLines(input.chunks, {
+    ...(options.maxLineBytes === undefined ? {} : { maxLineBytes: options.maxLineBytes }),
+  });
+  for await (const page of lines) {
+    for (const line of page) {
+      collector.add(line);
+      if (collector.isFull) yield collector.takePage();
+    }
+  }
+  if (!collector.hasSeenLines) {
+    throw usageError(
+      'INPUT_EMPTY',
+      `The input ${input.name} has only blank lines.`,
+      'Give a file with one JSON object a line.',
+    );
+  }
+  if (!collector.isEmpty) yield collector.takePage();
+}
+
+/**
+ * Turns stored documents back into their requests, when they are sent. Gives a problem only for a document that was
+ * not prepared with the same settings.
+ * @throws LlmBatchError TEMPLATE_SYNTAX (exit 2)
+ */
+export function createStoredRequestReader(
+  settings: RequestSettings,
+): (body: string) => RenderedRequest | LineProblem {
+  const parse = createDocumentParser(settings);
+  const build = createRequestBuilder(settings);
+  return (body) => {
+    const document = parse(body);
+    return isLineProblem(document) ? document : build(document);
+  };
+}

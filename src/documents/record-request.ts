@@ -1,0 +1,74 @@
+/** The request of a record: a frame that all share around the record's own text. */
+import type { JsonObject } from '../core/json.js';
+import { digest } from './key.js';
+import { outputCapOf, type RenderedRequest, systemMessage } from './rendered-request.js';
+
+/** The part of a record's request that is the same for all of them. */
+export interface Frame {
+  readonly model: string;
+  readonly outputCap: number | null;
+  readonly systemText: string | null;
+  readonly beforeText: string;
+  readonly afterText: string;
+  readonly digest: string;
+}
+
+/** Keeps the last frame: only a system template with fields makes another one. */
+export class FrameMaker {
+  readonly #model: string;
+  readonly #parameters: JsonObject;
+  #last: Frame | null = null;
+
+  constructor(model: string, parameters: JsonObject) {
+    this.#model = model;
+    this.#parameters = parameters;
+  }
+
+  frame(systemText: string | null): Frame {
+    if (this.#last !== null && this.#last.systemText === systemText) return this.#last;
+    const systemJson = systemText === null ? '' : `${JSON.stringify(systemMessage(systemText))},`;
+    const parametersJson = JSON.stringify(this.#parameters).slice(1);
+    const beforeText = `{"model":${JSON.stringify(this.#model)},"messages":[${systemJson}{"role":"user","content":`;
+    const afterText = parametersJson === '}' ? '}]}' : `}],${parametersJson}`;
+    this.#last = {
+      model: this.#model,
+      outputCap: outputCapOf(this.#parameters),
+      systemText,
+      beforeText,
+      afterText,
+      digest: digest(beforeText + afterText),
+    };
+    return this.#last;
+  }
+}
+
+export class RecordRequest implements RenderedRequest {
+  readonly endpoint = 'chat';
+  readonly #frame: Frame;
+  readonly #text: string;
+
+  constructor(frame: Frame, text: string) {
+    this.#frame = frame;
+    this.#text = text;
+  }
+
+  get model(): string {
+    return this.#frame.model;
+  }
+
+  get outputCap(): number | null {
+    return this.#frame.outputCap;
+  }
+
+  get inputText(): string {
+    return this.#frame.systemText === null ? this.#text : `${this.#frame.systemText}\n${this.#text}`;
+  }
+
+  get bodyJson(): string {
+    return this.#frame.beforeText + JSON.stringify(this.#text) + this.#frame.afterText;
+  }
+
+  get fingerprint(): string {
+    return this.#frame.digest + this.#text;
+  }
+}

@@ -1,0 +1,119 @@
+/** A request that came whole, from a Batch API line or a line that is a request body, filled up from the settings. */
+import { isJsonObject, type Json, type JsonObject } from '../core/json.js';
+import { isLineProblem, type LineProblem } from './bad-line.js';
+import { orderedText } from './exact-json.js';
+import { refusedValue } from './parameter.js';
+import { hasText } from './prompt-field.js';
+import { OUTPUT_CAPS, outputCapOf, type RenderedRequest, systemMessage } from './rendered-request.js';
+
+export interface RequestDefaults {
+  readonly model: string;
+  readonly parameters: JsonObject;
+  /** Goes first where the messages have no system message of their own. */
+  readonly systemText: string | null;
+}
+
+/** @returns the request, or what it can not be sent with */
+export function completeRequest(
+  request: JsonObject,
+  defaults: RequestDefaults,
+): RenderedRequest | LineProblem {
+  for (const name of ['stream', 'n']) {
+    const reason = refusedValue(name, request[name]);
+    if (reason !== null) return { reason: `${name}: ${reason}`, field: name };
+  }
+  const model = request['model'] ?? defaults.model;
+  if (typeof model !== 'string' || model === '')
+    return { reason: 'model must be the name of a model', field: 'model' };
+  const { systemText } = defaults;
+  const messages = messagesOf(request);
+  if (isLineProblem(messages)) return messages;
+  if (systemText !== null && !messages.some(isSystemMessage)) messages.unshift(systemMessage(systemText));
+
+  // Spread, for it copies a field called __proto__ as the field it is.
+  const body: JsonObject = { ...request, model, messages };
+  if (request['messages'] === undefined) delete body[promptNameOf(request)];
+  for (const [name, value] of Object.entries(defaults.parameters)) {
+    if (!saysAlready(request, name)) body[name] = value;
+  }
+  return new WholeRequest(model, messages, body);
+}
+
+class WholeRequest implements RenderedRequest {
+  readonly endpoint = 'chat';
+  readonly model: string;
+  readonly #messages: readonly Json[];
+  readonly #body: JsonObject;
+
+  constructor(model: string, messages: readonly Json[], body: JsonObject) {
+    this.model = model;
+    this.#messages = messages;
+    this.#body = body;
+  }
+
+  get outputCap(): number | null {
+    return outputCapOf(this.#body);
+  }
+
+  get inputText(): string {
+    return textOf(this.#messages);
+  }
+
+  get bodyJson(): string {
+    return JSON.stringify(this.#body);
+  }
+
+  /** The order of fields counts: that of a schema's properties changes answers. */
+  get fingerprint(): string {
+    return orderedText(this.#body);
+  }
+}
+
+/** A new list of the request's messages, made of `prompt` or `input` where there is none. */
+function messagesOf(request: JsonObject): Json[] | LineProblem {
+  const { messages } = request;
+  if (messages === undefined) {
+    const field = promptNameOf(request);
+    const text = request[field];
+    if (typeof text !== 'string') {
+      return { reason: `${field} must be a string for chat completions; write messages for more`, field };
+    }
+    if (!hasText(text)) return { reason: `${field} is empty`, field };
+    return [{ role: 'user', content: text }];
+  }
+  if (!Array.isArray(messages) || messages.length === 0) {
+    return { reason: 'messages must be a list of at least one message', field: 'messages' };
+  }
+  const wrong = messages.findIndex(
+    (message) => !isJsonObject(message) || typeof message['role'] !== 'string',
+  );
+  if (wrong !== -1) return { reason: 'a message must be an object with a role', field: `messages.${wrong}` };
+  return [...messages];
+}
+
+function promptNameOf(request: JsonObject): 'prompt' | 'input' {
+  return request['prompt'] === undefined ? 'input' : 'prompt';
+}
+
+/** Newer models call it `developer`. */
+function isSystemMessage(message: Json): boolean {
+  return isJsonObject(message) && (message['role'] === 'system' || message['role'] === 'developer');
+}
+
+function saysAlready(request: JsonObject, name: string): boolean {
+  if (OUTPUT_CAPS.includes(name)) return OUTPUT_CAPS.some((cap) => Object.hasOwn(request, cap));
+  return Object.hasOwn(request, name);
+}
+
+function textOf(messages: readonly Json[]): string {
+  let text = '';
+  for (const message of messages) {
+    const content = isJsonObject(message) ? message['content'] : undefined;
+    const parts = Array.isArray(content) ? content : [content];
+    for (const part of parts) {
+      const piece = isJsonObject(part) ? part['text'] : part;
+      if (typeof piece === 'string') text += text === '' ? piece : `\n${piece}`;
+    }
+  }
+  return text;
+}
