@@ -1,0 +1,156 @@
+/** Chat completions: what a response with status 2xx really says. */
+import { isJsonObject, type Json, type JsonObject } from '../../core/json.js';
+import type { ProviderAnswer, ProviderRejection } from '../provider.js';
+import { buildFailure, type CallContext, classifyErrorUnderOk } from './classify.js';
+import { errorObjectOf, looksLikeHtml, readText } from './error-body.js';
+import { type HeaderReader, readRateLimitHints, readRequestId } from './headers.js';
+import { readCostMicroUsd, readUsage } from './usage.js';
+
+export const CHAT_PATH = '/chat/completions';
+
+/** A response as it was received, whole. */
+export interface ReceivedAnswer {
+  readonly status: number;
+  readonly headers: HeaderReader;
+  readonly content: string;
+}
+
+/** `finish_reason` of an answer cut off at the output limit; `model_length` is Mistral's for the context's end. */
+const TRUNCATED = new Set(['length', 'max_tokens', 'max_output_tokens', 'model_length']);
+const FILTERED = new Set(['content_filter', 'content-filter', 'safety', 'sensitive', 'recitation']);
+/** The server gave up: OpenRouter, DeepSeek, Zhipu, vLLM and SGLang. */
+const GAVE_UP = new Set(['error', 'insufficient_system_resource', 'network_error', 'abort']);
+
+/** Reads a chat completion. Never throws, whatever came. */
+export function readChatAnswer(
+  received: ReceivedAnswer,
+  context: CallContext,
+): ProviderAnswer | ProviderRejection {
+  const { status, headers, content } = received;
+  let body: Json;
+  try {
+    body = JSON.parse(content) as Json;
+  } catch {
+    return rejectUnreadable(received, context);
+  }
+
+  const usage = isJsonObject(body) ? readUsage(body['usage']) : null;
+  const costMicroUsd = readCostMicroUsd(isJsonObject(body) ? body['usage'] : null, headers);
+  const hints = readRateLimitHints(headers, context.nowMs);
+  const reject = (failure: ProviderRejection['failure']): ProviderRejection => ({
+    ok: false,
+    failure,
+    usage,
+    costMicroUsd,
+    hints,
+  });
+  const badOutput = (message: string): ProviderRejection =>
+    reject(buildFailure('bad_output', message, context, received));
+
+  const error = errorIn(body);
+  if (error !== undefined) return reject(classifyErrorUnderOk({ status, headers, error }, context));
+  if (!isJsonObject(body)) return badOutput('The answer is JSON, but no object');
+  const choice = Array.isArray(body['choices']) ? body['choices'][0] : undefined;
+  if (!isJsonObject(choice)) return badOutput('The answer has no choices');
+
+  const finishReason = typeof choice['finish_reason'] === 'string' ? choice['finish_reason'] : 'unknown';
+  const reason = finishReason.toLowerCase();
+  const message = isJsonObject(choice['message']) ? choice['message'] : {};
+  const text = readContent(message['content']);
+
+  if (isJsonObject(choice['error'])) {
+    return reject(classifyErrorUnderOk({ status, headers, error: errorObjectOf(choice) }, context));
+  }
+  if (TRUNCATED.has(reason)) {
+    const note = text === '' ? ' before any text came: reasoning counts against it' : '';
+    return reject({
+      ...buildFailure('truncated', `The answer was cut off at its length limit${note}`, context, received),
+      partialOutput: text,
+    });
+  }
+  if (FILTERED.has(reason) || reason.startsWith('content_filter')) {
+    return reject({
+      ...buildFailure(
+        'content_filtered',
+        "The server's content filter stopped the answer",
+        context,
+        received,
+      ),
+      partialOutput: text,
+    });
+  }
+  const { refusal } = message;
+  if (typeof refusal === 'string' && refusal !== '') {
+    return reject({
+      ...buildFailure('refused', `The model refused: ${refusal}`, context, received),
+      partialOutput: refusal,
+    });
+  }
+  if (GAVE_UP.has(reason)) {
+    return reject(
+      buildFailure('overloaded', `The server gave up while answering (${finishReason})`, context, received),
+    );
+  }
+
+  const output = readCalls(message) ?? text;
+  if (output === '') return badOutput('The answer is empty');
+  return {
+    ok: true,
+    output,
+    model: typeof body['model'] === 'string' ? body['model'] : '',
+    finishReason,
+    usage,
+    costMicroUsd,
+    httpStatus: status,
+    requestId: readRequestId(headers),
+    hints,
+  };
+}
+
+/** `error: null` beside a good answer is common. */
+function errorIn(body: Json): JsonObject | undefined {
+  const holder = Array.isArray(body) ? body[0] : body;
+  if (!isJsonObject(holder)) return undefined;
+  const { error } = holder;
+  const present = isJsonObject(error) || (typeof error === 'string' && error !== '');
+  // The flat shape of older vLLM.
+  return present || holder['object'] === 'error' ? errorObjectOf(holder) : undefined;
+}
+
+/** Not JSON: a gateway's page or a body cut short can be tried again; a stream can not, it was asked for. */
+function rejectUnreadable(received: ReceivedAnswer, context: CallContext): ProviderRejection {
+  const { headers, content } = received;
+  const type = headers.get('content-type') ?? '';
+  const [kind, message] = type.startsWith('text/event-stream')
+    ? (['invalid_request', 'The server streamed its answer: leave "stream" out of the request'] as const)
+    : (['network', describeUnreadable(content)] as const);
+  return {
+    ok: false,
+    failure: buildFailure(kind, message, context, received),
+    usage: null,
+    costMicroUsd: null,
+    hints: readRateLimitHints(headers, context.nowMs),
+  };
+}
+
+function describeUnreadable(content: string): string {
+  if (content.trim() === '') return 'The answer has no body';
+  if (looksLikeHtml(content)) return `The answer is ${readText(content)}`;
+  if (/^\s*[[{]/.test(content)) return 'The answer is JSON that breaks off';
+  return `The answer is not JSON: ${content.slice(0, 200)}`;
+}
+
+/** A text, or a list of parts of which the texts count (Mistral's reasoning models). */
+function readContent(content: Json | undefined): string {
+  if (typeof content === 'string') return content;
+  if (!Array.isArray(content)) return '';
+  return content
+    .map((part) => (isJsonObject(part) && typeof part['text'] === 'string' ? part['text'] : ''))
+    .join('');
+}
+
+function readCalls(message: JsonObject): string | undefined {
+  const { tool_calls: toolCalls, function_call: functionCall } = message;
+  if (Array.isArray(toolCalls) && toolCalls.length > 0) return JSON.stringify(toolCalls);
+  return isJsonObject(functionCall) ? JSON.stringify(functionCall) : undefined;
+}

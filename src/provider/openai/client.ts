@@ -1,0 +1,184 @@
+/** OpenAI and everything that speaks its protocol, behind the provider port: the SDK over our own transport. */
+import OpenAI, { APIError } from 'openai';
+import type { Clock } from '../../core/clock.js';
+import { usageError } from '../../core/errors.js';
+import { isJsonObject, type JsonObject } from '../../core/json.js';
+import { createRedactor } from '../../core/redact.js';
+import type { Provider, ProviderAborted, ProviderRejection, ProviderReply } from '../provider.js';
+import { CHAT_PATH, readChatAnswer } from './chat.js';
+import { buildFailure, type CallContext, classifyRefusal } from './classify.js';
+import { classifyConnectionFailure } from './connection-failure.js';
+import { NO_HINTS, readRateLimitHints } from './headers.js';
+import { ReceivedHeaders, ReceivedResponse } from './response.js';
+import { createTransport, proxyPasswords, TransportError } from './transport.js';
+
+export interface OpenAIProviderOptions {
+  /** The API's root, e.g. `https://api.openai.com/v1`; a query in it goes along with every call. */
+  readonly baseUrl: string;
+  /** Null for servers that want none. */
+  readonly apiKey: string | null;
+  /** Connections open at once; more calls than this wait for one, within their deadline. */
+  readonly maxConnections: number;
+  /** The largest body that is accepted, after decompression. Default 64 MiB. */
+  readonly maxResponseBytes?: number;
+  readonly clock: Clock;
+  /** Default `llm-batch`. */
+  readonly userAgent?: string;
+}
+
+const DEFAULT_MAX_RESPONSE_BYTES = 64 * 1024 * 1024;
+/** The SDK refuses to start without a key; servers that want none ignore it. */
+const NO_KEY = 'none';
+/** The longest that Node's timers hold: our own deadline rules, the SDK's must never come first. */
+const NEVER_MS = 2 ** 31 - 1;
+const JSON_HEADERS = { 'content-type': 'application/json' };
+const ABORTED: ProviderAborted = { ok: false, aborted: true };
+
+/**
+ * Makes a provider for one address and one key.
+ * @throws LlmBatchError when base URL, key or proxy settings cannot be used
+ */
+export function createOpenAIProvider(options: OpenAIProviderOptions): Provider {
+  const { clock } = options;
+  const baseUrl = parseBaseUrl(options.baseUrl);
+  const apiKey = checkApiKey(options.apiKey);
+  const transport = createTransport({
+    baseUrl,
+    maxConnections: options.maxConnections,
+    maxResponseBytes: options.maxResponseBytes ?? DEFAULT_MAX_RESPONSE_BYTES,
+  });
+  const sdk = new QuietOpenAI({
+    baseURL: baseUrl.origin + baseUrl.pathname,
+    defaultQuery: Object.fromEntries(baseUrl.searchParams),
+    apiKey: apiKey ?? NO_KEY,
+    // Everything that the SDK would else read from OPENAI_* variables.
+    adminAPIKey: null,
+    organization: null,
+    project: null,
+    webhookSecret: null,
+    logLevel: 'off',
+    defaultHeaders: { 'User-Agent': options.userAgent ?? 'llm-batch' },
+    maxRetries: 0,
+    timeout: NEVER_MS,
+    fetch: transport.fetch,
+  });
+  const redact = createRedactor([
+    ...(apiKey === null ? [] : [apiKey]),
+    ...secretsInQuery(baseUrl),
+    ...proxyPasswords(),
+  ]);
+  const url = baseUrl.origin + baseUrl.pathname.replace(/\/$/, '') + CHAT_PATH;
+  let closed = false;
+
+  return {
+    async send(request, { timeoutMs, signal }): Promise<ProviderReply> {
+      if (signal.aborted || closed) return ABORTED;
+      // One controller per call: the SDK never takes its listener off the signal it is given.
+      const controller = new AbortController();
+      let cutBy: 'signal' | 'deadline' | undefined;
+      const onAbort = (): void => {
+        cutBy ??= 'signal';
+        controller.abort();
+      };
+      signal.addEventListener('abort', onAbort, { once: true });
+      const cancelDeadline = clock.after(timeoutMs, () => {
+        cutBy ??= 'deadline';
+        controller.abort();
+      });
+      const context = (): CallContext => ({ url, nowMs: clock.now(), redact });
+      try {
+        const response: unknown = await sdk
+          .post(CHAT_PATH, { body: request.bodyJson, headers: JSON_HEADERS, signal: controller.signal })
+          .asResponse();
+        if (!(response instanceof ReceivedResponse)) throw new TypeError('the SDK did not use our transport');
+        return readChatAnswer(response, context());
+      } catch (error) {
+        if (cutBy === 'signal' || closed) return ABORTED;
+        if (cutBy === 'deadline') {
+          const message = `No complete answer within ${timeoutMs / 1_000} s`;
+          return rejection(buildFailure('timeout', message, context()));
+        }
+        return rejectThrown(error, context());
+      } finally {
+        cancelDeadline();
+        signal.removeEventListener('abort', onAbort);
+      }
+    },
+    async close() {
+      closed = true;
+      await transport.close();
+    },
+  };
+}
+
+/** The SDK, deaf to `OPENAI_CUSTOM_HEADERS`, which it reads whatever it is told. */
+class QuietOpenAI extends OpenAI {
+  constructor(options: ConstructorParameters<typeof OpenAI>[0] & object) {
+    super(options);
+    this._options.defaultHeaders = options.defaultHeaders;
+  }
+}
+
+function rejectThrown(error: unknown, context: CallContext): ProviderRejection {
+  const broken = findTransportError(error);
+  if (broken !== undefined) return rejection(classifyConnectionFailure(broken, context));
+  const headers: unknown = error instanceof APIError ? error.headers : undefined;
+  if (error instanceof APIError && error.status !== undefined && headers instanceof ReceivedHeaders) {
+    const refused: JsonObject = isJsonObject(error.error) ? error.error : { message: error.message };
+    return {
+      ...rejection(classifyRefusal({ status: error.status, headers, error: refused }, context)),
+      hints: readRateLimitHints(headers, context.nowMs),
+    };
+  }
+  // A fault of our own must not stop a run of a million: it fails the document, and its words tell.
+  return rejection(buildFailure('bad_output', `The answer could not be read: ${String(error)}`, context));
+}
+
+function rejection(failure: ProviderRejection['failure']): ProviderRejection {
+  return { ok: false, failure, usage: null, costMicroUsd: null, hints: NO_HINTS };
+}
+
+function findTransportError(error: unknown): TransportError | undefined {
+  for (let cause = error; cause instanceof Error; cause = cause.cause) {
+    if (cause instanceof TransportError) return cause;
+  }
+  return undefined;
+}
+
+function parseBaseUrl(text: string): URL {
+  const hint = 'A base URL looks like https://api.openai.com/v1 or http://localhost:11434/v1.';
+  if (!URL.canParse(text)) throw usageError('BASE_URL_INVALID', 'The base URL is not a URL.', hint);
+  const url = new URL(text);
+  if (url.protocol !== 'http:' && url.protocol !== 'https:') {
+    throw usageError('BASE_URL_INVALID', `The base URL ${url.protocol}//… is neither http nor https.`, hint);
+  }
+  if (url.username !== '' || url.password !== '') {
+    throw usageError(
+      'BASE_URL_CREDENTIALS',
+      `The base URL for ${url.host} holds a user name or password.`,
+      'Leave them out of the URL and pass the key as an API key.',
+    );
+  }
+  return url;
+}
+
+/** Some gateways take their key in the address. */
+function secretsInQuery(url: URL): string[] {
+  return [...url.searchParams]
+    .filter(([name]) => /key|token|secret|sig/i.test(name))
+    .map(([, value]) => value);
+}
+
+/** A key with a stray newline would fail in every call, and the error would quote it. */
+function checkApiKey(key: string | null): string | null {
+  const trimmed = key?.trim() ?? '';
+  if (trimmed === '') return null;
+  if (!/^[\x21-\x7e]+$/.test(trimmed)) {
+    throw usageError(
+      'API_KEY_INVALID',
+      'The API key holds spaces or other characters that no header can carry.',
+      'Check the variable that holds it: one key, on one line, without quotes.',
+    );
+  }
+  return trimmed;
+}

@@ -1,0 +1,48 @@
+/** What went wrong where no whole response came back: names, connections, certificates, bodies cut off. */
+import type { FailureKind, ProviderFailure } from '../../core/failure.js';
+import { buildFailure, type CallContext } from './classify.js';
+import type { TransportError } from './transport.js';
+
+const SENTENCES: Readonly<Record<string, string>> = {
+  ENOTFOUND: 'The host name could not be found',
+  EAI_AGAIN: 'The host name could not be looked up just now',
+  ECONNREFUSED: 'Nothing accepts connections there',
+  ECONNRESET: 'The connection was reset',
+  EPIPE: 'The connection was closed while the request was sent',
+  ETIMEDOUT: 'No connection could be made in time',
+  EHOSTUNREACH: 'The host cannot be reached',
+  ENETUNREACH: 'The network cannot be reached',
+  UND_ERR_SOCKET: 'The connection was closed before the answer was complete',
+  UND_ERR_CONNECT_TIMEOUT: 'No connection could be made in time',
+  UND_ERR_HEADERS_OVERFLOW: "The answer's headers are too large",
+  UND_ERR_RES_CONTENT_LENGTH_MISMATCH: "The answer's length is not the one it announced",
+  UND_ERR_ABORTED: 'The connection was not made',
+  BAD_CONTENT_ENCODING: 'The compressed answer could not be unpacked',
+  RESPONSE_TOO_LARGE: 'The answer is larger than this program accepts',
+};
+
+const KINDS: Readonly<Record<string, FailureKind>> = {
+  RESPONSE_TOO_LARGE: 'bad_output',
+  UND_ERR_HEADERS_TIMEOUT: 'timeout',
+  UND_ERR_BODY_TIMEOUT: 'timeout',
+};
+
+/** OpenSSL's and Node's words for a certificate that is not trusted, not valid, or for another name. */
+const CERTIFICATE = /CERT|^DEPTH_ZERO|^UNABLE_TO_|^SELF_SIGNED|^HOSTNAME_MISMATCH|^CRL_/;
+
+/** Classifies an exchange that broke off. The code goes along, so that like failures can be counted. */
+export function classifyConnectionFailure(error: TransportError, context: CallContext): ProviderFailure {
+  const { code, detail } = error;
+  const { origin } = new URL(context.url);
+  const sentence = SENTENCES[code] ?? sentenceFor(code);
+  const words = detail === '' || detail.includes(code) ? detail || code : `${code}: ${detail}`;
+  const message = `${sentence}: ${origin} (${words})`;
+  return { ...buildFailure(KINDS[code] ?? 'network', message, context), code };
+}
+
+function sentenceFor(code: string): string {
+  if (CERTIFICATE.test(code)) return "The server's certificate is not trusted";
+  if (code.startsWith('ERR_SSL') || code === 'EPROTO') return 'No secure connection could be made';
+  if (code.startsWith('HPE_')) return 'What answers there does not speak HTTP as it should';
+  return 'The call broke off';
+}

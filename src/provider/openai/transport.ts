@@ -1,0 +1,261 @@
+/**
+ * The way to the server: a `fetch` for the SDK over one undici pool. It keeps a fixed number of connections,
+ * reads every body whole under the caller's signal (so that one deadline covers headers and body), refuses
+ * bodies over a limit, and follows no redirect: neither key nor prompt go anywhere but to the configured origin.
+ */
+import { promisify } from 'node:util';
+import { brotliDecompress, gunzip, inflate, inflateRaw } from 'node:zlib';
+import { type Dispatcher, EnvHttpProxyAgent, Pool } from 'undici';
+import { usageError } from '../../core/errors.js';
+import { type HeaderRecord, ReceivedHeaders, ReceivedResponse } from './response.js';
+
+export interface TransportOptions {
+  readonly baseUrl: URL;
+  /** Connections open at once; further calls wait for one. */
+  readonly maxConnections: number;
+  /** Of one body, after decompression. */
+  readonly maxResponseBytes: number;
+}
+
+export interface Transport {
+  /** For the SDK's `fetch` option. Rejects with a `TransportError` only. */
+  fetch(url: string | URL | Request, init?: RequestInit): Promise<Response>;
+  /** Cuts every open call and closes the connections. */
+  close(): Promise<void>;
+}
+
+/**
+ * Why no whole response arrived. `code` is undici's or Node's (`ECONNRESET`, `UND_ERR_SOCKET`, …) or one of
+ * ours: `ABORTED`, `RESPONSE_TOO_LARGE`, `BAD_CONTENT_ENCODING`, `FOREIGN_ORIGIN`, `UNSUPPORTED_BODY`.
+ */
+export class TransportError extends Error {
+  readonly code: string;
+  /** The words of the error underneath. May hold anything; redact before use. */
+  readonly detail: string;
+
+  constructor(code: string, detail = '') {
+    // The SDK takes an error for its own timeout, and drops it, when message or cause say "timeout": so
+    // neither the code nor the cause is where it looks.
+    super('The transport failed.');
+    this.name = 'TransportError';
+    this.code = code;
+    this.detail = detail;
+  }
+}
+
+/** Shorter than the 5 s after which Node and uvicorn servers hang up, so that no call meets a dying socket. */
+const KEEP_ALIVE_MS = 4_000;
+const CONNECT_TIMEOUT_MS = 10_000;
+/** Node gives each address of a host 250 ms, too short for a satellite link. */
+const ADDRESS_ATTEMPT_MS = 1_000;
+
+/** @throws LlmBatchError when a proxy variable of the environment cannot be used */
+export function createTransport(options: TransportOptions): Transport {
+  const { origin } = options.baseUrl;
+  const dispatcher = createDispatcher(options);
+  // A run sends to one address only, so parsing it again and again would be waste.
+  let lastUrl = '';
+  let lastPath = '';
+
+  return {
+    fetch(url, init = {}) {
+      const address = typeof url === 'string' ? url : String(url instanceof URL ? url : url.url);
+      if (address !== lastUrl) {
+        const parsed = new URL(address);
+        if (parsed.origin !== origin)
+          return Promise.reject(new TransportError('FOREIGN_ORIGIN', parsed.origin));
+        lastUrl = address;
+        lastPath = parsed.pathname + parsed.search;
+      }
+      const { body } = init;
+      if (body !== undefined && body !== null && typeof body !== 'string') {
+        return Promise.reject(new TransportError('UNSUPPORTED_BODY'));
+      }
+      const headers: string[] = [];
+      for (const [name, value] of init.headers as Headers) {
+        // The SDK's telemetry: nobody's business, and some firewalls dislike it. Dropping it here costs less than
+        // telling the SDK to, header by header, for every call.
+        if (!name.startsWith('x-stainless-')) headers.push(name, value);
+      }
+
+      return new Promise<Response>((resolve, reject) => {
+        const settle = (outcome: ReceivedResponse | TransportError): void => {
+          if (outcome instanceof TransportError) reject(outcome);
+          else resolve(outcome as unknown as Response);
+        };
+        const exchange = new Exchange(address, options.maxResponseBytes, init.signal ?? null, settle);
+        dispatcher.dispatch(
+          { origin, path: lastPath, method: init.method ?? 'GET', headers, body: body ?? null },
+          exchange,
+        );
+      });
+    },
+    close: () => dispatcher.destroy(),
+  };
+}
+
+/** One request and its response, told by undici. */
+class Exchange implements Dispatcher.DispatchHandler {
+  #controller: Dispatcher.DispatchController | null = null;
+  #status = 0;
+  #headers: HeaderRecord = {};
+  readonly #chunks: Buffer[] = [];
+  #receivedBytes = 0;
+  #settled = false;
+  readonly #onAbort = (): void => this.#cut(new TransportError('ABORTED'));
+
+  constructor(
+    readonly url: string,
+    readonly maxBytes: number,
+    readonly signal: AbortSignal | null,
+    readonly settle: (outcome: ReceivedResponse | TransportError) => void,
+  ) {
+    if (signal?.aborted) this.#cut(new TransportError('ABORTED'));
+    else signal?.addEventListener('abort', this.#onAbort, { once: true });
+  }
+
+  onRequestStart(controller: Dispatcher.DispatchController): void {
+    this.#controller = controller;
+    // Cut off while it still waited for a connection: the caller has its answer, nothing may be sent.
+    if (this.#settled) controller.abort(new TransportError('ABORTED'));
+  }
+
+  onResponseStart(_: Dispatcher.DispatchController, status: number, headers: HeaderRecord): void {
+    if (status < 200) return;
+    this.#status = status;
+    this.#headers = headers;
+    if (Number(headers['content-length']) > this.maxBytes)
+      this.#cut(new TransportError('RESPONSE_TOO_LARGE'));
+  }
+
+  onResponseData(_: Dispatcher.DispatchController, chunk: Buffer): void {
+    this.#receivedBytes += chunk.length;
+    if (this.#receivedBytes > this.maxBytes) this.#cut(new TransportError('RESPONSE_TOO_LARGE'));
+    else this.#chunks.push(chunk);
+  }
+
+  onResponseEnd(): void {
+    if (this.#settled) return;
+    const [first] = this.#chunks;
+    const bytes = this.#chunks.length === 1 && first !== undefined ? first : Buffer.concat(this.#chunks);
+    const encoding = this.#headers['content-encoding'];
+    if (encoding === undefined || encoding === 'identity' || bytes.length === 0) {
+      this.#finish(bytes);
+      return;
+    }
+    decompress(bytes, String(encoding), this.maxBytes).then(
+      (plain) => this.#finish(plain),
+      (error: TransportError) => this.#end(error),
+    );
+  }
+
+  onResponseError(_: Dispatcher.DispatchController, error: Error): void {
+    if (!this.#settled) this.#end(toTransportError(error));
+  }
+
+  #finish(bytes: Buffer): void {
+    const headers = new ReceivedHeaders(this.#headers);
+    this.#end(new ReceivedResponse(this.url, this.#status, headers, decodeUtf8(bytes)));
+  }
+
+  #cut(reason: TransportError): void {
+    this.#end(reason);
+    this.#controller?.abort(reason);
+  }
+
+  #end(outcome: ReceivedResponse | TransportError): void {
+    if (this.#settled) return;
+    this.#settled = true;
+    this.signal?.removeEventListener('abort', this.#onAbort);
+    this.settle(outcome);
+  }
+}
+
+function decodeUtf8(bytes: Buffer): string {
+  const hasByteOrderMark = bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf;
+  return bytes.toString('utf8', hasByteOrderMark ? 3 : 0);
+}
+
+const DECOMPRESSORS = {
+  gzip: promisify(gunzip),
+  'x-gzip': promisify(gunzip),
+  deflate: promisify(inflate),
+  br: promisify(brotliDecompress),
+};
+
+/** We ask for no compression, but a server may send it all the same (RFC 9110, section 12.5.3). */
+async function decompress(bytes: Buffer, encoding: string, maxOutputLength: number): Promise<Buffer> {
+  let plain = bytes;
+  for (const name of encoding.toLowerCase().split(',').reverse()) {
+    const decompressor = DECOMPRESSORS[name.trim() as keyof typeof DECOMPRESSORS];
+    if (decompressor === undefined) throw new TransportError('BAD_CONTENT_ENCODING', encoding);
+    try {
+      plain = await decompressor(plain, { maxOutputLength });
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code === 'ERR_BUFFER_TOO_LARGE') {
+        throw new TransportError('RESPONSE_TOO_LARGE');
+      }
+      // Some servers leave out the zlib wrapper that "deflate" stands for.
+      if (name.trim() !== 'deflate') throw new TransportError('BAD_CONTENT_ENCODING', String(error));
+      plain = await promisify(inflateRaw)(plain, { maxOutputLength }).catch((rawError: unknown) => {
+        throw new TransportError('BAD_CONTENT_ENCODING', String(rawError));
+      });
+    }
+  }
+  return plain;
+}
+
+function toTransportError(error: Error & { code?: unknown; errors?: unknown }): TransportError {
+  // Where a host has several addresses and none answers, the error of each stands in `errors`.
+  const inner = Array.isArray(error.errors) ? (error.errors[0] as Error | undefined) : undefined;
+  const code = typeof error.code === 'string' ? error.code : error.name;
+  return new TransportError(code, error.message || (inner?.message ?? ''));
+}
+
+function createDispatcher({ baseUrl, maxConnections }: TransportOptions): Dispatcher {
+  const options = {
+    connections: maxConnections,
+    keepAliveTimeout: KEEP_ALIVE_MS,
+    // One deadline of the caller covers everything; undici's own would cut slow models off at 300 s.
+    headersTimeout: 0,
+    bodyTimeout: 0,
+    connect: { timeout: CONNECT_TIMEOUT_MS, autoSelectFamilyAttemptTimeout: ADDRESS_ATTEMPT_MS },
+  };
+  if (!proxyIsConfigured() || isLoopback(baseUrl.hostname)) return new Pool(baseUrl.origin, options);
+  try {
+    return new EnvHttpProxyAgent(options);
+  } catch (error) {
+    throw usageError(
+      'PROXY_INVALID',
+      'The proxy in HTTP_PROXY or HTTPS_PROXY is not a usable address.',
+      `Set it to something like http://proxy.example:3128, or unset it (${(error as Error).name}).`,
+    );
+  }
+}
+
+const PROXY_VARIABLES = ['http_proxy', 'HTTP_PROXY', 'https_proxy', 'HTTPS_PROXY'];
+
+function proxyIsConfigured(): boolean {
+  return PROXY_VARIABLES.some((name) => Boolean(process.env[name]));
+}
+
+/** Passwords in the environment's proxy addresses, for the redactor. */
+export function proxyPasswords(): string[] {
+  return PROXY_VARIABLES.flatMap((name) => {
+    const text = process.env[name];
+    if (text === undefined || !URL.canParse(text)) return [];
+    const { password } = new URL(text);
+    return password === '' ? [] : [password, decodeURIComponent(password)];
+  });
+}
+
+/** Names and addresses that never leave the machine (RFC 6761, section 6.3; RFC 1122, section 3.2.1.3). */
+export function isLoopback(hostname: string): boolean {
+  return (
+    hostname === 'localhost' ||
+    hostname.endsWith('.localhost') ||
+    hostname === '[::1]' ||
+    hostname === '0.0.0.0' ||
+    /^127(?:\.\d{1,3}){3}$/.test(hostname)
+  );
+}
