@@ -43,6 +43,8 @@ export function classifyConnectionFailure(error: TransportError, context: CallCo
 function sentenceFor(code: string): string {
   if (CERTIFICATE.test(code)) return "The server's certificate is not trusted";
   if (code.startsWith('ERR_SSL') || code === 'EPROTO') return 'No secure connection could be made';
-  if (code.startsWith('HPE_')) return 'What answers there does not speak HTTP as it should';
+  if (code.startsWith('HPE_') || code === 'HTTPParserError') {
+    return 'What answers there does not speak HTTP as it should';
+  }
   return 'The call broke off';
 }
