@@ -108,17 +108,8 @@ export class PageCollector {
     return page;
   }
 
+  /** Keeps a good document and returns null, or returns what is wrong. */
   #prepare(line: number, text: string): LineProblem | null {
-    try {
-      return this.#prepareDocument(line, text);
-    } catch (error) {
-      // Only hostile nesting, hundreds of levels deep and more, runs out of stack.
-      if (error instanceof RangeError) return { reason: 'nested too deeply' };
-      throw error;
-    }
-  }
-
-  #prepareDocument(line: number, text: string): LineProblem | null {
     const document = this.#parse(text);
     if (isLineProblem(document)) return document;
     if (document.form === 'record' && !this.#recordSeen) {

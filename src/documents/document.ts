@@ -8,7 +8,13 @@
  */
 import { isJsonObject, type JsonObject } from '../core/json.js';
 import type { LineProblem } from './bad-line.js';
-import { type ExactJson, type ExactObject, parseExactJson, stringifyExact } from './exact-json.js';
+import {
+  type ExactJson,
+  type ExactObject,
+  parseExactJson,
+  stringifyExact,
+  surveyJson,
+} from './exact-json.js';
 import { findField, showName } from './field.js';
 import { describeJsonError } from './json-syntax.js';
 import { findLoneSurrogate, mayHoldLoneSurrogate } from './lone-surrogate.js';
@@ -70,10 +76,11 @@ export function createDocumentParser(rules: DocumentRules): DocumentParser {
 
   /** A template that names `messages` or `body` itself means to use it as data. */
   const formOf = (fields: ExactObject): DocumentForm => {
+    const hasBatchFields = fields['url'] !== undefined && fields['method'] !== undefined;
+    if (template === null && hasBatchFields && fields['custom_id'] !== undefined) return 'batch_line';
     if (isObject(fields['body']) && !templateRoots.has('body')) {
       if (fields['custom_id'] !== undefined) return 'batch_line';
-      if (template === null && (fields['url'] !== undefined || fields['method'] !== undefined))
-        return 'batch_line';
+      if (template === null && hasBatchFields) return 'batch_line';
     }
     if (template !== null) {
       return Array.isArray(fields['messages']) && !templateRoots.has('messages') ? 'request' : 'record';
@@ -113,30 +120,29 @@ type ParsedObject =
   | { readonly problem: null; readonly fields: ExactObject; readonly unusualNumbers: boolean };
 
 function parseObject(text: string): ParsedObject {
-  let value: ExactJson;
-  let unusualNumbers = false;
+  let rounded: ExactJson;
   try {
-    if (mayHoldLoneSurrogate(text)) {
-      const field = findLoneSurrogate(JSON.parse(text) as ExactJson);
-      if (field !== null) return { problem: loneSurrogate(field) };
-    }
-    ({ value, unusualNumbers } = parseExactJson(text));
-  } catch (error) {
-    if (!(error instanceof SyntaxError)) throw error;
+    rounded = JSON.parse(text) as ExactJson;
+  } catch {
     return { problem: { reason: `not JSON: ${describeJsonError(text)}` } };
   }
-  if (!isObject(value)) {
-    return { problem: { reason: `${describeValue(value)}, where each line must be one JSON object` } };
+  if (!isObject(rounded)) {
+    return { problem: { reason: `${describeValue(rounded)}, where each line must be one JSON object` } };
   }
-  if (unusualNumbers) {
-    const field = findField(value, (member) => typeof member === 'number' && !Number.isFinite(member));
-    if (field !== null) {
-      return {
-        problem: { reason: `${showName(field)} is a number beyond all range; write it as a string`, field },
-      };
-    }
+  const traits = surveyJson(rounded);
+  if (traits === 'too_deep') return { problem: { reason: 'nested too deeply' } };
+  if (mayHoldLoneSurrogate(text)) {
+    const field = findLoneSurrogate(rounded);
+    if (field !== null) return { problem: loneSurrogate(field) };
   }
-  return { problem: null, fields: value, unusualNumbers };
+  if (traits === 'plain') return { problem: null, fields: rounded, unusualNumbers: false };
+  const field = findField(rounded, (member) => typeof member === 'number' && !Number.isFinite(member));
+  if (field !== null) return { problem: boundless(field) };
+  return { problem: null, fields: parseExactJson(text) as ExactObject, unusualNumbers: true };
+}
+
+function boundless(field: string): LineProblem {
+  return { reason: `${showName(field)} is a number beyond all range; write it as a string`, field };
 }
 
 function loneSurrogate(field: string): LineProblem {

@@ -7,11 +7,8 @@
 export type ExactJson = null | boolean | number | bigint | string | ExactJson[] | ExactObject;
 export type ExactObject = { [key: string]: ExactJson };
 
-export interface ExactParse {
-  readonly value: ExactJson;
-  /** True when `value` holds a bigint or an infinite number somewhere; false for nearly every line. */
-  readonly unusualNumbers: boolean;
-}
+/** Far beyond any real document, far below what makes recursion run out of stack. */
+const DEEPEST_NESTING = 500;
 
 const NUMBER = /-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/g;
 const INTEGER = /^-?\d+$/;
@@ -23,31 +20,32 @@ const INTEGER = /^-?\d+$/;
 const MARK = '\ud800';
 const MARKED_IN_JSON = /"\\ud800(-?\d+)"/g;
 
+export type JsonTraits = 'plain' | 'unusual_numbers' | 'too_deep';
+
 /**
- * Parses JSON text whose strings are well-formed.
- * @throws SyntaxError as `JSON.parse` does
+ * What `JSON.parse` has left to be done: `unusual_numbers` where a number is beyond 2^53 (a rounded integer still is),
+ * `too_deep` where recursion over the value would not be safe.
  */
-export function parseExactJson(text: string): ExactParse {
-  const rounded = JSON.parse(text) as ExactJson;
-  if (!holdsUnusualNumber(rounded)) return { value: rounded, unusualNumbers: false };
-  let unusualNumbers = false;
-  const marked = replaceNumbers(text, (token) => {
-    const number = Number(token);
-    if (!Number.isFinite(number)) unusualNumbers = true;
-    if (!INTEGER.test(token) || Number.isSafeInteger(number)) return token;
-    unusualNumbers = true;
-    return `"${MARK}${token}"`;
-  });
-  return { value: unmark(JSON.parse(marked) as ExactJson), unusualNumbers };
+export function surveyJson(value: ExactJson, depth = 0): JsonTraits {
+  if (typeof value === 'number')
+    return Math.abs(value) > Number.MAX_SAFE_INTEGER ? 'unusual_numbers' : 'plain';
+  if (typeof value !== 'object' || value === null) return 'plain';
+  if (depth >= DEEPEST_NESTING) return 'too_deep';
+  let traits: JsonTraits = 'plain';
+  for (const member of Array.isArray(value) ? value : Object.values(value)) {
+    const found = surveyJson(member, depth + 1);
+    if (found === 'too_deep') return found;
+    if (found !== 'plain') traits = found;
+  }
+  return traits;
 }
 
-/** An integer beyond 2^53 is still beyond it when rounded. */
-function holdsUnusualNumber(value: ExactJson): boolean {
-  if (typeof value === 'number') return Math.abs(value) > Number.MAX_SAFE_INTEGER;
-  if (typeof value !== 'object' || value === null) return false;
-  if (Array.isArray(value)) return value.some(holdsUnusualNumber);
-  for (const name in value) if (holdsUnusualNumber(value[name] as ExactJson)) return true;
-  return false;
+/** Parses again what `unusual_numbers` was found in. @param text JSON whose strings are well-formed */
+export function parseExactJson(text: string): ExactJson {
+  const marked = replaceNumbers(text, (token) =>
+    INTEGER.test(token) && !Number.isSafeInteger(Number(token)) ? `"${MARK}${token}"` : token,
+  );
+  return unmark(JSON.parse(marked) as ExactJson);
 }
 
 /** Steps over strings with `indexOf`: one regular expression for both runs out of stack on a long string. */

@@ -57,12 +57,8 @@ export function checkFirstRecord(
     `The --prompt template names no field, so every document would get the same request; the fields are: ${describeFields(names)}.`,
     single !== undefined && Object.hasOwn(fields, single)
       ? `Write two braces: {{${single}}}.`
-      : `Put one in: --prompt '…{{${missingPromptCandidate(names)}}}…'.`,
+      : `Put one in, for example ${missingPromptField(fields).flag}.`,
   );
-}
-
-function missingPromptCandidate(names: readonly string[]): string {
-  return names.find((name) => name !== 'id' && name !== 'custom_id') ?? 'field';
 }
 
 /** A pretty-printed file or one JSON array, taken for JSONL, would give a bad line for each of its lines. */

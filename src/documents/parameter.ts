@@ -75,16 +75,21 @@ function refuse(name: string, value: Json): void {
     throw usageError('PARAMETER_REFUSED', '--param __proto__ is no request parameter.', 'Leave it out.');
   }
   const reason = refusedValue(name, value);
-  if (reason !== null) throw usageError('PARAMETER_REFUSED', `--param ${name}: ${reason}.`, 'Leave it out.');
+  if (reason !== null)
+    throw usageError(
+      'PARAMETER_REFUSED',
+      `--param ${name}=${JSON.stringify(value)} can not be sent: ${reason}.`,
+      'Leave it out.',
+    );
 }
 
 /** Why a request may not carry this value, wherever it was written; null when it may. */
 export function refusedValue(name: string, value: unknown): string | null {
   if (name === 'stream' && value !== undefined && value !== null && value !== false) {
-    return 'streaming is not supported, an answer is kept whole or not at all';
+    return 'stream must be left out: an answer is kept whole or not at all';
   }
   if (name === 'n' && value !== undefined && value !== null && value !== 1) {
-    return 'only one answer a document is kept, so n must be 1';
+    return 'n must be 1: one answer a document is kept';
   }
   return null;
 }

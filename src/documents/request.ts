@@ -1,6 +1,6 @@
 /** Documents to requests. What a line says comes first, then `--param` and `--model`, then the defaults. */
 import type { JsonObject } from '../core/json.js';
-import type { LineProblem } from './bad-line.js';
+import { isLineProblem, type LineProblem } from './bad-line.js';
 import type { ParsedDocument } from './document.js';
 import type { ExactObject } from './exact-json.js';
 import { findPromptField, hasText, missingPromptField } from './prompt-field.js';
@@ -39,13 +39,20 @@ export function createRequestBuilder(settings: RequestSettings): RequestBuilder 
   const { parameters } = settings;
   const frames = new FrameMaker(model, parameters);
 
-  return ({ fields, request }) => {
+  return ({ form, fields, request }) => {
     const systemText = system === null ? null : system.render(fields);
     if (typeof systemText === 'object' && systemText !== null) return systemText;
-    if (request !== null) return completeRequest(request, { model, parameters, systemText });
+    if (request !== null) {
+      const completed = completeRequest(request, { model, parameters, systemText });
+      return form === 'batch_line' && isLineProblem(completed) ? insideBody(completed) : completed;
+    }
     const text = userText(fields, prompt);
     return typeof text === 'string' ? new RecordRequest(frames.frame(systemText), text) : text;
   };
+}
+
+function insideBody({ reason, field }: LineProblem): LineProblem {
+  return field === undefined ? { reason } : { reason: `body: ${reason}`, field: `body.${field}` };
 }
 
 function userText(fields: ExactObject, prompt: Template | null): string | LineProblem {

@@ -15,7 +15,7 @@ export interface Template {
 }
 
 /** An escaped brace pair, a complete reference, or an opening that is never closed. */
-const PIECE = /\\\{\{|\{\{([^{}]*)\}\}|\{\{/g;
+const PIECE = /\\\{\{|\{\{([^{}]*)\}\}|\{\{(?!\{)/g;
 /** What other template languages put between braces; here it is always a mistake. */
 const FOREIGN_SYNTAX = /^[#/>!&^]|[|"]/;
 
@@ -23,7 +23,9 @@ const FOREIGN_SYNTAX = /^[#/>!&^]|[|"]/;
  * @param name what messages call the template, e.g. `--prompt`
  * @throws LlmBatchError TEMPLATE_SYNTAX (exit 2)
  */
-export function compileTemplate(text: string, name: string): Template {
+export function compileTemplate(source: string, name: string): Template {
+  // Editors on Windows begin files with a byte order mark, which is no part of a prompt.
+  const text = source.startsWith('\ufeff') ? source.slice(1) : source;
   const literals: string[] = [];
   const fields: string[] = [];
   let literal = '';

@@ -20,7 +20,7 @@ export function completeRequest(
 ): RenderedRequest | LineProblem {
   for (const name of ['stream', 'n']) {
     const reason = refusedValue(name, request[name]);
-    if (reason !== null) return { reason: `${name}: ${reason}`, field: name };
+    if (reason !== null) return { reason, field: name };
   }
   const model = request['model'] ?? defaults.model;
   if (typeof model !== 'string' || model === '')
