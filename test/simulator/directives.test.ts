@@ -351,6 +351,7 @@ describe('NAME-then-ok', () => {
     expect(await status('[[simulate:500-then-ok 1]]')).toBe(500);
     await clock.advance(60_000);
     expect(await status('[[simulate:500-then-ok 1]]')).toBe(200);
+    expect(simulator.books().behaviours).toEqual({ '500': 1 });
   });
 });
 

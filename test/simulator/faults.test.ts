@@ -98,8 +98,9 @@ describe('outages', () => {
     await clock.advance(100_000);
     simulator.reconfigure({ outage: { fault: 'reset', forMs: 10 } });
     expect(await askEach(simulator, ['x'])).toEqual([null]);
+    await clock.advance(5);
     simulator.reconfigure({ rpm: 1_000 });
-    await clock.advance(10);
+    await clock.advance(5);
     expect(await askEach(simulator, ['x'])).toEqual([200]);
   });
 });

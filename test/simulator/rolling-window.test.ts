@@ -9,16 +9,21 @@ interface Arrival {
   readonly tokens: number;
 }
 
-/** Whole milliseconds, so that arrivals often fall on the very edges of windows. */
-const arrivals = fc
-  .array(fc.record({ gapMs: fc.nat({ max: 40 }), tokens: fc.nat({ max: 50 }) }), { maxLength: 200 })
-  .map((steps) => {
-    let atMs = 0;
-    return steps.map(({ gapMs, tokens }): Arrival => {
-      atMs += gapMs;
-      return { atMs, tokens };
-    });
+/** Some with long gaps, then many close together: the window slides first and outgrows its memory then. */
+const steps = (longestGapMs: number, maxLength: number) =>
+  fc.array(fc.record({ gapMs: fc.nat({ max: longestGapMs }), tokens: fc.nat({ max: 50 }) }), {
+    maxLength,
+    size: 'max',
   });
+
+/** Whole milliseconds, so that arrivals often fall on the very edges of windows. */
+const arrivals = fc.tuple(steps(40, 50), steps(1, 300), steps(40, 50)).map((phases) => {
+  let atMs = 0;
+  return phases.flat().map(({ gapMs, tokens }): Arrival => {
+    atMs += gapMs;
+    return { atMs, tokens };
+  });
+});
 
 function within(seen: readonly Arrival[], nowMs: number): Arrival[] {
   return seen.filter(({ atMs }) => atMs > nowMs - LENGTH_MS && atMs <= nowMs);

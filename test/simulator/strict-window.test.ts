@@ -118,6 +118,26 @@ describe('tokens per minute', () => {
     expect(json(reply).error.message).toContain(`Limit ${used - 1}, Requested ${used}.`);
   });
 
+  it('one request as large as the whole limit passes', async () => {
+    const simulator = await simulate({ tpm: used });
+    expect((await send(simulator, body)).status).toBe(200);
+  });
+
+  it('of two limits in the way the one that holds longer is told', async () => {
+    const clock = new FakeClock();
+    const short = simulatedAnswer(chatBody('a'));
+    const shortUsed = short.promptTokens + short.completionTokens;
+    const simulator = await simulate({ rpm: 2, tpm: used + shortUsed }, clock);
+    await ask(simulator, 'a');
+    await clock.advance(5_000);
+    await send(simulator, body);
+    await clock.advance(5_000);
+    // The short one leaves in 50 s and makes room for a request, but not for the tokens.
+    const reply = await send(simulator, body);
+    expect(json(reply).error.type).toBe('tokens');
+    expect(json(reply).error.message).toMatch(/try again in 55s\.$/);
+  });
+
   it('a request that would just fit passes, and waits for tokens name the moment it does', async () => {
     const clock = new FakeClock();
     const simulator = await simulate({ tpm: used * 2 }, clock);
