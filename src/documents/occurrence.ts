@@ -16,10 +16,11 @@ export class OccurrenceCounter {
   /** 0 for the first time a key comes, 1 for the second, … */
   next(key: string): number {
     if (this.#used >= this.#hashes.length * FULLEST) this.#grow();
-    const slot = findSlot(this.#hashes, this.#counts, hash53(key));
+    const hash = hash53(key);
+    const slot = findSlot(this.#hashes, this.#counts, hash);
     const occurrence = this.#counts[slot] as number;
     if (occurrence === 0) {
-      this.#hashes[slot] = hash53(key);
+      this.#hashes[slot] = hash;
       this.#used += 1;
     }
     this.#counts[slot] = occurrence + 1;

@@ -1,0 +1,45 @@
+import { describe, expect, it } from 'vitest';
+import { parseParameter, parseParameters } from '../../src/documents/parameter.js';
+
+describe('a parameter', () => {
+  it.each([
+    ['temperature=0.2', 'temperature', 0.2],
+    ['logprobs=true', 'logprobs', true],
+    ['stop=END', 'stop', 'END'],
+    ['stop="1"', 'stop', '1'],
+    ['stop=["a","b"]', 'stop', ['a', 'b']],
+    ['reasoning_effort=low', 'reasoning_effort', 'low'],
+    ['user=a=b', 'user', 'a=b'],
+    ['user=', 'user', ''],
+    ['response_format={"type":"json_object"}', 'response_format', { type: 'json_object' }],
+    ['n=1', 'n', 1],
+    ['stream=false', 'stream', false],
+  ])('reads %s', (text, name, value) => {
+    expect(parseParameter(text)).toEqual({ name, value });
+  });
+
+  it.each([
+    ['no name=value', 'temperature', 'PARAMETER_SYNTAX'],
+    ['no name', '=1', 'PARAMETER_SYNTAX'],
+    ['JSON the shell has eaten the quotes of', 'response_format={type:json_object}', 'PARAMETER_SYNTAX'],
+    ['a stream', 'stream=true', 'PARAMETER_REFUSED'],
+    ['several answers', 'n=2', 'PARAMETER_REFUSED'],
+    ['the model', 'model=gpt-4o', 'PARAMETER_REFUSED'],
+    ['messages', 'messages=[]', 'PARAMETER_REFUSED'],
+    ['__proto__', '__proto__={"a":1}', 'PARAMETER_REFUSED'],
+    ['an integer that would be rounded', 'seed=9007199254740993', 'PARAMETER_INEXACT'],
+    ['one inside', 'metadata={"a":[9007199254740993]}', 'PARAMETER_INEXACT'],
+  ])('refuses %s', (_name, text, code) => {
+    expect(() => parseParameter(text)).toThrow(
+      expect.objectContaining({ code, exitCode: 2, hint: expect.any(String) }),
+    );
+  });
+
+  it('is overridden by a later one of its name', () => {
+    expect(parseParameters(['temperature=1', 'top_p=0.5', 'temperature=0'])).toEqual({
+      temperature: 0,
+      top_p: 0.5,
+    });
+    expect(parseParameters([])).toEqual({});
+  });
+});
