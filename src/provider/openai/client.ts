@@ -8,9 +8,10 @@ import type { Provider, ProviderAborted, ProviderRejection, ProviderReply } from
 import { CHAT_PATH, readChatAnswer } from './chat.js';
 import { buildFailure, type CallContext, classifyRefusal } from './classify.js';
 import { classifyConnectionFailure } from './connection-failure.js';
+import { passwordsOf, readProxySettings } from './dispatcher.js';
 import { NO_HINTS, readRateLimitHints } from './headers.js';
 import { ReceivedHeaders, ReceivedResponse } from './response.js';
-import { createTransport, proxyPasswords, TransportError } from './transport.js';
+import { createTransport, TransportError } from './transport.js';
 
 export interface OpenAIProviderOptions {
   /** The API's root, e.g. `https://api.openai.com/v1`; a query in it goes along with every call. */
@@ -22,6 +23,11 @@ export interface OpenAIProviderOptions {
   /** The largest body that is accepted, after decompression. Default 64 MiB. */
   readonly maxResponseBytes?: number;
   readonly clock: Clock;
+  /**
+   * Where `HTTP_PROXY`, `HTTPS_PROXY` and `NO_PROXY` are looked up, in either case; without it no proxy is used.
+   * Addresses of this machine are never reached through one.
+   */
+  readonly environment?: Readonly<Record<string, string | undefined>>;
   /** Default `llm-batch`. */
   readonly userAgent?: string;
 }
@@ -42,8 +48,10 @@ export function createOpenAIProvider(options: OpenAIProviderOptions): Provider {
   const { clock } = options;
   const baseUrl = parseBaseUrl(options.baseUrl);
   const apiKey = checkApiKey(options.apiKey);
+  const proxy = readProxySettings(options.environment ?? {});
   const transport = createTransport({
     baseUrl,
+    proxy,
     maxConnections: options.maxConnections,
     maxResponseBytes: options.maxResponseBytes ?? DEFAULT_MAX_RESPONSE_BYTES,
   });
@@ -65,7 +73,7 @@ export function createOpenAIProvider(options: OpenAIProviderOptions): Provider {
   const redact = createRedactor([
     ...(apiKey === null ? [] : [apiKey]),
     ...secretsInQuery(baseUrl),
-    ...proxyPasswords(),
+    ...passwordsOf(proxy),
   ]);
   const url = baseUrl.origin + baseUrl.pathname.replace(/\/$/, '') + CHAT_PATH;
   let closed = false;

@@ -5,14 +5,11 @@
  */
 import { promisify } from 'node:util';
 import { brotliDecompress, gunzip, inflate, inflateRaw } from 'node:zlib';
-import { type Dispatcher, EnvHttpProxyAgent, Pool } from 'undici';
-import { usageError } from '../../core/errors.js';
+import type { Dispatcher } from 'undici';
+import { createDispatcher, type DispatcherOptions } from './dispatcher.js';
 import { type HeaderRecord, ReceivedHeaders, ReceivedResponse } from './response.js';
 
-export interface TransportOptions {
-  readonly baseUrl: URL;
-  /** Connections open at once; further calls wait for one. */
-  readonly maxConnections: number;
+export interface TransportOptions extends DispatcherOptions {
   /** Of one body, after decompression. */
   readonly maxResponseBytes: number;
 }
@@ -43,13 +40,7 @@ export class TransportError extends Error {
   }
 }
 
-/** Shorter than the 5 s after which Node and uvicorn servers hang up, so that no call meets a dying socket. */
-const KEEP_ALIVE_MS = 4_000;
-const CONNECT_TIMEOUT_MS = 10_000;
-/** Node gives each address of a host 250 ms, too short for a satellite link. */
-const ADDRESS_ATTEMPT_MS = 1_000;
-
-/** @throws LlmBatchError when a proxy variable of the environment cannot be used */
+/** @throws LlmBatchError when the proxy's address cannot be used */
 export function createTransport(options: TransportOptions): Transport {
   const { origin } = options.baseUrl;
   const dispatcher = createDispatcher(options);
@@ -210,52 +201,4 @@ function toTransportError(error: Error & { code?: unknown; errors?: unknown }): 
   const inner = Array.isArray(error.errors) ? (error.errors[0] as Error | undefined) : undefined;
   const code = typeof error.code === 'string' ? error.code : error.name;
   return new TransportError(code, error.message || (inner?.message ?? ''));
-}
-
-function createDispatcher({ baseUrl, maxConnections }: TransportOptions): Dispatcher {
-  const options = {
-    connections: maxConnections,
-    keepAliveTimeout: KEEP_ALIVE_MS,
-    // One deadline of the caller covers everything; undici's own would cut slow models off at 300 s.
-    headersTimeout: 0,
-    bodyTimeout: 0,
-    connect: { timeout: CONNECT_TIMEOUT_MS, autoSelectFamilyAttemptTimeout: ADDRESS_ATTEMPT_MS },
-  };
-  if (!proxyIsConfigured() || isLoopback(baseUrl.hostname)) return new Pool(baseUrl.origin, options);
-  try {
-    return new EnvHttpProxyAgent(options);
-  } catch (error) {
-    throw usageError(
-      'PROXY_INVALID',
-      'The proxy in HTTP_PROXY or HTTPS_PROXY is not a usable address.',
-      `Set it to something like http://proxy.example:3128, or unset it (${(error as Error).name}).`,
-    );
-  }
-}
-
-const PROXY_VARIABLES = ['http_proxy', 'HTTP_PROXY', 'https_proxy', 'HTTPS_PROXY'];
-
-function proxyIsConfigured(): boolean {
-  return PROXY_VARIABLES.some((name) => Boolean(process.env[name]));
-}
-
-/** Passwords in the environment's proxy addresses, for the redactor. */
-export function proxyPasswords(): string[] {
-  return PROXY_VARIABLES.flatMap((name) => {
-    const text = process.env[name];
-    if (text === undefined || !URL.canParse(text)) return [];
-    const { password } = new URL(text);
-    return password === '' ? [] : [password, decodeURIComponent(password)];
-  });
-}
-
-/** Names and addresses that never leave the machine (RFC 6761, section 6.3; RFC 1122, section 3.2.1.3). */
-export function isLoopback(hostname: string): boolean {
-  return (
-    hostname === 'localhost' ||
-    hostname.endsWith('.localhost') ||
-    hostname === '[::1]' ||
-    hostname === '0.0.0.0' ||
-    /^127(?:\.\d{1,3}){3}$/.test(hostname)
-  );
 }

@@ -4,7 +4,7 @@ import { connect, type Socket } from 'node:net';
 import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync } from 'node:zlib';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import type { FailureKind } from '../../../src/core/failure.js';
-import { isLoopback } from '../../../src/provider/openai/transport.js';
+import { isLoopback } from '../../../src/provider/openai/dispatcher.js';
 import {
   answerJson,
   completionText,
@@ -332,18 +332,11 @@ describe('a proxy of the environment', () => {
     return { tunnels, port: (proxy.address() as AddressInfo).port };
   }
 
-  function setEnvironment(values: Record<string, string>): void {
-    Object.assign(process.env, values);
-    onTestFinished(() => {
-      for (const name of Object.keys(values)) delete process.env[name];
-    });
-  }
-
   it('carries calls to other hosts', async () => {
     const server = await startServer((_request, response) => answerJson(response, completionText()));
     const proxy = await startProxy(server.port);
-    setEnvironment({ HTTP_PROXY: `http://me:hunter2hunter2@127.0.0.1:${proxy.port}` });
-    const reply = await send(openProvider('http://llm.example.test/v1'));
+    const environment = { HTTP_PROXY: `http://me:hunter2hunter2@127.0.0.1:${proxy.port}` };
+    const reply = await send(openProvider('http://llm.example.test/v1', { environment }));
     expect(reply).toMatchObject({ ok: true });
     expect(proxy.tunnels[0]?.target).toBe('llm.example.test:80');
     expect(proxy.tunnels[0]?.authorization).toMatch(/^Basic /);
@@ -353,8 +346,8 @@ describe('a proxy of the environment', () => {
   it('keeps the cap on connections', async () => {
     const server = await startServer((_request, response) => answerJson(response, completionText()));
     const proxy = await startProxy(server.port);
-    setEnvironment({ HTTP_PROXY: `http://127.0.0.1:${proxy.port}` });
-    const provider = openProvider('http://llm.example.test/v1', { maxConnections: 3 });
+    const environment = { http_proxy: `http://127.0.0.1:${proxy.port}` };
+    const provider = openProvider('http://llm.example.test/v1', { maxConnections: 3, environment });
     await Promise.all(Array.from({ length: 20 }, () => send(provider)));
     expect(server.requests).toHaveLength(20);
     expect(server.peakSockets()).toBe(3);
@@ -363,9 +356,11 @@ describe('a proxy of the environment', () => {
   it('is left aside for this machine and for what NO_PROXY names', async () => {
     const server = await startServer((_request, response) => answerJson(response, completionText()));
     const proxy = await startProxy(server.port);
-    setEnvironment({ HTTP_PROXY: `http://127.0.0.1:${proxy.port}`, NO_PROXY: 'llm.invalid' });
-    expect(await send(openProvider(server.baseUrl))).toMatchObject({ ok: true });
-    expect(await send(openProvider('http://llm.invalid/v1'))).toMatchObject({ failure: { kind: 'network' } });
+    const environment = { HTTP_PROXY: `http://127.0.0.1:${proxy.port}`, NO_PROXY: 'llm.invalid' };
+    expect(await send(openProvider(server.baseUrl, { environment }))).toMatchObject({ ok: true });
+    expect(await send(openProvider('http://llm.invalid/v1', { environment }))).toMatchObject({
+      failure: { kind: 'network' },
+    });
     expect(proxy.tunnels).toHaveLength(0);
   });
 
@@ -374,8 +369,8 @@ describe('a proxy of the environment', () => {
       0,
       'HTTP/1.1 407 Proxy Authentication Required\r\ncontent-length: 0\r\n\r\n',
     );
-    setEnvironment({ HTTP_PROXY: `http://me:hunter2hunter2@127.0.0.1:${proxy.port}` });
-    const reply = await send(openProvider('http://llm.example.test/v1'));
+    const environment = { HTTP_PROXY: `http://me:hunter2hunter2@127.0.0.1:${proxy.port}` };
+    const reply = await send(openProvider('http://llm.example.test/v1', { environment }));
     expect(reply).toMatchObject({
       ok: false,
       failure: { kind: 'network', message: expect.stringContaining('407') },
@@ -384,8 +379,8 @@ describe('a proxy of the environment', () => {
   });
 
   it('that is no address is the user’s to mend', () => {
-    setEnvironment({ HTTPS_PROXY: 'http://me:hunter2hunter2@[broken' });
-    expect(() => openProvider('https://llm.example.test/v1')).toThrow(
+    const environment = { HTTPS_PROXY: 'http://me:hunter2hunter2@[broken' };
+    expect(() => openProvider('https://llm.example.test/v1', { environment })).toThrow(
       expect.objectContaining({ code: 'PROXY_INVALID', message: expect.not.stringContaining('hunter2') }),
     );
   });

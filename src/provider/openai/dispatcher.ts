@@ -1,0 +1,76 @@
+/** The pool of connections to one server, directly or through the environment's proxy. */
+import { type Dispatcher, EnvHttpProxyAgent, Pool } from 'undici';
+import { usageError } from '../../core/errors.js';
+
+export interface DispatcherOptions {
+  readonly baseUrl: URL;
+  /** Connections open at once; further calls wait for one. */
+  readonly maxConnections: number;
+  readonly proxy: ProxySettings;
+}
+
+/** Addresses of proxies, empty where there is none, and the hosts that need none. */
+export interface ProxySettings {
+  readonly httpProxy: string;
+  readonly httpsProxy: string;
+  readonly noProxy: string;
+}
+
+/** Shorter than the 5 s after which Node and uvicorn servers hang up, so that no call meets a dying socket. */
+const KEEP_ALIVE_MS = 4_000;
+const CONNECT_TIMEOUT_MS = 10_000;
+/** Node gives each address of a host 250 ms, too short for a satellite link. */
+const ADDRESS_ATTEMPT_MS = 1_000;
+
+/**
+ * Opens the pool, or the way through a proxy.
+ * @throws LlmBatchError when the proxy's address cannot be used
+ */
+export function createDispatcher({ baseUrl, maxConnections, proxy }: DispatcherOptions): Dispatcher {
+  const options = {
+    connections: maxConnections,
+    keepAliveTimeout: KEEP_ALIVE_MS,
+    // One deadline of the caller covers everything; undici's own would cut slow models off at 300 s.
+    headersTimeout: 0,
+    bodyTimeout: 0,
+    connect: { timeout: CONNECT_TIMEOUT_MS, autoSelectFamilyAttemptTimeout: ADDRESS_ATTEMPT_MS },
+  };
+  const proxied = baseUrl.protocol === 'https:' ? proxy.httpsProxy || proxy.httpProxy : proxy.httpProxy;
+  // One pool rather than an agent of pools: an agent forgets a pool whose connections have all broken and
+  // opens another beside it, over the cap.
+  if (proxied === '' || isLoopback(baseUrl.hostname)) return new Pool(baseUrl.origin, options);
+  try {
+    return new EnvHttpProxyAgent({ ...options, ...proxy });
+  } catch (error) {
+    throw usageError(
+      'PROXY_INVALID',
+      'The proxy in HTTP_PROXY or HTTPS_PROXY is not a usable address.',
+      `Set it to something like http://proxy.example:3128, or unset it (${(error as Error).name}).`,
+    );
+  }
+}
+
+/** Reads the customary variables; the lower-case names win, as in curl. */
+export function readProxySettings(environment: Readonly<Record<string, string | undefined>>): ProxySettings {
+  const read = (name: string): string => environment[name] ?? environment[name.toUpperCase()] ?? '';
+  return { httpProxy: read('http_proxy'), httpsProxy: read('https_proxy'), noProxy: read('no_proxy') };
+}
+
+/** Passwords in the proxies' addresses, for the redactor. */
+export function passwordsOf({ httpProxy, httpsProxy }: ProxySettings): string[] {
+  return [httpProxy, httpsProxy].flatMap((address) => {
+    const password = URL.canParse(address) ? new URL(address).password : '';
+    return password === '' ? [] : [password, decodeURIComponent(password)];
+  });
+}
+
+/** Names and addresses that never leave the machine (RFC 6761, section 6.3; RFC 1122, section 3.2.1.3). */
+export function isLoopback(hostname: string): boolean {
+  return (
+    hostname === 'localhost' ||
+    hostname.endsWith('.localhost') ||
+    hostname === '[::1]' ||
+    hostname === '0.0.0.0' ||
+    /^127(?:\.\d{1,3}){3}$/.test(hostname)
+  );
+}

@@ -1,0 +1,270 @@
+/**
+ * Which kind of failure a refusal is. Authority, from high to low: the machine-readable codes that mean one
+ * thing wherever they stand, the server's `x-should-retry`, the HTTP status, and only then words in the message,
+ * for servers that answer in prose alone.
+ */
+import type { FailureKind } from '../../core/failure.js';
+import { isJsonObject, type JsonObject } from '../../core/json.js';
+import type { HeaderReader } from './headers.js';
+
+/** A response that is no answer. */
+export interface Refusal {
+  readonly status: number;
+  readonly headers: HeaderReader;
+  /** The error object of the body, see error-body.ts. */
+  readonly error: JsonObject;
+}
+
+/** Codes that mean one thing whatever the status beside them. In lower case. */
+const CODE_KINDS: Readonly<Record<string, FailureKind>> = {
+  // Money. These come with 429 from OpenAI, where the status alone would say "slow down".
+  insufficient_quota: 'quota_exhausted',
+  credit_balance_exhausted: 'quota_exhausted',
+  organization_spend_limit_exceeded: 'quota_exhausted',
+  project_spend_limit_exceeded: 'quota_exhausted',
+  organization_usage_limit_exceeded: 'quota_exhausted',
+  billing_hard_limit_reached: 'quota_exhausted',
+  billing_not_active: 'quota_exhausted',
+  billing_error: 'quota_exhausted',
+  access_terminated: 'quota_exhausted',
+  insufficient_balance: 'quota_exhausted',
+  insufficient_credits: 'quota_exhausted',
+  exceeded_current_quota_error: 'quota_exhausted',
+
+  context_length_exceeded: 'too_large',
+  string_above_max_length: 'too_large',
+  exceed_context_size_error: 'too_large',
+  request_too_large: 'too_large',
+  tokens_limit_reached: 'too_large',
+
+  content_filter: 'content_filtered',
+  content_policy_violation: 'content_filtered',
+  responsibleaipolicyviolation: 'content_filtered',
+  moderation_blocked: 'content_filtered',
+  data_inspection_failed: 'content_filtered',
+
+  // Groq: the model's output did not parse; another try may.
+  json_validate_failed: 'bad_output',
+  tool_use_failed: 'bad_output',
+
+  invalid_api_key: 'auth',
+  api_key_invalid: 'auth',
+  missing_api_key: 'auth',
+  unsupported_country_region_territory: 'auth',
+
+  model_not_found: 'not_found',
+  deploymentnotfound: 'not_found',
+  model_decommissioned: 'not_found',
+  unknown_model: 'not_found',
+  invalid_model: 'not_found',
+
+  rate_limit_exceeded: 'rate_limited',
+  ratelimitreached: 'rate_limited',
+  too_many_requests: 'rate_limited',
+  slow_down: 'rate_limited',
+};
+
+/** Words that servers use as `type` or `status`: they follow the status, so they count only without one. */
+const TYPE_KINDS: Readonly<Record<string, FailureKind>> = {
+  rate_limit_error: 'rate_limited',
+  resource_exhausted: 'rate_limited',
+  server_is_overloaded: 'overloaded',
+  service_unavailable_error: 'overloaded',
+  unavailable_error: 'overloaded',
+  unavailable: 'overloaded',
+  overloaded_error: 'overloaded',
+  capacity_exceeded: 'overloaded',
+  server_error: 'overloaded',
+  internal_server_error: 'overloaded',
+  internal: 'overloaded',
+  api_error: 'overloaded',
+  timeout: 'overloaded',
+  authentication_error: 'auth',
+  permission_error: 'auth',
+  permission_denied: 'auth',
+  unauthenticated: 'auth',
+  not_found_error: 'not_found',
+  not_found: 'not_found',
+  invalid_request_error: 'invalid_request',
+  invalid_argument: 'invalid_request',
+};
+
+const STATUS_KINDS: Readonly<Record<number, FailureKind>> = {
+  401: 'auth',
+  402: 'quota_exhausted',
+  403: 'auth',
+  404: 'not_found',
+  // Nothing takes a POST there: not an API's address, or a model that is gone.
+  405: 'not_found',
+  407: 'auth',
+  408: 'overloaded',
+  409: 'overloaded',
+  410: 'not_found',
+  413: 'too_large',
+  421: 'overloaded',
+  // Inference servers behind a router report a failed worker so.
+  424: 'overloaded',
+  425: 'overloaded',
+  429: 'rate_limited',
+  // Groq's flexible tier is full; a gateway's client went away.
+  498: 'overloaded',
+  499: 'overloaded',
+  501: 'not_found',
+};
+
+function kindOfStatus(status: number): FailureKind {
+  if (status >= 300 && status < 400) return 'not_found';
+  return STATUS_KINDS[status] ?? (status >= 500 ? 'overloaded' : 'invalid_request');
+}
+
+/** The kind of a response whose status says that it is no answer. */
+export function kindOfRefusal(refusal: Refusal): FailureKind {
+  const { status, headers, error } = refusal;
+  if (isInFlightBudget(error)) return 'rate_limited';
+  if (isLargerThanLimit(error)) return 'too_large';
+
+  const coded = lookUp(CODE_KINDS, codesOf(error));
+  // Groq refuses a request larger than its tokens-per-minute limit with 413 and this code.
+  if (coded !== undefined && !(coded === 'rate_limited' && status === 413)) return coded;
+
+  const kind = kindOfStatus(status);
+  const refined = refineByDetail(status, kind, refusal) ?? refineByProse(status, error) ?? kind;
+  return obeyShouldRetry(headers.get('x-should-retry'), status, refined);
+}
+
+/** The kind of an error object where no status goes with it. */
+export function kindWithoutStatus(refusal: Refusal): FailureKind {
+  const { error } = refusal;
+  if (isLargerThanLimit(error)) return 'too_large';
+  const codes = codesOf(error);
+  return lookUp(CODE_KINDS, codes) ?? lookUp(TYPE_KINDS, codes) ?? 'bad_output';
+}
+
+/** A server that says so knows better than any table; it speaks of this very request. */
+function obeyShouldRetry(word: string | null, status: number, kind: FailureKind): FailureKind {
+  const retryable = kind === 'rate_limited' || kind === 'overloaded' || kind === 'network';
+  if (word === 'true' && !retryable && kind !== 'quota_exhausted') return 'overloaded';
+  if (word === 'false' && retryable) return status === 429 ? 'quota_exhausted' : 'invalid_request';
+  return kind;
+}
+
+/** Every machine-readable word in the error, in lower case; plain numbers say no more than the status. */
+export function codesOf(error: JsonObject): string[] {
+  const words: unknown[] = [error['code'], error['type'], error['status']];
+  if (isJsonObject(error['innererror'])) words.push(error['innererror']['code']);
+  if (Array.isArray(error['details'])) {
+    for (const detail of error['details']) if (isJsonObject(detail)) words.push(detail['reason']);
+  }
+  return words.filter((word): word is string => typeof word === 'string').map((word) => word.toLowerCase());
+}
+
+function lookUp(table: Readonly<Record<string, FailureKind>>, codes: string[]): FailureKind | undefined {
+  for (const code of codes) if (Object.hasOwn(table, code)) return table[code];
+  return undefined;
+}
+
+/** OpenRouter: 402 for calls that are open right now, not for an empty account. */
+function isInFlightBudget(error: JsonObject): boolean {
+  return (
+    isJsonObject(error['metadata']) && error['metadata']['limit_source'] === 'openrouter_in_flight_budget'
+  );
+}
+
+const LIMIT_AND_REQUESTED = /\blimit:? ([\d,]+)\b.{0,80}\brequested:? ([\d,]+)\b/i;
+
+/** OpenAI and Groq word it as throttling, but no wait makes one request fit that is larger than the bucket. */
+function isLargerThanLimit(error: JsonObject): boolean {
+  const message = messageOf(error);
+  if (/^request too large\b/i.test(message)) return true;
+  const [, limit, requested] = LIMIT_AND_REQUESTED.exec(message) ?? [];
+  return limit !== undefined && requested !== undefined && readInteger(requested) > readInteger(limit);
+}
+
+function readInteger(text: string): number {
+  return Number(text.replaceAll(',', ''));
+}
+
+/** Mistral's; zero in one of them is a plan without allowance, or one that is used up. */
+const ALLOWANCE_HEADERS = [
+  'x-ratelimit-limit-req-minute',
+  'x-ratelimit-limit-tokens-minute',
+  'x-ratelimit-remaining-tokens-month',
+];
+
+/** What headers and structured details add to a status that means several things. */
+function refineByDetail(status: number, kind: FailureKind, refusal: Refusal): FailureKind | undefined {
+  const { headers, error } = refusal;
+  if (status === 429) {
+    if (ALLOWANCE_HEADERS.some((name) => headers.get(name) === '0')) return 'quota_exhausted';
+    if (violatesDailyQuota(error)) return 'quota_exhausted';
+  }
+  if (status === 403) {
+    // A firewall's page is about this one document, a key's refusal would come from the API, in JSON.
+    if (headers.get('content-type')?.includes('text/html')) return 'network';
+    const { metadata } = error;
+    if (isJsonObject(metadata) && ('reasons' in metadata || 'flagged_input' in metadata)) {
+      return 'content_filtered';
+    }
+  }
+  return kind === 'not_found' ? kind : undefined;
+}
+
+/** Gemini names the quota it counted against; a day's does not come back within a run's patience. */
+function violatesDailyQuota(error: JsonObject): boolean {
+  if (!Array.isArray(error['details'])) return false;
+  return error['details'].some(
+    (detail) =>
+      isJsonObject(detail) &&
+      Array.isArray(detail['violations']) &&
+      detail['violations'].some(
+        (violation) =>
+          isJsonObject(violation) &&
+          (String(violation['quotaId']).includes('PerDay') || violation['quotaValue'] === '0'),
+      ),
+  );
+}
+
+const TOO_LONG =
+  /\bcontext (?:length|window|size)\b|\bmaximum (?:context|prompt|input) length\b|\b(?:prompt|input) is too (?:long|large)\b|\btoo many (?:input )?tokens\b|\blarger than the (?:max|maximum) context\b|\binputs?` tokens \+/i;
+const OUT_OF_MONEY =
+  /\binsufficient (?:account )?(?:balance|credits?|funds|quota)\b|\bcredit balance is too low\b|\bout of credits\b|\bbilling hard limit\b|\bexceeded your current quota\b|\bfree-models-per-day\b/i;
+const FILTERED = /\bcontent (?:management )?(?:policy|filter)|\bsafety system\b|\bflagged\b/i;
+const BAD_KEY =
+  /\b(?:incorrect|invalid|missing) api[ -]?key\b|\bapi[ -]?key (?:is )?(?:not valid|invalid|missing|expired)\b/i;
+const NO_MODEL = /\bmodel\b.{0,80}\b(?:does not exist|not exist|not found)\b/i;
+
+/** The last resort: servers that put all they know into one English sentence. */
+function refineByProse(status: number, error: JsonObject): FailureKind | undefined {
+  const message = messageOf(error);
+  switch (status) {
+    case 400:
+    case 422:
+      if (TOO_LONG.test(message)) return 'too_large';
+      if (OUT_OF_MONEY.test(message)) return 'quota_exhausted';
+      if (FILTERED.test(message)) return 'content_filtered';
+      if (BAD_KEY.test(message)) return 'auth';
+      return NO_MODEL.test(message) ? 'not_found' : undefined;
+    case 403:
+      if (TOO_LONG.test(message)) return 'too_large';
+      if (OUT_OF_MONEY.test(message) || /\bquota\b/i.test(message)) return 'quota_exhausted';
+      return FILTERED.test(message) ? 'content_filtered' : undefined;
+    case 429:
+      // Google says "you exceeded your current quota" of a minute's quota too, but with a status word beside it.
+      return !('status' in error) && !/googleapis/.test(message) && OUT_OF_MONEY.test(message)
+        ? 'quota_exhausted'
+        : undefined;
+    case 500:
+      // llama.cpp: an input larger than the batch or the slot can hold.
+      return TOO_LONG.test(message) ? 'too_large' : undefined;
+    default:
+      return undefined;
+  }
+}
+
+/** Messages are looked at up to here; beyond it a body is a page, not a message. */
+export const READ_MESSAGE_LENGTH = 4_000;
+
+/** The error's message, not yet fit to be shown. */
+export function messageOf(error: JsonObject): string {
+  return typeof error['message'] === 'string' ? error['message'].slice(0, READ_MESSAGE_LENGTH) : '';
+}
