@@ -65,12 +65,14 @@ export async function bringIn(options: BringInOptions): Promise<RunRecord | 'int
     if (existing === null) {
       run = await store.createRun(options.newRun);
       const report = await importNew(importOptions(run));
+      display.stop();
       display.rejected(await rejects.finish());
       display.imported(run, report);
       tellPlan(options, seen);
       return { ...run, status: 'open' };
     }
     const plan = await planImport(importOptions(existing));
+    display.stop();
     display.rejected(await rejects.finish());
     display.planned(existing, plan);
     refuseRepeatedPayment(existing, plan, options.changed);

@@ -1,0 +1,83 @@
+// Processor time per call, against the loop a user would write, in turns so that a drifting machine hits both.
+
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { round } from './measure.mjs';
+import { CLI, startSimulator } from './simulator.mjs';
+
+const CALLS = Number(process.env.CALLS ?? 20_000);
+const ROUNDS = Number(process.env.ROUNDS ?? 3);
+const CONCURRENCY = 64;
+
+const folder = mkdtempSync(join(tmpdir(), 'llm-batch-bench-'));
+const simulator = await startSimulator();
+try {
+  const input = join(folder, 'input.jsonl');
+  const filler =
+    'The battery lasts two days and the screen is bright, but the strap broke after a week. '.repeat(3);
+  const lines = Array.from({ length: CALLS }, (_, index) =>
+    JSON.stringify({ id: `d${index}`, text: `${index} ${filler}` }),
+  );
+  writeFileSync(input, `${lines.join('\n')}\n`);
+  const ratios = [];
+  for (let turn = 0; turn < ROUNDS; turn += 1) {
+    const loop = run([
+      fileURLToPath(new URL('plain-loop.mjs', import.meta.url)),
+      simulator.url,
+      input,
+      join(folder, 'loop.jsonl'),
+      String(CONCURRENCY),
+    ]);
+    const store = join(folder, `store-${turn}.db`);
+    const ours = run([
+      CLI,
+      'run',
+      input,
+      '--prompt',
+      'Classify: {{text}}',
+      '--base-url',
+      simulator.url,
+      '--concurrency',
+      String(CONCURRENCY),
+      '--db',
+      store,
+      '-o',
+      join(folder, `results-${turn}.jsonl`),
+      '--quiet',
+    ]);
+    const written = readFileSync(join(folder, `results-${turn}.jsonl`), 'utf8')
+      .trimEnd()
+      .split('\n').length;
+    ratios.push(ours.cpuSeconds / loop.cpuSeconds);
+    console.log(
+      `round ${turn + 1}: loop ${perCall(loop)} ms/call (${round(CALLS / loop.wallSeconds, 0)} calls/s) · llm-batch ${perCall(ours)} ms/call (${round(CALLS / ours.wallSeconds, 0)} calls/s, ${written} results) · ratio ${round(ours.cpuSeconds / loop.cpuSeconds)}`,
+    );
+  }
+  ratios.sort((a, b) => a - b);
+  console.log(
+    `processor time per call, llm-batch / plain loop: median ${round(ratios[Math.floor(ratios.length / 2)])} (target 0.6)`,
+  );
+} finally {
+  simulator.stop();
+  rmSync(folder, { recursive: true, force: true });
+}
+
+function perCall({ cpuSeconds }) {
+  return round((cpuSeconds / CALLS) * 1_000, 3);
+}
+
+/** The operating system's own account of a finished child: user and system time. */
+function run(args) {
+  const startedAt = performance.now();
+  const { status, stderr } = spawnSync(
+    '/usr/bin/env',
+    ['bash', '-c', 'TIMEFORMAT="%U %S"; time "$@"', 'time', process.execPath, ...args],
+    { encoding: 'utf8' },
+  );
+  const [user, system] = stderr.trimEnd().split('\n').at(-1).split(' ').map(Number);
+  if (status !== 0) throw new Error(`exit ${status}: ${stderr}`);
+  return { cpuSeconds: user + system, wallSeconds: (performance.now() - startedAt) / 1_000 };
+}
