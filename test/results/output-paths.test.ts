@@ -1,0 +1,70 @@
+import { describe, expect, it } from 'vitest';
+import { isStandardOutput, outputPathsFor } from '../../src/results/output-paths.js';
+
+const here = { workingDirectory: '/home/ada' };
+
+describe('the paths of a run', () => {
+  it.each([
+    ['reviews.jsonl', '/home/ada/reviews'],
+    ['reviews.jsonl.gz', '/home/ada/reviews'],
+    ['data/reviews.csv', '/home/ada/data/reviews'],
+    ['/srv/reviews.TSV.gz', '/srv/reviews'],
+    ['reviews', '/home/ada/reviews'],
+    ['reviews.2026', '/home/ada/reviews.2026'],
+    ['.jsonl', '/home/ada/.jsonl'],
+    ['-', '/home/ada/stdin'],
+  ])('for %s begin with %s', (input, stem) => {
+    expect(outputPathsFor(input, here)).toEqual({
+      results: `${stem}.results.jsonl`,
+      errors: `${stem}.errors.jsonl`,
+      rejects: `${stem}.rejects.jsonl`,
+    });
+  });
+
+  it('put the errors beside -o, the rejects beside the input', () => {
+    expect(outputPathsFor('in/reviews.jsonl', { ...here, output: 'out/answers.jsonl' })).toEqual({
+      results: '/home/ada/out/answers.jsonl',
+      errors: '/home/ada/out/answers.errors.jsonl',
+      rejects: '/home/ada/in/reviews.rejects.jsonl',
+    });
+    expect(outputPathsFor('a.jsonl', { ...here, output: 'b.results.jsonl' }).errors).toBe(
+      '/home/ada/b.errors.jsonl',
+    );
+  });
+
+  it('have no results file when answers go to standard output', () => {
+    for (const output of ['-', '/dev/stdout', '/dev/fd/1']) {
+      expect(isStandardOutput(output)).toBe(true);
+      expect(outputPathsFor('a.jsonl', { ...here, output })).toMatchObject({
+        results: null,
+        errors: '/home/ada/a.errors.jsonl',
+      });
+    }
+  });
+
+  it('never make an errors file in /dev', () => {
+    expect(outputPathsFor('a.jsonl', { ...here, output: '/dev/null' })).toMatchObject({
+      results: '/dev/null',
+      errors: '/home/ada/a.errors.jsonl',
+    });
+  });
+
+  it('carry the format in the name', () => {
+    expect(outputPathsFor('a.jsonl', { ...here, format: 'csv' }).results).toBe('/home/ada/a.results.csv');
+    expect(outputPathsFor('a.jsonl', { ...here, format: 'openai' }).results).toBe(
+      '/home/ada/a.results.openai.jsonl',
+    );
+  });
+
+  it('are refused where the results would overwrite the input', () => {
+    expect(() => outputPathsFor('./a.jsonl', { ...here, output: '/home/ada/a.jsonl' })).toThrow(
+      expect.objectContaining({ code: 'OUTPUT_IS_INPUT', exitCode: 2 }),
+    );
+  });
+
+  it('are refused where the name promises compression', () => {
+    expect(() => outputPathsFor('a.jsonl', { ...here, output: 'b.jsonl.gz' })).toThrow(
+      expect.objectContaining({ code: 'OUTPUT_COMPRESSED', exitCode: 2 }),
+    );
+  });
+});
