@@ -198,7 +198,7 @@ export class Drain {
 
   #begin(task: LeasedTask): void {
     this.#held.set(task.taskId, task);
-    void this.#pool(() => this.#perform(task)).catch((error: unknown) => this.#crashed(error));
+    void this.#pool(() => this.#perform(task)).catch((error: unknown) => this.#crashed(task, error));
   }
 
   async #perform(task: LeasedTask): Promise<void> {
@@ -206,10 +206,7 @@ export class Drain {
     // The slot is free as soon as the answer is here; the commit goes on beside the next call.
     void this.#journal.settle(outcome).then(
       () => this.#letGo(task),
-      (error: unknown) => {
-        this.#letGo(task);
-        this.#crashed(error);
-      },
+      (error: unknown) => this.#crashed(task, error),
     );
   }
 
@@ -272,8 +269,10 @@ export class Drain {
     }
   }
 
-  #crashed(error: unknown): void {
+  /** What must not happen has happened: end, and leave the task to the next start, which puts it back. */
+  #crashed(task: LeasedTask | null, error: unknown): void {
     this.#crash ??= { error };
+    if (task !== null) this.#letGo(task);
     this.abort();
   }
 
@@ -292,7 +291,7 @@ export class Drain {
         );
       }
     };
-    void beat().catch((error: unknown) => this.#crashed(error));
+    void beat().catch((error: unknown) => this.#crashed(null, error));
     return () => ended.abort();
   }
 
