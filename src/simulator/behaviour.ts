@@ -1,8 +1,6 @@
 /** How each behaviour of directive.ts is played: the reply, and whether the call counts as let in. */
-
 import type { DocumentRecord } from './books.js';
-import type { BehaviourName } from './directive.js';
-import { numberOr } from './directive.js';
+import { type BehaviourName, numberOr } from './directive.js';
 import type { AnswerStamp, AnswerVariant, Inquiry } from './endpoint.js';
 import type { SimulatorSettings } from './options.js';
 import {
@@ -52,9 +50,6 @@ export type Plan =
 
 type Play = (scene: Scene) => Plan;
 
-/** What a proxy in front would say, wherever the behaviour is a proxy's. */
-const GATEWAY_TITLES = { badGateway: '502 Bad Gateway', tooLarge: '413 Request Entity Too Large' } as const;
-
 const PLAYS: Readonly<Record<BehaviourName, Play>> = {
   ok: answerWith('whole'),
   slow: (scene) => ({ ...answer(scene, 'whole'), delayMs: numberOr(scene.argument, 1_000) }),
@@ -86,7 +81,7 @@ const PLAYS: Readonly<Record<BehaviourName, Play>> = {
   '504': failWith(504, 'The upstream server gave no reply in time.', 'server_error', null),
   '529': () =>
     fail(sendJson(529, '{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}')),
-  'html-502': () => fail(sendHtml(502, GATEWAY_TITLES.badGateway)),
+  'html-502': () => fail(sendHtml(502, '502 Bad Gateway')),
   hang: () => fail({ type: 'hang' }),
   drip: ({ argument }) =>
     fail({
@@ -143,7 +138,7 @@ const PLAYS: Readonly<Record<BehaviourName, Play>> = {
     const message = `This model's maximum context length is ${limit} tokens, but the messages came to ${inquiry.promptTokens} tokens.`;
     return refuse(invalidRequest(message, 'messages', 'context_length_exceeded'));
   },
-  'too-large-413': () => turnAway(sendHtml(413, GATEWAY_TITLES.tooLarge)),
+  'too-large-413': () => turnAway(sendHtml(413, '413 Request Entity Too Large')),
   'unprocessable-422': () =>
     turnAway(
       sendJson(

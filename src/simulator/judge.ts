@@ -6,13 +6,14 @@
 import type { Clock } from '../core/clock.js';
 import { isJsonObject, type JsonObject } from '../core/json.js';
 import type { Admission } from './account.js';
-import { type Plan, play } from './behaviour.js';
+import type { Plan } from './behaviour.js';
 import type { Books, DocumentRecord, SimulatorBooks } from './books.js';
 import type { CallLog } from './call-log.js';
 import { type Customer, Customers } from './customers.js';
 import { errorBody, type Headers, rateLimitHeaders, requestIdHeader } from './dialect.js';
-import { type BehaviourName, type Directive, findDirective } from './directive.js';
+import type { BehaviourName } from './directive.js';
 import { type Endpoint, type Inquiry, isRefusal } from './endpoint.js';
+import { fateOf } from './fate.js';
 import {
   changeOptions,
   resolveOptions,
@@ -20,17 +21,9 @@ import {
   type SimulatorOptions,
   type SimulatorSettings,
 } from './options.js';
-import {
-  insufficientQuota,
-  invalidRequest,
-  modelNotFound,
-  type Refusal,
-  requestTooLarge,
-  tellWait,
-  throttled,
-} from './refusal.js';
+import { invalidRequest, type Refusal, requestTooLarge, tellWait, throttled } from './refusal.js';
 import { isFromProxy, type Reply, sendJson, statusOf } from './reply.js';
-import { seededNumber, seededShare } from './seeded.js';
+import { seededNumber } from './seeded.js';
 
 /** A call as it came in. */
 export interface Call {
@@ -57,15 +50,6 @@ interface Hearing {
   readonly callNumber: number;
   readonly customer: Customer;
   readonly nowMs: number;
-}
-
-/** What a call meets before the limits are asked. */
-interface Fate {
-  readonly plan: Plan;
-  /** The directive, fault or outage, if it is one. */
-  readonly behaviour: BehaviourName | null;
-  /** True when it uses up one of the calls that a directive counts. */
-  readonly counts: boolean;
 }
 
 /** What is known of a call when it is written down. */
@@ -160,7 +144,17 @@ export class Judge {
     if (isRefusal(inquiry)) return this.#refuse(inquiry, unread);
 
     const document = this.#books.meet(inquiry.fingerprint, nowMs);
-    const { plan, behaviour, counts } = this.#fateOf(inquiry, document, hearing);
+    const { plan, behaviour, counts } = fateOf({
+      inquiry,
+      document,
+      settings: this.#settings,
+      customer,
+      callNumber,
+      port: call.port,
+      nowMs,
+      wallMs: this.#clock.now(),
+      outageSetMs: this.#outageSetMs,
+    });
     const read = { ...unread, inquiry, document, behaviour };
     if (plan.admitted) {
       const tokensCharged = this.#charge(inquiry);
@@ -186,69 +180,6 @@ export class Judge {
       return invalidRequest('The body of the request is not a JSON object.', null, null);
     }
     return call.endpoint.read(requestBody, this.#settings);
-  }
-
-  #fateOf(inquiry: Inquiry, document: DocumentRecord, hearing: Hearing): Fate {
-    const { models, outage } = this.#settings;
-    const { customer, nowMs } = hearing;
-    if (models !== null && !models.includes(inquiry.model)) {
-      return {
-        plan: { admitted: false, refusal: modelNotFound(inquiry.model) },
-        behaviour: null,
-        counts: false,
-      };
-    }
-    const scene = {
-      inquiry,
-      document,
-      settings: this.#settings,
-      stamp: {
-        callNumber: hearing.callNumber,
-        createdSeconds: Math.floor(this.#clock.now() / 1_000),
-      },
-      key: hearing.call.key,
-      port: hearing.call.port,
-      nowMs,
-    };
-    const outageMs = this.#outageLeftMs(nowMs);
-    if (outage !== null && outageMs > 0) {
-      const { name, argument } = outage.directive;
-      return { plan: play(name, { ...scene, argument, waitMs: outageMs }), behaviour: name, counts: false };
-    }
-    if (customer.insufficientQuotaAfter !== null && customer.accepted >= customer.insufficientQuotaAfter) {
-      const plan: Plan = { admitted: false, refusal: insufficientQuota() };
-      return { plan, behaviour: 'insufficient-quota', counts: false };
-    }
-    const directive = this.#directiveOf(inquiry, document);
-    if (typeof directive === 'string') {
-      const message = `The simulator knows no directive "${directive}".`;
-      const refusal = invalidRequest(message, 'messages', 'unknown_directive');
-      return { plan: { admitted: false, refusal }, behaviour: null, counts: false };
-    }
-    const met = directive !== null && document.met < directive.firstCalls ? directive : null;
-    const plan = play(met?.name ?? 'ok', { ...scene, argument: met?.argument ?? null, waitMs: null });
-    return { plan, behaviour: met?.name ?? null, counts: true };
-  }
-
-  /** The document's own directive, else a seeded fault; the text of a directive that is unknown. */
-  #directiveOf(inquiry: Inquiry, document: DocumentRecord): Directive | string | null {
-    const { directives, faults, seed } = this.#settings;
-    const asked = directives ? findDirective(inquiry.userTexts) : undefined;
-    if (asked !== undefined) return asked;
-    if (faults.length === 0) return null;
-    let point = seededShare(seed, 'fault', inquiry.fingerprint, document.met);
-    for (const { share, directive } of faults) {
-      if (point < share) return { ...directive, firstCalls: Number.POSITIVE_INFINITY };
-      point -= share;
-    }
-    return null;
-  }
-
-  #outageLeftMs(nowMs: number): number {
-    const { outage } = this.#settings;
-    if (outage === null) return 0;
-    const startMs = this.#outageSetMs + outage.afterMs;
-    return nowMs < startMs ? 0 : startMs + outage.forMs - nowMs;
   }
 
   #charge(inquiry: Inquiry): number {
