@@ -1,0 +1,47 @@
+/** From a store's URL to its backend: the only module that names one. */
+import type { Clock } from '../core/clock.js';
+import { EXIT_CODES, LlmBatchError, usageError } from '../core/errors.js';
+import type { Store } from './store.js';
+
+export interface OpenStoreOptions {
+  /** `read` never creates or changes a store, and works while another process drains it. */
+  readonly mode: 'write' | 'read';
+  readonly clock: Clock;
+}
+
+/** At least two letters, so that a Windows drive is a path. */
+const SCHEME = /^([a-z][a-z0-9+.-]+):/i;
+
+/**
+ * Opens a store. Backends are loaded when they are named, so that `--help` starts without them.
+ * @param url a path, `sqlite:path`, or `postgres://…`
+ * @throws LlmBatchError STORE_MISSING when there is nothing to read, STORE_* (exit 5) when it can not be opened,
+ *   STORE_URL_UNSUPPORTED (exit 2) for another kind of store
+ */
+export async function openStore(url: string, options: OpenStoreOptions): Promise<Store> {
+  const path = sqlitePath(url);
+  const { openSqliteStore } = await import('./sqlite/store.js');
+  return openSqliteStore(path, options);
+}
+
+function sqlitePath(url: string): string {
+  const scheme = SCHEME.exec(url)?.[1]?.toLowerCase();
+  if (scheme === 'postgres' || scheme === 'postgresql') {
+    throw new LlmBatchError('PostgreSQL stores are not available in this version.', {
+      code: 'STORE_URL_UNSUPPORTED',
+      exitCode: EXIT_CODES.usage,
+      hint: 'Name a local file instead: --db llm-batch.db',
+    });
+  }
+  if (scheme !== undefined && scheme !== 'sqlite' && url.slice(scheme.length).startsWith('://')) {
+    throw usageError(
+      'STORE_URL_UNSUPPORTED',
+      `There is no store for ${scheme}: URLs.`,
+      'Name a local file instead: --db llm-batch.db',
+    );
+  }
+  const path = scheme === 'sqlite' ? url.slice('sqlite:'.length).replace(/^\/\//, '') : url;
+  if (path === '')
+    throw usageError('STORE_URL_EMPTY', 'The store has no name.', 'For example: --db llm-batch.db');
+  return path;
+}

@@ -1,0 +1,164 @@
+/** Opens a store file: makes it where there is none, checks that it is ours, and brings its schema up to date. */
+import { closeSync, existsSync, openSync, realpathSync, statSync } from 'node:fs';
+import { resolve } from 'node:path';
+import type Database from 'better-sqlite3';
+import type { Clock } from '../../core/clock.js';
+import { EXIT_CODES, LlmBatchError } from '../../core/errors.js';
+import { Connection } from './connection.js';
+import { translateError } from './errors.js';
+import { APPLICATION_ID, migrate, SCHEMA_VERSION } from './migrations.js';
+
+/** Earlier versions can corrupt a WAL that is reset while it is written (fixed in SQLite 3.51.3). */
+const OLDEST_SQLITE = [3, 51, 3] as const;
+const SYNCHRONOUS_FULL = 2;
+/** A damaged file is found before money is spent; above this size the check would delay every start. */
+const LARGEST_CHECKED_BYTES = 32 * 1024 * 1024;
+/** SQLite walks its whole cache at many commits, so more is not better; the system caches the file anyway. */
+const CACHE_KIB = 16 * 1024;
+/** 16 MiB: fewer, larger checkpoints during an import. */
+const CHECKPOINT_PAGES = 4_000;
+/** A WAL that a long reader has let grow is cut back to this. */
+const WAL_KEPT_BYTES = 64 * 1024 * 1024;
+
+export interface OpenDatabaseOptions {
+  readonly mode: 'write' | 'read';
+  readonly clock: Clock;
+}
+
+/** @throws LlmBatchError STORE_* (exit 5) */
+export async function openDatabase(file: string, options: OpenDatabaseOptions): Promise<Connection> {
+  const path = locate(file, options.mode);
+  const connection = new Connection(path, { readonly: options.mode === 'read', clock: options.clock });
+  try {
+    assertSqliteVersion(connection.database);
+    const version = await connection.patiently(() => identify(connection.database, path));
+    if (options.mode === 'read') {
+      if (version === 0) throw missing(path);
+      if (version < SCHEMA_VERSION) await migrateFile(path, options.clock);
+      configure(connection.database);
+    } else {
+      await prepareForWriting(connection);
+    }
+    return connection;
+  } catch (error) {
+    connection.close();
+    throw translateError(error, path);
+  }
+}
+
+/**
+ * Creates `path` for this user alone (mode 0600) unless it exists; SQLite gives its WAL the same mode. Never opens
+ * a file that is there: closing any descriptor of it would drop this process's own POSIX locks on it.
+ */
+export function createPrivateFile(path: string): void {
+  if (existsSync(path)) return;
+  try {
+    closeSync(openSync(path, 'wx', 0o600));
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'EEXIST') return;
+    throw translateError(error, path);
+  }
+}
+
+/** The real path, so that two names for one store meet at one lock file. */
+function locate(file: string, mode: 'write' | 'read'): string {
+  const path = resolve(file);
+  if (mode === 'write') createPrivateFile(path);
+  else if (!existsSync(path)) throw missing(path);
+  return realpathSync(path);
+}
+
+function missing(path: string): LlmBatchError {
+  return new LlmBatchError(`There is no store at ${path}.`, {
+    code: 'STORE_MISSING',
+    exitCode: EXIT_CODES.store,
+    hint: 'Start with `llm-batch run <input>`, or name the store with --db.',
+  });
+}
+
+function assertSqliteVersion(database: Database.Database): void {
+  const version = database.prepare<[], string>('SELECT sqlite_version()').pluck().get() ?? '0';
+  const parts = version.split('.').map(Number);
+  for (const [index, oldest] of OLDEST_SQLITE.entries()) {
+    const part = parts[index] ?? 0;
+    if (part > oldest) return;
+    if (part < oldest) {
+      throw new LlmBatchError(
+        `SQLite ${version} can damage a store; ${OLDEST_SQLITE.join('.')} or newer is needed.`,
+        {
+          code: 'STORE_OLD_SQLITE',
+          exitCode: EXIT_CODES.store,
+          hint: 'Install the dependencies again: `npm ci`.',
+        },
+      );
+    }
+  }
+}
+
+/**
+ * The schema version of a store, 0 for an empty file. Reads only: a file of someone else is left as it is.
+ * @throws LlmBatchError STORE_FOREIGN, STORE_NEWER_SCHEMA
+ */
+function identify(database: Database.Database, path: string): number {
+  const applicationId = database.pragma('application_id', { simple: true }) as number;
+  const version = database.pragma('user_version', { simple: true }) as number;
+  const objects = database.prepare<[], number>('SELECT count(*) FROM sqlite_schema').pluck().get() ?? 0;
+  if (applicationId !== APPLICATION_ID && (applicationId !== 0 || version !== 0 || objects > 0)) {
+    throw new LlmBatchError(`${path} is an SQLite database, but not one of llm-batch.`, {
+      code: 'STORE_FOREIGN',
+      exitCode: EXIT_CODES.store,
+      hint: 'It was left untouched. Name another file with --db.',
+    });
+  }
+  if (version > SCHEMA_VERSION) {
+    throw new LlmBatchError(
+      `${path} was written by a newer llm-batch (schema ${version}; this version knows ${SCHEMA_VERSION}).`,
+      {
+        code: 'STORE_NEWER_SCHEMA',
+        exitCode: EXIT_CODES.store,
+        hint: 'Upgrade with `npm install llm-batch@latest`, or name another file with --db.',
+      },
+    );
+  }
+  return version;
+}
+
+async function prepareForWriting(connection: Connection): Promise<void> {
+  const { database, path } = connection;
+  await connection.patiently(() => database.pragma('journal_mode = WAL'));
+  configure(database);
+  // A read-only file opens without complaint: this write finds out, instead of the first paid answer.
+  await connection.write(() => {
+    identify(database, path);
+    migrate(database);
+  });
+  if (statSync(path).size <= LARGEST_CHECKED_BYTES) await connection.read(() => assertSound(database, path));
+}
+
+function assertSound(database: Database.Database, path: string): void {
+  const found = database.pragma('quick_check(1)', { simple: true }) as string;
+  if (found !== 'ok') throw translateError(Object.assign(new Error(found), { code: 'SQLITE_CORRUPT' }), path);
+}
+
+async function migrateFile(path: string, clock: Clock): Promise<void> {
+  const connection = new Connection(path, { readonly: false, clock });
+  try {
+    await prepareForWriting(connection);
+  } finally {
+    connection.close();
+  }
+}
+
+function configure(database: Database.Database): void {
+  database.pragma('synchronous = FULL');
+  database.pragma('foreign_keys = ON');
+  database.pragma('trusted_schema = OFF');
+  database.pragma('temp_store = MEMORY');
+  database.pragma(`cache_size = -${CACHE_KIB}`);
+  database.pragma(`wal_autocheckpoint = ${CHECKPOINT_PAGES}`);
+  database.pragma(`journal_size_limit = ${WAL_KEPT_BYTES}`);
+  // In WAL mode SQLite may be built to default to NORMAL, which loses the last commits at a power cut.
+  if (database.pragma('synchronous', { simple: true }) !== SYNCHRONOUS_FULL) {
+    throw new Error('SQLite did not accept synchronous = FULL');
+  }
+}

@@ -1,0 +1,111 @@
+/**
+ * One process drains one store. The lock is an exclusive transaction on a file beside the store, which the
+ * kernel ends with the process: no stale lock can remain, however the owner died. The file stays empty and is
+ * never deleted, since deleting it could take a lock from under the next owner.
+ */
+import { existsSync } from 'node:fs';
+import Database from 'better-sqlite3';
+import type { Clock } from '../../core/clock.js';
+import { EXIT_CODES, LlmBatchError } from '../../core/errors.js';
+import type { StoreOwner } from '../store.js';
+import type { Connection } from './connection.js';
+import { createPrivateFile } from './database.js';
+import { isBusy, translateError } from './errors.js';
+
+const OWNER_KEY = 'drain_owner';
+/** `readOwner` of another process looks at the file for some microseconds; that is no owner. */
+const TRIES = 4;
+const BETWEEN_TRIES_MS = 25;
+
+export class DrainLock {
+  readonly #connection: Connection;
+  readonly #clock: Clock;
+  readonly #lockPath: string;
+  #held: Database.Database | null = null;
+
+  constructor(connection: Connection, clock: Clock) {
+    this.#connection = connection;
+    this.#clock = clock;
+    this.#lockPath = `${connection.path}.lock`;
+  }
+
+  /** @throws LlmBatchError STORE_LOCKED naming the owner */
+  async acquire(owner: StoreOwner): Promise<void> {
+    if (this.#held === null) this.#held = await this.#takeLock();
+    await this.#writeOwner(owner);
+  }
+
+  /** Null when no living process holds the lock, whatever its last owner left written. */
+  async readOwner(): Promise<StoreOwner | null> {
+    if (!this.#isHeld()) return null;
+    return this.#connection.read(() => {
+      const json = this.#connection.database
+        .prepare<[string], string>('SELECT value FROM meta WHERE key = ?')
+        .pluck()
+        .get(OWNER_KEY);
+      return json === undefined ? null : (JSON.parse(json) as StoreOwner);
+    });
+  }
+
+  release(): void {
+    this.#held?.close();
+    this.#held = null;
+  }
+
+  async #takeLock(): Promise<Database.Database> {
+    createPrivateFile(this.#lockPath);
+    for (let attempt = 1; ; attempt += 1) {
+      const lock = new Database(this.#lockPath, { timeout: 0 });
+      try {
+        lock.exec('BEGIN EXCLUSIVE');
+        return lock;
+      } catch (error) {
+        lock.close();
+        if (!isBusy(error)) throw translateError(error, this.#lockPath);
+        if (attempt >= TRIES) throw await this.#refusal();
+      }
+      await this.#clock.sleep(BETWEEN_TRIES_MS);
+    }
+  }
+
+  async #refusal(): Promise<LlmBatchError> {
+    const owner = await this.readOwner();
+    const who =
+      owner === null
+        ? 'another process'
+        : `process ${owner.pid} on ${owner.host} (run "${owner.runName}") since ${new Date(owner.sinceMs).toISOString()}`;
+    return new LlmBatchError(`${this.#connection.path} is being drained by ${who}.`, {
+      code: 'STORE_LOCKED',
+      exitCode: EXIT_CODES.store,
+      hint: 'Wait for it, or stop it with Ctrl-C; `llm-batch status` shows its progress. For a second run at the same time, name another store with --db.',
+    });
+  }
+
+  async #writeOwner(owner: StoreOwner): Promise<void> {
+    await this.#connection.write(() =>
+      this.#connection.database
+        .prepare<[string, string]>(
+          'INSERT INTO meta (key, value) VALUES (?, ?) ON CONFLICT DO UPDATE SET value = excluded.value',
+        )
+        .run(OWNER_KEY, JSON.stringify(owner)),
+    );
+  }
+
+  /** A reader can not come in while the exclusive transaction is open. */
+  #isHeld(): boolean {
+    if (this.#held !== null) return true;
+    if (!existsSync(this.#lockPath)) return false;
+    try {
+      const probe = new Database(this.#lockPath, { readonly: true, timeout: 0 });
+      try {
+        probe.prepare('SELECT count(*) FROM sqlite_schema').get();
+        return false;
+      } finally {
+        probe.close();
+      }
+    } catch (error) {
+      if (isBusy(error)) return true;
+      throw translateError(error, this.#lockPath);
+    }
+  }
+}

@@ -1,0 +1,227 @@
+/**
+ * The ledger: a row for every HTTP request, and the sums over them. Sums are gathered while the rows are
+ * written and stored once, by `flush`, in the same transaction.
+ */
+import type Database from 'better-sqlite3';
+import { latencyBucket } from '../latency-buckets.js';
+import type { CallEnd, CallStart, RecentCall } from '../store.js';
+import {
+  storableCount,
+  storableInteger,
+  storableIntegerOrNull,
+  storableReal,
+  storableText,
+  storableTextOrNull,
+} from './storable.js';
+
+/** What one transaction adds to `run_totals` and `latency_buckets` of one run. */
+class RunTotals {
+  made = 0;
+  ended = 0;
+  failed = 0;
+  lost = 0;
+  answered = 0;
+  withoutCost = 0;
+  latencySumMs = 0;
+  costMicroUsd = 0;
+  inputTokens = 0;
+  outputTokens = 0;
+  cachedTokens = 0;
+  reasoningTokens = 0;
+  firstAtMs: number | null = null;
+  lastAtMs: number | null = null;
+  readonly latencyBuckets = new Map<number, number>();
+
+  seen(atMs: number): void {
+    if (this.firstAtMs === null || atMs < this.firstAtMs) this.firstAtMs = atMs;
+    if (this.lastAtMs === null || atMs > this.lastAtMs) this.lastAtMs = atMs;
+  }
+}
+
+type CallRow = [runId: number, lost: number, finishedAtMs: number | null, latencyMs: number | null];
+
+export class Ledger {
+  readonly #start;
+  readonly #select;
+  readonly #end;
+  readonly #loseOfTask;
+  readonly #loseOpen;
+  readonly #addTotals;
+  readonly #addLatency;
+  readonly #recent;
+  readonly #totals = new Map<number, RunTotals>();
+
+  constructor(database: Database.Database) {
+    this.#start = database.prepare<[number, number, string, number, number]>(
+      `INSERT INTO calls (run_id, task_id, lane, started_at_ms, reserved_tokens) VALUES (?, ?, ?, ?, ?)`,
+    );
+    this.#select = database
+      .prepare<[number], CallRow>('SELECT run_id, lost, finished_at_ms, latency_ms FROM calls WHERE id = ?')
+      .raw();
+    this.#end = database.prepare<(string | number | null)[]>(
+      `UPDATE calls SET finished_at_ms = ?, latency_ms = ?, http_status = ?, kind = ?, message = ?, request_id = ?,
+         cost_micro_usd = ?, input_tokens = ?, output_tokens = ?, cached_tokens = ?, reasoning_tokens = ?
+       WHERE id = ?`,
+    );
+    this.#loseOfTask = database
+      .prepare<[number, number], number>(
+        `UPDATE calls INDEXED BY calls_open SET finished_at_ms = ?, lost = 1
+         WHERE task_id = ? AND finished_at_ms IS NULL RETURNING run_id`,
+      )
+      .pluck();
+    this.#loseOpen = database
+      .prepare<[number], number>(
+        `UPDATE calls INDEXED BY calls_open SET finished_at_ms = ?, lost = 1
+         WHERE finished_at_ms IS NULL RETURNING run_id`,
+      )
+      .pluck();
+    this.#addTotals = database.prepare<(number | null)[]>(
+      `UPDATE run_totals SET
+         calls_made = calls_made + ?, calls_ended = calls_ended + ?, calls_failed = calls_failed + ?,
+         calls_lost = calls_lost + ?, calls_answered = calls_answered + ?,
+         calls_without_cost = calls_without_cost + ?, latency_sum_ms = latency_sum_ms + ?,
+         cost_micro_usd = cost_micro_usd + ?, input_tokens = input_tokens + ?,
+         output_tokens = output_tokens + ?, cached_tokens = cached_tokens + ?,
+         reasoning_tokens = reasoning_tokens + ?,
+         first_call_at_ms = coalesce(min(first_call_at_ms, ?), first_call_at_ms, ?),
+         last_call_at_ms = coalesce(max(last_call_at_ms, ?), last_call_at_ms, ?)
+       WHERE run_id = ?`,
+    );
+    this.#addLatency = database.prepare<[number, number, number]>(
+      `INSERT INTO latency_buckets (run_id, bucket, calls) VALUES (?, ?, ?)
+       ON CONFLICT DO UPDATE SET calls = calls + excluded.calls`,
+    );
+    this.#recent = database.prepare<[number], RecentCall>(
+      `SELECT started_at_ms AS startedAtMs, lane, coalesce(input_tokens + output_tokens, reserved_tokens) AS tokens
+       FROM calls INDEXED BY calls_started WHERE started_at_ms >= ? ORDER BY started_at_ms, id`,
+    );
+  }
+
+  /** Forgets what a transaction that was undone had gathered. */
+  begin(): void {
+    this.#totals.clear();
+  }
+
+  /** @returns the call's id */
+  start(call: CallStart): number {
+    const startedAtMs = storableInteger(call.startedAtMs);
+    const { lastInsertRowid } = this.#start.run(
+      call.runId,
+      call.taskId,
+      storableText(call.lane),
+      startedAtMs,
+      storableCount(call.reservedTokens),
+    );
+    const totals = this.#totalsOf(call.runId);
+    totals.made += 1;
+    totals.seen(startedAtMs);
+    return Number(lastInsertRowid);
+  }
+
+  /**
+   * A call that a rescue had given up as lost gets its figures all the same: it may have been billed. One that
+   * has ended already keeps what it has, so that a repeated `record` counts nothing twice.
+   * @param message what went wrong, when something did
+   */
+  end(call: CallEnd, message: string | null): void {
+    const row = this.#select.get(call.callId);
+    if (row === undefined) return;
+    const [runId, lost, endedAtMs, knownLatencyMs] = row;
+    if (endedAtMs !== null && (lost === 0 || knownLatencyMs !== null)) return;
+
+    const { usage, kind } = call;
+    const finishedAtMs = storableInteger(call.finishedAtMs);
+    const latencyMs = storableReal(call.latencyMs);
+    this.#end.run(
+      finishedAtMs,
+      latencyMs,
+      storableIntegerOrNull(call.httpStatus),
+      kind,
+      storableTextOrNull(message),
+      storableTextOrNull(call.requestId),
+      call.costMicroUsd,
+      usage === null ? null : storableCount(usage.inputTokens),
+      usage === null ? null : storableCount(usage.outputTokens),
+      usage === null ? null : storableCount(usage.cachedTokens),
+      usage === null ? null : storableCount(usage.reasoningTokens),
+      call.callId,
+    );
+
+    const totals = this.#totalsOf(runId);
+    if (endedAtMs === null) totals.ended += 1;
+    totals.seen(finishedAtMs);
+    if (kind === null) {
+      totals.answered += 1;
+      totals.latencySumMs += latencyMs;
+      const bucket = latencyBucket(latencyMs);
+      totals.latencyBuckets.set(bucket, (totals.latencyBuckets.get(bucket) ?? 0) + 1);
+    } else if (kind !== 'aborted') {
+      totals.failed += 1;
+    }
+    if (call.costMicroUsd !== null) totals.costMicroUsd += storableReal(call.costMicroUsd);
+    if (usage === null) return;
+    totals.inputTokens += storableCount(usage.inputTokens);
+    totals.outputTokens += storableCount(usage.outputTokens);
+    totals.cachedTokens += storableCount(usage.cachedTokens);
+    totals.reasoningTokens += storableCount(usage.reasoningTokens);
+    if (call.costMicroUsd === null && usage.inputTokens + usage.outputTokens > 0) totals.withoutCost += 1;
+  }
+
+  /** Ends a task's open calls as lost. @returns how many there were */
+  loseOfTask(taskId: number, nowMs: number): number {
+    return this.#countLost(this.#loseOfTask.all(nowMs, taskId));
+  }
+
+  /** Ends every open call as lost. @returns how many there were */
+  loseOpen(nowMs: number): number {
+    return this.#countLost(this.#loseOpen.all(nowMs));
+  }
+
+  /** Adds what was gathered since `begin` to the stored sums. */
+  flush(): void {
+    for (const [runId, totals] of this.#totals) {
+      this.#addTotals.run(
+        totals.made,
+        totals.ended,
+        totals.failed,
+        totals.lost,
+        totals.answered,
+        totals.withoutCost,
+        totals.latencySumMs,
+        totals.costMicroUsd,
+        totals.inputTokens,
+        totals.outputTokens,
+        totals.cachedTokens,
+        totals.reasoningTokens,
+        totals.firstAtMs,
+        totals.firstAtMs,
+        totals.lastAtMs,
+        totals.lastAtMs,
+        runId,
+      );
+      for (const [bucket, calls] of totals.latencyBuckets) this.#addLatency.run(runId, bucket, calls);
+    }
+  }
+
+  recent(sinceMs: number): RecentCall[] {
+    return this.#recent.all(storableInteger(sinceMs));
+  }
+
+  #countLost(runIds: readonly number[]): number {
+    for (const runId of runIds) {
+      const totals = this.#totalsOf(runId);
+      totals.ended += 1;
+      totals.lost += 1;
+    }
+    return runIds.length;
+  }
+
+  #totalsOf(runId: number): RunTotals {
+    let totals = this.#totals.get(runId);
+    if (totals === undefined) {
+      totals = new RunTotals();
+      this.#totals.set(runId, totals);
+    }
+    return totals;
+  }
+}

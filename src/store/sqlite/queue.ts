@@ -1,0 +1,101 @@
+/**
+ * Who works on what: claims, leases, and the way back to ready. The claim reads the first entries of a partial
+ * index over ready tasks alone, so that a million finished ones and a hundred thousand delayed ones cost it
+ * nothing (about 0.2 ms for 32 tasks at a million rows).
+ */
+import { randomBytes } from 'node:crypto';
+import type Database from 'better-sqlite3';
+import type { FailureKind } from '../../core/failure.js';
+import type { ClaimOptions, LeasedTask } from '../store.js';
+import { type ClaimedRow, toLeasedTask } from './rows.js';
+import { storableInteger, storableText } from './storable.js';
+
+/** Due tasks made ready per claim: bounds the time of one transaction when a whole storm comes due at once. */
+const PROMOTED_PER_CLAIM = 256;
+/** No other claim's token: 96 random bits, and the task's id behind it. */
+const TOKEN_BYTES = 12;
+
+/** A bare `LIMIT ?` is peeked at by the planner, which then plans the statement anew at every claim. */
+const FIRST_READY = `FROM tasks INDEXED BY tasks_ready
+  WHERE run_id = ? AND state = 'ready' AND gone = 0 ORDER BY priority DESC, line, id LIMIT ? + 0`;
+const FAILED = `run_id = ? AND state = 'failed' AND gone = 0 AND failure_kind = coalesce(?, failure_kind)
+  AND key = coalesce(?, key)`;
+
+export class Queue {
+  readonly #promote;
+  readonly #selectReady;
+  readonly #lease;
+  readonly #nextDue;
+  readonly #extend;
+  readonly #deleteFailedResults;
+  readonly #retryFailed;
+
+  constructor(database: Database.Database) {
+    this.#promote = database.prepare<[number, number, number]>(
+      `UPDATE tasks SET state = 'ready', not_before_ms = NULL WHERE id IN (
+         SELECT id FROM tasks INDEXED BY tasks_delayed
+         WHERE run_id = ? AND state = 'delayed' AND gone = 0 AND not_before_ms <= ?
+         ORDER BY not_before_ms LIMIT ? + 0)`,
+    );
+    this.#selectReady = database
+      .prepare<[number, number], ClaimedRow>(
+        `SELECT id, line, key, attempts, crash_count, throttled_since_ms,
+           (SELECT body FROM documents WHERE task_id = tasks.id) ${FIRST_READY}`,
+      )
+      .raw();
+    this.#lease = database.prepare<[string, string, number, number, number]>(
+      `UPDATE tasks SET state = 'in_progress', attempt_token = ? || id, worker_id = ?, lease_until_ms = ?
+       WHERE id IN (SELECT id ${FIRST_READY})`,
+    );
+    this.#nextDue = database
+      .prepare<[number], number>(
+        `SELECT not_before_ms FROM tasks INDEXED BY tasks_delayed
+         WHERE run_id = ? AND state = 'delayed' AND gone = 0 ORDER BY not_before_ms LIMIT 1`,
+      )
+      .pluck();
+    this.#extend = database.prepare<[number, number, string]>(
+      `UPDATE tasks SET lease_until_ms = ? WHERE id = ? AND attempt_token = ? AND state = 'in_progress'`,
+    );
+    this.#deleteFailedResults = database.prepare<[number, string | null, string | null]>(
+      `DELETE FROM results WHERE task_id IN (SELECT id FROM tasks INDEXED BY tasks_failed WHERE ${FAILED})`,
+    );
+    this.#retryFailed = database.prepare<[number, string | null, string | null]>(
+      `UPDATE tasks INDEXED BY tasks_failed
+       SET state = 'ready', attempts = 0, crash_count = 0, throttled_since_ms = NULL, failure_kind = NULL
+       WHERE ${FAILED}`,
+    );
+  }
+
+  claim(options: ClaimOptions): LeasedTask[] {
+    const { runId, limit } = options;
+    const nowMs = storableInteger(options.nowMs);
+    this.#promote.run(runId, nowMs, Math.max(PROMOTED_PER_CLAIM, limit));
+    const rows = this.#selectReady.all(runId, limit);
+    if (rows.length === 0) return [];
+    const tokenPrefix = `${randomBytes(TOKEN_BYTES).toString('base64url')}.`;
+    const leaseUntilMs = storableInteger(nowMs + options.leaseMs);
+    this.#lease.run(tokenPrefix, storableText(options.workerId), leaseUntilMs, runId, limit);
+    return rows.map((row) => toLeasedTask(row, tokenPrefix));
+  }
+
+  nextDueAtMs(runId: number): number | null {
+    return this.#nextDue.get(runId) ?? null;
+  }
+
+  /** @returns how many leases were still theirs */
+  extend(taskIds: readonly number[], attemptTokens: readonly string[], untilMs: number): number {
+    let extended = 0;
+    for (const [index, taskId] of taskIds.entries()) {
+      extended += this.#extend.run(storableInteger(untilMs), taskId, attemptTokens[index] ?? '').changes;
+    }
+    return extended;
+  }
+
+  /** @returns how many failed tasks are ready again */
+  retryFailed(runId: number, filter: { readonly kind?: FailureKind; readonly key?: string }): number {
+    const kind = filter.kind ?? null;
+    const key = filter.key === undefined ? null : storableText(filter.key);
+    this.#deleteFailedResults.run(runId, kind, key);
+    return this.#retryFailed.run(runId, kind, key).changes;
+  }
+}

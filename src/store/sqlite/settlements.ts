@@ -1,0 +1,177 @@
+/**
+ * What becomes of leased tasks. Every write is guarded by the attempt's token and by the state, and the number
+ * of changed rows says whether the lease was still ours; what a worker without its lease brings is dropped.
+ */
+import type Database from 'better-sqlite3';
+import type { TaskState } from '../../core/task.js';
+import type { CallEnd, CompletedResult, TaskError, TaskOutcome } from '../store.js';
+import type { Ledger } from './ledger.js';
+import {
+  storableCount,
+  storableInteger,
+  storableIntegerOrNull,
+  storableText,
+  storableTextOrNull,
+} from './storable.js';
+
+const POISON = { httpStatus: null, code: null, requestId: null, partialOutputJson: null } as const;
+
+const LEAVE = `attempt_token = NULL, worker_id = NULL, lease_until_ms = NULL`;
+const OURS = `WHERE id = ? AND attempt_token = ? AND state = 'in_progress'`;
+
+/** After a completed or failed task: its result. Two long texts come last, as in the table. */
+type ResultBindings = (string | number | null)[];
+
+export class Settlements {
+  readonly #ledger: Ledger;
+  readonly #complete;
+  readonly #fail;
+  readonly #retry;
+  readonly #release;
+  readonly #insertResult;
+  readonly #leased;
+  readonly #rescue;
+  readonly #poison;
+
+  constructor(database: Database.Database, ledger: Ledger) {
+    this.#ledger = ledger;
+    this.#complete = database.prepare<[number, string]>(
+      `UPDATE tasks SET state = 'completed', attempts = attempts + 1, throttled_since_ms = NULL, ${LEAVE} ${OURS}`,
+    );
+    this.#fail = database.prepare<[string, number, string]>(
+      `UPDATE tasks SET state = 'failed', failure_kind = ?, attempts = attempts + 1, throttled_since_ms = NULL,
+         ${LEAVE} ${OURS}`,
+    );
+    this.#retry = database.prepare<[number, number, string]>(
+      `UPDATE tasks SET state = 'delayed', not_before_ms = ?, attempts = attempts + 1, throttled_since_ms = NULL,
+         ${LEAVE} ${OURS}`,
+    );
+    this.#release = database.prepare<[TaskState, number | null, number | null, number, string]>(
+      `UPDATE tasks SET state = ?, not_before_ms = ?, throttled_since_ms = ?, ${LEAVE} ${OURS}`,
+    );
+    this.#insertResult = database.prepare<ResultBindings>(
+      `INSERT OR REPLACE INTO results (task_id, settled_at_ms, model, finish_reason, error_kind, error_message,
+         error_code, http_status, request_id, latency_ms, cost_micro_usd, input_tokens, output_tokens,
+         cached_tokens, reasoning_tokens, partial_output_json, output_json)
+       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+    );
+    this.#leased = database.prepare<[number], { id: number; crash_count: number }>(
+      `SELECT id, crash_count FROM tasks INDEXED BY tasks_leased
+       WHERE state = 'in_progress' AND lease_until_ms < ? ORDER BY id`,
+    );
+    this.#rescue = database.prepare<[number, number]>(
+      `UPDATE tasks SET state = 'ready', crash_count = ?, ${LEAVE} WHERE id = ?`,
+    );
+    this.#poison = database.prepare<[number, number]>(
+      `UPDATE tasks SET state = 'failed', failure_kind = 'poison', crash_count = ?, ${LEAVE} WHERE id = ?`,
+    );
+  }
+
+  /** False when the lease was no longer ours; the call is in the ledger either way. */
+  settle(outcome: TaskOutcome): boolean {
+    const failure = outcome.action === 'failed' || outcome.action === 'retry' ? outcome.error : null;
+    if (outcome.call !== null) this.#ledger.end(outcome.call, failure?.message ?? null);
+    switch (outcome.action) {
+      case 'completed':
+        if (this.#complete.run(outcome.taskId, outcome.attemptToken).changes === 0) return false;
+        this.#storeAnswer(outcome.taskId, outcome.atMs, outcome.call, outcome.result);
+        return true;
+      case 'failed':
+        if (this.#fail.run(outcome.error.kind, outcome.taskId, outcome.attemptToken).changes === 0)
+          return false;
+        this.#storeError(outcome.taskId, outcome.atMs, outcome.call, outcome.error);
+        return true;
+      case 'retry':
+        return (
+          this.#retry.run(storableInteger(outcome.notBeforeMs), outcome.taskId, outcome.attemptToken)
+            .changes > 0
+        );
+      case 'released':
+        return (
+          this.#release.run(
+            outcome.notBeforeMs === null ? 'ready' : 'delayed',
+            storableIntegerOrNull(outcome.notBeforeMs),
+            storableIntegerOrNull(outcome.throttledSinceMs),
+            outcome.taskId,
+            outcome.attemptToken,
+          ).changes > 0
+        );
+    }
+  }
+
+  /**
+   * Puts tasks back whose lease ended before `beforeMs`. Only a task whose call was open may have brought the
+   * process down, so only that counts as a crash of it.
+   */
+  rescue(
+    nowMs: number,
+    beforeMs: number,
+    crashLimit: number,
+  ): { rescued: number; lost: number; poisoned: number } {
+    const report = { rescued: 0, lost: 0, poisoned: 0 };
+    for (const task of this.#leased.all(beforeMs)) {
+      const lost = this.#ledger.loseOfTask(task.id, nowMs);
+      report.lost += lost;
+      const crashCount = task.crash_count + (lost > 0 ? 1 : 0);
+      if (lost > 0 && crashCount >= crashLimit) {
+        this.#poison.run(crashCount, task.id);
+        this.#storeError(task.id, nowMs, null, {
+          ...POISON,
+          kind: 'poison',
+          message: `The program died ${crashCount} times while this document's call was open.`,
+        });
+        report.poisoned += 1;
+      } else {
+        this.#rescue.run(crashCount, task.id);
+        report.rescued += 1;
+      }
+    }
+    return report;
+  }
+
+  #storeAnswer(taskId: number, atMs: number, call: CallEnd | null, result: CompletedResult): void {
+    const usage = call?.usage ?? null;
+    this.#insertResult.run(
+      taskId,
+      storableInteger(atMs),
+      storableText(result.model),
+      storableText(result.finishReason),
+      null,
+      null,
+      null,
+      null,
+      storableTextOrNull(call?.requestId ?? null),
+      call?.latencyMs ?? null,
+      call?.costMicroUsd ?? null,
+      usage === null ? null : storableCount(usage.inputTokens),
+      usage === null ? null : storableCount(usage.outputTokens),
+      usage === null ? null : storableCount(usage.cachedTokens),
+      usage === null ? null : storableCount(usage.reasoningTokens),
+      null,
+      storableText(result.outputJson),
+    );
+  }
+
+  #storeError(taskId: number, atMs: number, call: CallEnd | null, error: TaskError): void {
+    const usage = call?.usage ?? null;
+    this.#insertResult.run(
+      taskId,
+      storableInteger(atMs),
+      null,
+      null,
+      error.kind,
+      storableText(error.message),
+      storableTextOrNull(error.code),
+      storableIntegerOrNull(error.httpStatus),
+      storableTextOrNull(call?.requestId ?? error.requestId),
+      call?.latencyMs ?? null,
+      call?.costMicroUsd ?? null,
+      usage === null ? null : storableCount(usage.inputTokens),
+      usage === null ? null : storableCount(usage.outputTokens),
+      usage === null ? null : storableCount(usage.cachedTokens),
+      usage === null ? null : storableCount(usage.reasoningTokens),
+      storableTextOrNull(error.partialOutputJson),
+      null,
+    );
+  }
+}

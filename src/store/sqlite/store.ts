@@ -1,0 +1,196 @@
+/** The store in one SQLite file: each method of the port is one transaction over the parts beside this file. */
+import type { Clock } from '../../core/clock.js';
+import type { FailureKind } from '../../core/failure.js';
+import type {
+  CallStart,
+  ClaimOptions,
+  ImportMatch,
+  ImportTally,
+  LeasedTask,
+  NewRun,
+  NewTask,
+  RecentCall,
+  RecordedProgress,
+  RescueReport,
+  ResultPageOptions,
+  ResultRow,
+  RunChange,
+  RunRecord,
+  RunSummary,
+  Store,
+  StoreOwner,
+  TaskOutcome,
+} from '../store.js';
+import type { Connection } from './connection.js';
+import { type OpenDatabaseOptions, openDatabase } from './database.js';
+import { DrainLock } from './drain-lock.js';
+import { Imports } from './imports.js';
+import { KeyIndex } from './key-index.js';
+import { Ledger } from './ledger.js';
+import { Queue } from './queue.js';
+import { Results } from './results.js';
+import { Runs } from './runs.js';
+import { Settlements } from './settlements.js';
+import { storableInteger } from './storable.js';
+import { Summary } from './summary.js';
+
+/** @throws LlmBatchError STORE_* (exit 5) */
+export async function openSqliteStore(path: string, options: OpenDatabaseOptions): Promise<Store> {
+  return new SqliteStore(await openDatabase(path, options), options.clock);
+}
+
+export class SqliteStore implements Store {
+  readonly capabilities = { sharedDrain: false };
+  readonly #connection: Connection;
+  readonly #lock: DrainLock;
+  readonly #runs: Runs;
+  readonly #keys: KeyIndex;
+  readonly #imports: Imports;
+  readonly #queue: Queue;
+  readonly #ledger: Ledger;
+  readonly #settlements: Settlements;
+  readonly #results: Results;
+  readonly #summary: Summary;
+
+  constructor(connection: Connection, clock: Clock) {
+    const { database } = connection;
+    this.#connection = connection;
+    this.#lock = new DrainLock(connection, clock);
+    this.#runs = new Runs(database);
+    this.#keys = new KeyIndex(database);
+    this.#imports = new Imports(database, this.#keys);
+    this.#queue = new Queue(database);
+    this.#ledger = new Ledger(database);
+    this.#settlements = new Settlements(database, this.#ledger);
+    this.#results = new Results(database);
+    this.#summary = new Summary(database);
+    connection.onUndone = () => this.#keys.forget();
+  }
+
+  acquireDrainLock(owner: StoreOwner): Promise<void> {
+    return this.#lock.acquire(owner);
+  }
+
+  readOwner(): Promise<StoreOwner | null> {
+    return this.#lock.readOwner();
+  }
+
+  createRun(run: NewRun): Promise<RunRecord> {
+    return this.#connection.write(() => this.#runs.create(run));
+  }
+
+  listRuns(): Promise<readonly RunRecord[]> {
+    return this.#connection.read(() => this.#runs.list());
+  }
+
+  updateRun(runId: number, change: RunChange): Promise<RunRecord> {
+    return this.#connection.write(() => {
+      if (change.status !== undefined && change.status !== 'importing') this.#keys.settle(runId);
+      return this.#runs.update(runId, change);
+    });
+  }
+
+  deleteRun(runId: number): Promise<void> {
+    return this.#connection.write(() => {
+      this.#keys.forget();
+      this.#runs.delete(runId);
+    });
+  }
+
+  addTasks(runId: number, tasks: readonly NewTask[]): Promise<{ added: number; duplicates: number }> {
+    return this.#connection.write(() => this.#imports.add(runId, tasks));
+  }
+
+  matchTasks(
+    runId: number,
+    documents: readonly Pick<NewTask, 'key' | 'occurrence' | 'requestHash'>[],
+  ): Promise<readonly ImportMatch[]> {
+    return this.#connection.read(() => this.#imports.match(runId, documents));
+  }
+
+  beginReimport(runId: number): Promise<void> {
+    return this.#connection.write(() => this.#imports.begin(runId));
+  }
+
+  reimportTasks(runId: number, tasks: readonly NewTask[], keepFinished: boolean): Promise<ImportTally> {
+    return this.#connection.write(() => this.#imports.reimport(runId, tasks, keepFinished));
+  }
+
+  finishReimport(runId: number): Promise<{ gone: number }> {
+    return this.#connection.write(() => this.#imports.finish(runId));
+  }
+
+  claimTasks(options: ClaimOptions): Promise<readonly LeasedTask[]> {
+    return this.#connection.write(() => this.#queue.claim(options));
+  }
+
+  nextDueAtMs(runId: number): Promise<number | null> {
+    return this.#connection.read(() => this.#queue.nextDueAtMs(runId));
+  }
+
+  async record(started: readonly CallStart[], outcomes: readonly TaskOutcome[]): Promise<RecordedProgress> {
+    if (started.length === 0 && outcomes.length === 0) return { callIds: [], lostTaskIds: [] };
+    return this.#connection.write(() => {
+      this.#ledger.begin();
+      const callIds: number[] = [];
+      for (const call of started) callIds.push(this.#ledger.start(call));
+      const lostTaskIds: number[] = [];
+      for (const outcome of outcomes) {
+        if (!this.#settlements.settle(outcome)) lostTaskIds.push(outcome.taskId);
+      }
+      this.#ledger.flush();
+      return { callIds, lostTaskIds };
+    });
+  }
+
+  extendLeases(
+    taskIds: readonly number[],
+    attemptTokens: readonly string[],
+    untilMs: number,
+  ): Promise<number> {
+    return this.#connection.write(() => this.#queue.extend(taskIds, attemptTokens, untilMs));
+  }
+
+  rescueTasks(options: {
+    readonly nowMs: number;
+    readonly whose: 'everyone' | 'expired';
+    readonly crashLimit: number;
+  }): Promise<RescueReport> {
+    const nowMs = storableInteger(options.nowMs);
+    const everyone = options.whose === 'everyone';
+    return this.#connection.write(() => {
+      this.#ledger.begin();
+      const beforeMs = everyone ? Number.POSITIVE_INFINITY : nowMs;
+      const report = this.#settlements.rescue(nowMs, beforeMs, options.crashLimit);
+      // Calls of tasks that had already left their worker's hands when it died.
+      const others = everyone ? this.#ledger.loseOpen(nowMs) : 0;
+      this.#ledger.flush();
+      return { rescued: report.rescued, lostCalls: report.lost + others, poisoned: report.poisoned };
+    });
+  }
+
+  retryTasks(runId: number, filter: { readonly kind?: FailureKind; readonly key?: string }): Promise<number> {
+    return this.#connection.write(() => {
+      const retried = this.#queue.retryFailed(runId, filter);
+      if (retried > 0) this.#runs.reopen(runId);
+      return retried;
+    });
+  }
+
+  readResults(options: ResultPageOptions): Promise<readonly ResultRow[]> {
+    return this.#connection.read(() => this.#results.page(options));
+  }
+
+  summarizeRun(runId: number): Promise<RunSummary> {
+    return this.#connection.read(() => this.#summary.of(runId));
+  }
+
+  readRecentCalls(sinceMs: number): Promise<readonly RecentCall[]> {
+    return this.#connection.read(() => this.#ledger.recent(sinceMs));
+  }
+
+  async close(): Promise<void> {
+    this.#lock.release();
+    this.#connection.close();
+  }
+}

@@ -1,0 +1,95 @@
+/** Everything `status` shows, from sums and counters: the cost does not grow with the run. */
+import type Database from 'better-sqlite3';
+import type { FailureKind } from '../../core/failure.js';
+import { TASK_STATES, type TaskState } from '../../core/task.js';
+import { type LatencyBucket, latencyQuantileMs } from '../latency-buckets.js';
+import type { RunSummary } from '../store.js';
+import { runMissing } from './runs.js';
+
+interface TotalsRow {
+  calls_made: number;
+  calls_ended: number;
+  calls_failed: number;
+  calls_lost: number;
+  calls_answered: number;
+  calls_without_cost: number;
+  latency_sum_ms: number;
+  cost_micro_usd: number;
+  input_tokens: number;
+  output_tokens: number;
+  cached_tokens: number;
+  reasoning_tokens: number;
+  first_call_at_ms: number | null;
+  last_call_at_ms: number | null;
+}
+
+interface CountRow {
+  state: TaskState | 'gone';
+  kind: FailureKind | '';
+  tasks: number;
+}
+
+export class Summary {
+  readonly #totals;
+  readonly #counts;
+  readonly #latencies;
+
+  constructor(database: Database.Database) {
+    this.#totals = database.prepare<[number], TotalsRow>('SELECT * FROM run_totals WHERE run_id = ?');
+    this.#counts = database.prepare<[number], CountRow>(
+      'SELECT state, kind, tasks FROM task_counts WHERE run_id = ? AND tasks > 0',
+    );
+    this.#latencies = database.prepare<[number], LatencyBucket>(
+      'SELECT bucket, calls FROM latency_buckets WHERE run_id = ? ORDER BY bucket',
+    );
+  }
+
+  of(runId: number): RunSummary {
+    const totals = this.#totals.get(runId);
+    if (totals === undefined) throw runMissing(runId);
+    return {
+      ...this.#countsOf(runId),
+      calls: {
+        made: totals.calls_made,
+        open: totals.calls_made - totals.calls_ended,
+        failed: totals.calls_failed,
+        repeated: totals.calls_lost,
+      },
+      usage: {
+        inputTokens: totals.input_tokens,
+        outputTokens: totals.output_tokens,
+        cachedTokens: totals.cached_tokens,
+        reasoningTokens: totals.reasoning_tokens,
+      },
+      costMicroUsd: totals.cost_micro_usd,
+      callsWithoutCost: totals.calls_without_cost,
+      latencyMs: this.#latencyOf(runId, totals),
+      firstCallAtMs: totals.first_call_at_ms,
+      lastCallAtMs: totals.last_call_at_ms,
+    };
+  }
+
+  #countsOf(runId: number): Pick<RunSummary, 'counts' | 'gone' | 'failedByKind'> {
+    const counts = Object.fromEntries(TASK_STATES.map((state) => [state, 0])) as Record<TaskState, number>;
+    const failedByKind: Partial<Record<FailureKind, number>> = {};
+    let gone = 0;
+    for (const { state, kind, tasks } of this.#counts.all(runId)) {
+      if (state === 'gone') gone = tasks;
+      else counts[state] += tasks;
+      if (kind !== '') failedByKind[kind] = tasks;
+    }
+    return { counts, gone, failedByKind };
+  }
+
+  #latencyOf(runId: number, totals: TotalsRow): RunSummary['latencyMs'] {
+    if (totals.calls_answered === 0) return null;
+    const buckets = this.#latencies.all(runId);
+    const quantile = (share: number): number => latencyQuantileMs(buckets, share) ?? 0;
+    return {
+      mean: totals.latency_sum_ms / totals.calls_answered,
+      p50: quantile(0.5),
+      p95: quantile(0.95),
+      p99: quantile(0.99),
+    };
+  }
+}

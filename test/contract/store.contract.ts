@@ -1,0 +1,32 @@
+/**
+ * What every backend of the store port promises, one sentence a test. A backend is done when this is green; what
+ * it can not do is in its `capabilities`, never a silent skip.
+ */
+import { describe } from 'vitest';
+import type { OpenStoreUnderTest } from './store/builders.js';
+import { importsContract } from './store/imports.js';
+import { ownerContract } from './store/owner.js';
+import { queueContract } from './store/queue.js';
+import { recordContract } from './store/record.js';
+import { reimportsContract } from './store/reimports.js';
+import { rescueContract } from './store/rescue.js';
+import { resultsContract } from './store/results.js';
+import { runsContract } from './store/runs.js';
+import { storePerTest } from './store/store-of.js';
+import { summaryContract } from './store/summary.js';
+
+/** @param open gives an empty store of its own at each call */
+export function storeContract(name: string, open: OpenStoreUnderTest): void {
+  describe(`store contract: ${name}`, () => {
+    const storeOf = storePerTest(open);
+    runsContract(storeOf);
+    importsContract(storeOf);
+    reimportsContract(storeOf);
+    queueContract(storeOf);
+    recordContract(storeOf);
+    rescueContract(storeOf);
+    resultsContract(storeOf);
+    summaryContract(storeOf);
+    ownerContract(storeOf);
+  });
+}

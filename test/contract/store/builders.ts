@@ -1,0 +1,189 @@
+/** Short ways to say what a test is about; every value that a test does not name is ordinary. */
+import type { FailureKind } from '../../../src/core/failure.js';
+import type { TokenUsage } from '../../../src/core/usage.js';
+import type {
+  CallEnd,
+  CompletedResult,
+  LeasedTask,
+  NewTask,
+  ResultFilter,
+  ResultRow,
+  RunRecord,
+  Store,
+  TaskError,
+  TaskOutcome,
+} from '../../../src/store/store.js';
+
+/** A store of its own for one test, and the ways a test may look at it from outside. */
+export interface StoreUnderTest {
+  readonly store: Store;
+  /** Opens the same data once more, as another process or a later start would. Closed with the rest. */
+  openAgain(): Promise<Store>;
+  dispose(): Promise<void>;
+}
+
+export type OpenStoreUnderTest = () => Promise<StoreUnderTest>;
+
+export const NOW_MS = 1_800_000_000_000;
+const LEASE_MS = 60_000;
+
+export const USAGE: TokenUsage = { inputTokens: 120, outputTokens: 30, cachedTokens: 20, reasoningTokens: 5 };
+export const ANSWER: CompletedResult = { outputJson: '"fine"', model: 'model-1', finishReason: 'stop' };
+
+export function document(line: number, change: Partial<NewTask> = {}): NewTask {
+  return {
+    line,
+    key: `document-${line}`,
+    occurrence: 0,
+    requestHash: `request-${line}`,
+    priority: 0,
+    body: `{"text":"document ${line}"}`,
+    metadataJson: null,
+    ...change,
+  };
+}
+
+/** `document(1)` to `document(count)`. */
+export function documents(count: number): NewTask[] {
+  return Array.from({ length: count }, (_, index) => document(index + 1));
+}
+
+export function createRun(store: Store, name = 'reviews'): Promise<RunRecord> {
+  return store.createRun({
+    name,
+    inputPath: `/data/${name}.jsonl`,
+    simulated: false,
+    settings: { model: 'model-1' },
+    createdAtMs: NOW_MS,
+  });
+}
+
+/** A run that is open and has these documents. @returns its id */
+export async function openRun(store: Store, tasks: readonly NewTask[], name = 'reviews'): Promise<number> {
+  const run = await createRun(store, name);
+  await store.addTasks(run.id, tasks);
+  await store.updateRun(run.id, { status: 'open' });
+  return run.id;
+}
+
+export function claim(
+  store: Store,
+  runId: number,
+  limit: number,
+  nowMs = NOW_MS,
+): Promise<readonly LeasedTask[]> {
+  return store.claimTasks({ runId, workerId: 'worker-1', limit, leaseMs: LEASE_MS, nowMs });
+}
+
+/** The one task a test is about. */
+export async function claimOne(store: Store, runId: number, nowMs = NOW_MS): Promise<LeasedTask> {
+  const [task] = await claim(store, runId, 1, nowMs);
+  if (task === undefined) throw new Error('there was no task to claim');
+  return task;
+}
+
+/** @returns the call's id */
+export async function startCall(
+  store: Store,
+  runId: number,
+  task: Pick<LeasedTask, 'taskId' | 'attemptToken'>,
+  startedAtMs = NOW_MS,
+): Promise<number> {
+  const { callIds } = await store.record(
+    [
+      {
+        runId,
+        taskId: task.taskId,
+        attemptToken: task.attemptToken,
+        lane: 'lane-1',
+        startedAtMs,
+        reservedTokens: 500,
+      },
+    ],
+    [],
+  );
+  const [callId] = callIds;
+  if (callId === undefined) throw new Error('the call got no id');
+  return callId;
+}
+
+export function callEnd(callId: number, change: Partial<CallEnd> = {}): CallEnd {
+  return {
+    callId,
+    finishedAtMs: NOW_MS + 800,
+    latencyMs: 800,
+    httpStatus: 200,
+    kind: null,
+    usage: USAGE,
+    costMicroUsd: 42,
+    requestId: 'request-id-1',
+    ...change,
+  };
+}
+
+export function taskError(kind: FailureKind, change: Partial<TaskError> = {}): TaskError {
+  return {
+    kind,
+    message: `it was ${kind}`,
+    httpStatus: 400,
+    code: 'some_code',
+    requestId: 'request-id-1',
+    partialOutputJson: null,
+    ...change,
+  };
+}
+
+type Ours = Pick<LeasedTask, 'taskId' | 'attemptToken'>;
+
+export function completed(task: Ours, call: CallEnd | null = null, result = ANSWER): TaskOutcome {
+  return { ...ours(task), action: 'completed', call, result, atMs: NOW_MS + 900 };
+}
+
+export function failed(
+  task: Ours,
+  kind: FailureKind = 'invalid_request',
+  call: CallEnd | null = null,
+): TaskOutcome {
+  return { ...ours(task), action: 'failed', call, error: taskError(kind), atMs: NOW_MS + 900 };
+}
+
+export function retried(task: Ours, notBeforeMs = NOW_MS + 5_000, call: CallEnd | null = null): TaskOutcome {
+  return { ...ours(task), action: 'retry', call, error: taskError('overloaded'), notBeforeMs };
+}
+
+export function released(
+  task: Ours,
+  notBeforeMs: number | null = null,
+  throttledSinceMs: number | null = null,
+  call: CallEnd | null = null,
+): TaskOutcome {
+  return { ...ours(task), action: 'released', call, notBeforeMs, throttledSinceMs };
+}
+
+function ours({ taskId, attemptToken }: Ours): { taskId: number; attemptToken: string } {
+  return { taskId, attemptToken };
+}
+
+/** Claims every ready task and settles it as `settle` says, call included. */
+export async function drain(
+  store: Store,
+  runId: number,
+  settle: (task: LeasedTask, call: CallEnd) => TaskOutcome = completed,
+): Promise<void> {
+  for (;;) {
+    const tasks = await claim(store, runId, 100);
+    if (tasks.length === 0) return;
+    for (const task of tasks) {
+      const callId = await startCall(store, runId, task);
+      await store.record([], [settle(task, callEnd(callId))]);
+    }
+  }
+}
+
+export function results(
+  store: Store,
+  runId: number,
+  only: ResultFilter = 'all',
+): Promise<readonly ResultRow[]> {
+  return store.readResults({ runId, only, afterLine: 0, limit: 1_000, includeBody: true });
+}

@@ -1,0 +1,204 @@
+import { describe, expect, it } from 'vitest';
+import {
+  claim,
+  claimOne,
+  completed,
+  document,
+  documents,
+  drain,
+  failed,
+  NOW_MS,
+  openRun,
+  released,
+  results,
+  retried,
+} from './builders.js';
+import type { StoreOf } from './store-of.js';
+
+export function queueContract(storeOf: StoreOf): void {
+  describe('claims', () => {
+    it('come by priority, higher first, then in input order', async () => {
+      const store = await storeOf();
+      const priorities = [0, 5, -1, 5, 0.5, 0];
+      const runId = await openRun(
+        store,
+        priorities.map((priority, index) => document(index + 1, { priority })),
+      );
+      const first = await claim(store, runId, 3);
+      const second = await claim(store, runId, 10);
+      expect([...first, ...second].map((task) => task.line)).toEqual([2, 4, 5, 1, 6, 3]);
+      expect(first).toHaveLength(3);
+    });
+
+    it('follow the line, not the order of adding', async () => {
+      const store = await storeOf();
+      const runId = await openRun(store, [document(3), document(1), document(2)]);
+      expect((await claim(store, runId, 3)).map((task) => task.line)).toEqual([1, 2, 3]);
+    });
+
+    it('hand out what a call needs', async () => {
+      const store = await storeOf();
+      const runId = await openRun(store, [document(7, { key: 'seven', body: '{"text":"7"}' })]);
+      const task = await claimOne(store, runId);
+      expect(task).toEqual({
+        taskId: task.taskId,
+        line: 7,
+        key: 'seven',
+        body: '{"text":"7"}',
+        attempts: 0,
+        crashCount: 0,
+        throttledSinceMs: null,
+        attemptToken: task.attemptToken,
+      });
+    });
+
+    it('never hand out a task twice, to whomever', async () => {
+      const store = await storeOf();
+      const other = await storeOf.again();
+      const runId = await openRun(store, documents(20));
+      const claims = await Promise.all([store, other, store, other].map((each) => claim(each, runId, 7)));
+      const ids = claims.flat().map((task) => task.taskId);
+      expect(ids).toHaveLength(20);
+      expect(new Set(ids).size).toBe(20);
+    });
+
+    it('stay within their run', async () => {
+      const store = await storeOf();
+      const first = await openRun(store, documents(1), 'first');
+      const second = await openRun(store, documents(3), 'second');
+      expect(await claim(store, first, 10)).toHaveLength(1);
+      expect(await claim(store, first, 10)).toEqual([]);
+      expect(await claim(store, second, 10)).toHaveLength(3);
+    });
+
+    it('give every task and every claim a token of its own', async () => {
+      const store = await storeOf();
+      const runId = await openRun(store, documents(3));
+      const first = await claim(store, runId, 3);
+      await store.record(
+        [],
+        first.map((task) => released(task)),
+      );
+      const second = await claim(store, runId, 3);
+      expect(new Set([...first, ...second].map((task) => task.attemptToken)).size).toBe(6);
+    });
+  });
+
+  describe('delayed tasks', () => {
+    it('are not claimed before they are due, and are then', async () => {
+      const store = await storeOf();
+      const runId = await openRun(store, documents(1));
+      await store.record([], [retried(await claimOne(store, runId), NOW_MS + 5_000)]);
+      expect(await claim(store, runId, 1, NOW_MS + 4_999)).toEqual([]);
+      expect((await store.summarizeRun(runId)).counts).toMatchObject({ ready: 0, delayed: 1 });
+      expect(await claim(store, runId, 1, NOW_MS + 5_000)).toHaveLength(1);
+    });
+
+    it('take their old place once they are due', async () => {
+      const store = await storeOf();
+      const runId = await openRun(store, [document(1), document(2, { priority: 1 }), document(3)]);
+      const tasks = await claim(store, runId, 2);
+      await store.record(
+        [],
+        tasks.map((task) => retried(task, NOW_MS + 10)),
+      );
+      expect((await claim(store, runId, 9, NOW_MS + 10)).map((task) => task.line)).toEqual([2, 1, 3]);
+    });
+
+    it('are all claimed when more come due at once than one claim promotes', async () => {
+      const store = await storeOf();
+      const runId = await openRun(store, documents(700));
+      const tasks = await claim(store, runId, 700);
+      await store.record(
+        [],
+        tasks.map((task) => released(task, NOW_MS + 10)),
+      );
+      expect(await claim(store, runId, 600, NOW_MS + 10)).toHaveLength(600);
+      expect(await claim(store, runId, 600, NOW_MS + 10)).toHaveLength(100);
+    });
+
+    it('say when the next of them is due', async () => {
+      const store = await storeOf();
+      const runId = await openRun(store, documents(3));
+      const other = await openRun(store, documents(1), 'other');
+      expect(await store.nextDueAtMs(runId)).toBeNull();
+      const [first, second] = await claim(store, runId, 2);
+      if (!first || !second) throw new Error('claimed too few');
+      await store.record([], [retried(first, NOW_MS + 900), released(second, NOW_MS + 700)]);
+      expect(await store.nextDueAtMs(runId)).toBe(NOW_MS + 700);
+      expect(await store.nextDueAtMs(other)).toBeNull();
+      await claim(store, runId, 9, NOW_MS + 700);
+      expect(await store.nextDueAtMs(runId)).toBe(NOW_MS + 900);
+    });
+
+    it('may be due at a fraction of a millisecond', async () => {
+      const store = await storeOf();
+      const runId = await openRun(store, documents(1));
+      await store.record([], [retried(await claimOne(store, runId), NOW_MS + 10.4)]);
+      expect(await claim(store, runId, 1, NOW_MS + 11.7)).toHaveLength(1);
+    });
+  });
+
+  describe('leases', () => {
+    it('are extended for those who still hold them', async () => {
+      const store = await storeOf();
+      const runId = await openRun(store, documents(3));
+      const [first, second, third] = await claim(store, runId, 3);
+      if (!first || !second || !third) throw new Error('claimed too few');
+      await store.record([], [completed(first)]);
+      const ids = [first.taskId, second.taskId, third.taskId];
+      const tokens = [first.attemptToken, second.attemptToken, 'not the token'];
+      expect(await store.extendLeases(ids, tokens, NOW_MS + 500_000)).toBe(1);
+      const report = await store.rescueTasks({ nowMs: NOW_MS + 400_000, whose: 'expired', crashLimit: 3 });
+      expect(report.rescued).toBe(1);
+      expect((await claim(store, runId, 9)).map((task) => task.taskId)).toEqual([third.taskId]);
+    });
+  });
+
+  describe('retry of failed tasks', () => {
+    it('makes all of them ready again as if they were new, and drops their errors', async () => {
+      const store = await storeOf();
+      const runId = await openRun(store, documents(3));
+      await drain(store, runId, (task, call) =>
+        task.line === 2 ? completed(task, call) : failed(task, 'refused', call),
+      );
+      expect(await store.retryTasks(runId, {})).toBe(2);
+      expect((await results(store, runId)).map((row) => row.line)).toEqual([2]);
+      expect(await store.summarizeRun(runId)).toMatchObject({
+        counts: { ready: 2, failed: 0, completed: 1 },
+        failedByKind: {},
+      });
+      expect(await claim(store, runId, 9)).toMatchObject([
+        { line: 1, attempts: 0 },
+        { line: 3, attempts: 0 },
+      ]);
+      expect(await store.retryTasks(runId, {})).toBe(0);
+    });
+
+    it('takes only one kind, one key, or both', async () => {
+      const store = await storeOf();
+      const runId = await openRun(store, [
+        document(1, { key: 'a' }),
+        document(2, { key: 'b' }),
+        document(3, { key: 'b', occurrence: 1 }),
+        document(4, { key: 'c' }),
+      ]);
+      await drain(store, runId, (task) => failed(task, task.line === 4 ? 'too_large' : 'refused'));
+      expect(await store.retryTasks(runId, { kind: 'too_large', key: 'a' })).toBe(0);
+      expect(await store.retryTasks(runId, { kind: 'too_large' })).toBe(1);
+      expect(await store.retryTasks(runId, { key: 'b' })).toBe(2);
+      expect(await store.retryTasks(runId, { kind: 'refused', key: 'a' })).toBe(1);
+    });
+
+    it('opens a finished run again, and leaves one that is not', async () => {
+      const store = await storeOf();
+      const runId = await openRun(store, documents(1));
+      await drain(store, runId, (task) => failed(task));
+      await store.updateRun(runId, { status: 'finished' });
+      expect(await store.retryTasks(runId, { key: 'unknown' })).toBe(0);
+      expect((await store.listRuns())[0]?.status).toBe('finished');
+      await store.retryTasks(runId, {});
+      expect((await store.listRuns())[0]?.status).toBe('open');
+    });
+  });
+}

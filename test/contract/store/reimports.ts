@@ -1,0 +1,278 @@
+import { describe, expect, it } from 'vitest';
+import type { ImportTally, NewTask, Store } from '../../../src/store/store.js';
+import {
+  claim,
+  claimOne,
+  completed,
+  document,
+  documents,
+  drain,
+  failed,
+  NOW_MS,
+  openRun,
+  results,
+  retried,
+  startCall,
+} from './builders.js';
+import type { StoreOf } from './store-of.js';
+
+async function reimport(
+  store: Store,
+  runId: number,
+  input: readonly NewTask[],
+  keepFinished = false,
+): Promise<ImportTally & { gone: number }> {
+  await store.beginReimport(runId);
+  const tally = await store.reimportTasks(runId, input, keepFinished);
+  return { ...tally, ...(await store.finishReimport(runId)) };
+}
+
+/** Line and key of every result, and the answer, which names the document it was given for. */
+async function answers(store: Store, runId: number): Promise<(string | number | undefined)[][]> {
+  return (await results(store, runId)).map((row) => [row.line, row.key, row.result?.outputJson]);
+}
+
+function answerWithKey(store: Store, runId: number): Promise<void> {
+  return drain(store, runId, (task, call) =>
+    completed(task, call, { outputJson: JSON.stringify(task.key), model: 'm', finishReason: 'stop' }),
+  );
+}
+
+export function reimportsContract(storeOf: StoreOf): void {
+  describe('import of an edited input', () => {
+    it('compares documents by key and occurrence, and changes nothing', async () => {
+      const store = await storeOf();
+      const runId = await openRun(store, documents(4));
+      await drain(store, runId, (task, call) =>
+        task.line === 1 ? completed(task, call) : failed(task, 'refused', call),
+      );
+      await store.retryTasks(runId, { key: 'document-2' });
+      const before = await store.summarizeRun(runId);
+      expect(
+        await store.matchTasks(runId, [
+          document(1),
+          document(1, { requestHash: 'other' }),
+          document(2, { requestHash: 'other' }),
+          document(3, { requestHash: 'other' }),
+          document(1, { occurrence: 1 }),
+          document(9),
+        ]),
+      ).toEqual(['unchanged', 'changed_finished', 'changed_open', 'changed_open', 'new', 'new']);
+      expect(await store.summarizeRun(runId)).toEqual(before);
+    });
+
+    it('never shifts an answer when a document is put in above', async () => {
+      const store = await storeOf();
+      const a = document(1, { key: 'a', requestHash: 'a' });
+      const b = document(2, { key: 'b', requestHash: 'b' });
+      const x = document(1, { key: 'x', requestHash: 'x' });
+      const runId = await openRun(store, [a, b]);
+      await answerWithKey(store, runId);
+
+      const tally = await reimport(store, runId, [x, { ...a, line: 2 }, { ...b, line: 3 }]);
+      expect(tally).toEqual({ added: 1, unchanged: 2, replaced: 0, kept: 0, gone: 0 });
+      expect(await answers(store, runId)).toEqual([
+        [2, 'a', '"a"'],
+        [3, 'b', '"b"'],
+      ]);
+
+      await answerWithKey(store, runId);
+      expect(await answers(store, runId)).toEqual([
+        [1, 'x', '"x"'],
+        [2, 'a', '"a"'],
+        [3, 'b', '"b"'],
+      ]);
+    });
+
+    it('moves tasks that are not done yet to their new line and priority', async () => {
+      const store = await storeOf();
+      const runId = await openRun(store, documents(3));
+      await reimport(store, runId, [
+        document(3, { line: 1 }),
+        document(1, { line: 2 }),
+        document(2, { line: 3, priority: 7 }),
+      ]);
+      const order = (await claim(store, runId, 3)).map((task) => [task.line, task.key]);
+      expect(order).toEqual([
+        [3, 'document-2'],
+        [1, 'document-3'],
+        [2, 'document-1'],
+      ]);
+    });
+
+    it('puts a changed document back to ready as if it were new, without its old answer', async () => {
+      const store = await storeOf();
+      const runId = await openRun(store, documents(2));
+      await drain(store, runId);
+      const changed = document(1, {
+        requestHash: 'other',
+        body: '{"text":"edited"}',
+        metadataJson: '{"v":2}',
+      });
+      const tally = await reimport(store, runId, [changed, document(2)]);
+      expect(tally).toEqual({ added: 0, unchanged: 1, replaced: 1, kept: 0, gone: 0 });
+      expect((await results(store, runId)).map((row) => row.line)).toEqual([2]);
+      expect(await claim(store, runId, 9)).toMatchObject([
+        { key: 'document-1', body: '{"text":"edited"}', attempts: 0, crashCount: 0, throttledSinceMs: null },
+      ]);
+      expect(await store.matchTasks(runId, [changed])).toEqual(['unchanged']);
+    });
+
+    it('replaces a changed document that failed, is delayed or in progress, and drops a late outcome', async () => {
+      const store = await storeOf();
+      const runId = await openRun(store, documents(3));
+      const [first, second, third] = await claim(store, runId, 3);
+      if (!first || !second || !third) throw new Error('claimed too few');
+      await store.record([], [failed(first), retried(second, NOW_MS + 60_000)]);
+      const changed = documents(3).map((task) => ({ ...task, requestHash: 'other' }));
+      expect(await reimport(store, runId, changed, true)).toMatchObject({ replaced: 3, kept: 0 });
+      expect((await store.record([], [completed(third)])).lostTaskIds).toEqual([third.taskId]);
+      expect((await store.summarizeRun(runId)).counts).toMatchObject({ ready: 3, failed: 0, delayed: 0 });
+      expect((await claim(store, runId, 9)).map((task) => task.attempts)).toEqual([0, 0, 0]);
+      expect(await store.nextDueAtMs(runId)).toBeNull();
+    });
+
+    it('keeps a finished answer with its document where the user says so', async () => {
+      const store = await storeOf();
+      const runId = await openRun(store, documents(2));
+      await drain(store, runId);
+      const changed = document(1, { line: 2, requestHash: 'other', body: '{"text":"edited"}' });
+      const tally = await reimport(store, runId, [document(2, { line: 1 }), changed], true);
+      expect(tally).toEqual({ added: 0, unchanged: 1, replaced: 0, kept: 1, gone: 0 });
+      const rows = await results(store, runId);
+      expect(rows.map((row) => [row.line, row.key])).toEqual([
+        [1, 'document-2'],
+        [2, 'document-1'],
+      ]);
+      expect(rows[1]?.body).toBe('{"text":"document 1"}');
+      expect(await store.matchTasks(runId, [changed])).toEqual(['changed_finished']);
+    });
+
+    it('carries over fields that the request does not use', async () => {
+      const store = await storeOf();
+      const runId = await openRun(store, documents(2));
+      await drain(store, runId);
+      await reimport(store, runId, [
+        document(1, { metadataJson: '{"tag":"new"}' }),
+        document(2, { body: '{"text":"document 2","note":1}' }),
+      ]);
+      expect(await results(store, runId)).toMatchObject([
+        { metadataJson: '{"tag":"new"}', state: 'completed' },
+        { body: '{"text":"document 2","note":1}', state: 'completed' },
+      ]);
+    });
+
+    it('neither drains, counts nor exports what is gone from the input', async () => {
+      const store = await storeOf();
+      const runId = await openRun(store, documents(5));
+      const [first, second, third] = await claim(store, runId, 3);
+      if (!first || !second || !third) throw new Error('claimed too few');
+      await store.record([], [completed(first), failed(second), retried(third, NOW_MS)]);
+      expect(await reimport(store, runId, [document(5)])).toMatchObject({ gone: 4, unchanged: 1 });
+      const summary = await store.summarizeRun(runId);
+      expect(summary).toMatchObject({ gone: 4, failedByKind: {} });
+      expect(summary.counts).toMatchObject({ ready: 1, delayed: 0, completed: 0, failed: 0 });
+      expect(await results(store, runId)).toEqual([]);
+      expect(await store.nextDueAtMs(runId)).toBeNull();
+      expect(await store.retryTasks(runId, {})).toBe(0);
+      expect((await claim(store, runId, 9, NOW_MS + 1)).map((task) => task.key)).toEqual(['document-5']);
+    });
+
+    it('gives a document that comes back its answer again, without another call', async () => {
+      const store = await storeOf();
+      const runId = await openRun(store, documents(3));
+      await answerWithKey(store, runId);
+      await reimport(store, runId, [document(2)]);
+      expect(await answers(store, runId)).toEqual([[2, 'document-2', '"document-2"']]);
+      const back = [document(3, { line: 1 }), document(2), document(1, { line: 3 })];
+      expect(await store.matchTasks(runId, back)).toEqual(['unchanged', 'unchanged', 'unchanged']);
+      expect(await reimport(store, runId, back)).toMatchObject({ added: 0, unchanged: 3, gone: 0 });
+      expect(await answers(store, runId)).toEqual([
+        [1, 'document-3', '"document-3"'],
+        [2, 'document-2', '"document-2"'],
+        [3, 'document-1', '"document-1"'],
+      ]);
+      expect(await claim(store, runId, 9)).toEqual([]);
+      expect(await store.summarizeRun(runId)).toMatchObject({ gone: 0, counts: { completed: 3 } });
+    });
+
+    it('lets a task settle that went from the input while it was in progress', async () => {
+      const store = await storeOf();
+      const runId = await openRun(store, documents(2));
+      const task = await claimOne(store, runId);
+      await reimport(store, runId, [document(2)]);
+      expect((await store.record([], [completed(task)])).lostTaskIds).toEqual([]);
+      expect(await results(store, runId)).toEqual([]);
+      await reimport(store, runId, documents(2));
+      expect((await results(store, runId)).map((row) => row.key)).toEqual(['document-1']);
+    });
+
+    it('is importing from begin to finish, and open afterwards', async () => {
+      const store = await storeOf();
+      const runId = await openRun(store, documents(1));
+      await drain(store, runId);
+      await store.updateRun(runId, { status: 'finished' });
+      const status = async (): Promise<string | undefined> => (await store.listRuns())[0]?.status;
+      await store.beginReimport(runId);
+      expect(await status()).toBe('importing');
+      await store.reimportTasks(runId, documents(1), false);
+      expect(await status()).toBe('importing');
+      await store.finishReimport(runId);
+      expect(await status()).toBe('open');
+    });
+
+    it('starts over after a crash in the middle, and then ends as if there had been none', async () => {
+      const store = await storeOf();
+      const runId = await openRun(store, documents(4));
+      await answerWithKey(store, runId);
+      await store.beginReimport(runId);
+      await store.reimportTasks(runId, [document(4, { line: 1 }), document(9, { line: 2 })], false);
+
+      const restarted = await storeOf.again();
+      expect((await restarted.listRuns())[0]?.status).toBe('importing');
+      expect(await reimport(restarted, runId, [document(2, { line: 1 }), document(4, { line: 2 })])).toEqual({
+        added: 0,
+        unchanged: 2,
+        replaced: 0,
+        kept: 0,
+        gone: 3,
+      });
+      expect(await answers(restarted, runId)).toEqual([
+        [1, 'document-2', '"document-2"'],
+        [2, 'document-4', '"document-4"'],
+      ]);
+      expect(await restarted.summarizeRun(runId)).toMatchObject({
+        gone: 3,
+        counts: { completed: 2, ready: 0 },
+      });
+    });
+
+    it('loses no row of an export while lines stand twice in an unfinished import', async () => {
+      const store = await storeOf();
+      const runId = await openRun(store, documents(4));
+      await drain(store, runId);
+      await store.beginReimport(runId);
+      await store.reimportTasks(runId, [document(4, { line: 1 }), document(3, { line: 2 })], false);
+      const keys: string[] = [];
+      for (let afterLine = 0; ; ) {
+        const page = await store.readResults({ runId, only: 'all', afterLine, limit: 1, includeBody: false });
+        const last = page.at(-1);
+        if (last === undefined) break;
+        keys.push(...page.map((row) => row.key));
+        afterLine = last.line;
+      }
+      expect(keys.sort()).toEqual(['document-1', 'document-2', 'document-3', 'document-4']);
+    });
+
+    it('keeps the calls of a replaced task in the ledger', async () => {
+      const store = await storeOf();
+      const runId = await openRun(store, documents(1));
+      const task = await claimOne(store, runId);
+      await startCall(store, runId, task);
+      await reimport(store, runId, [document(1, { requestHash: 'other' })]);
+      const report = await store.rescueTasks({ nowMs: NOW_MS + 1, whose: 'everyone', crashLimit: 3 });
+      expect(report).toEqual({ rescued: 0, lostCalls: 1, poisoned: 0 });
+      expect((await store.summarizeRun(runId)).calls).toMatchObject({ made: 1, open: 0, repeated: 1 });
+    });
+  });
+}

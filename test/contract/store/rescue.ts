@@ -1,0 +1,127 @@
+import { describe, expect, it } from 'vitest';
+import type { LeasedTask } from '../../../src/store/store.js';
+import {
+  callEnd,
+  claim,
+  claimOne,
+  completed,
+  documents,
+  NOW_MS,
+  openRun,
+  results,
+  startCall,
+  USAGE,
+} from './builders.js';
+import type { StoreOf } from './store-of.js';
+
+export function rescueContract(storeOf: StoreOf): void {
+  describe('rescue', () => {
+    it('puts every task in progress back, whatever its lease, when its process is known to be dead', async () => {
+      const store = await storeOf();
+      const first = await openRun(store, documents(2), 'first');
+      const second = await openRun(store, documents(1), 'second');
+      const [task] = await claim(store, first, 2);
+      await claimOne(store, second);
+      if (!task) throw new Error('claimed too few');
+      await startCall(store, first, task);
+      const restarted = await storeOf.again();
+      expect(await restarted.rescueTasks({ nowMs: NOW_MS, whose: 'everyone', crashLimit: 3 })).toEqual({
+        rescued: 3,
+        lostCalls: 1,
+        poisoned: 0,
+      });
+      expect((await restarted.summarizeRun(first)).counts).toMatchObject({ ready: 2, in_progress: 0 });
+      expect((await restarted.summarizeRun(second)).counts).toMatchObject({ ready: 1, in_progress: 0 });
+    });
+
+    it('counts a crash only for a task whose call was open, and uses no attempt', async () => {
+      const store = await storeOf();
+      const runId = await openRun(store, documents(2));
+      const [called] = await claim(store, runId, 2);
+      if (!called) throw new Error('claimed too few');
+      await startCall(store, runId, called);
+      await store.rescueTasks({ nowMs: NOW_MS, whose: 'everyone', crashLimit: 3 });
+      expect(await claim(store, runId, 2)).toMatchObject([
+        { line: 1, crashCount: 1, attempts: 0 },
+        { line: 2, crashCount: 0, attempts: 0 },
+      ]);
+      expect((await store.summarizeRun(runId)).calls).toEqual({ made: 1, open: 0, failed: 0, repeated: 1 });
+    });
+
+    it('takes only leases that have ended, when others may be alive', async () => {
+      const store = await storeOf();
+      const runId = await openRun(store, documents(2));
+      const early = await claimOne(store, runId, NOW_MS);
+      await claimOne(store, runId, NOW_MS + 30_000);
+      const report = await store.rescueTasks({ nowMs: NOW_MS + 70_000, whose: 'expired', crashLimit: 3 });
+      expect(report).toEqual({ rescued: 1, lostCalls: 0, poisoned: 0 });
+      expect((await claim(store, runId, 9)).map((task) => task.taskId)).toEqual([early.taskId]);
+    });
+
+    it('leaves the open calls of living workers open', async () => {
+      const store = await storeOf();
+      const runId = await openRun(store, documents(1));
+      await startCall(store, runId, await claimOne(store, runId));
+      const report = await store.rescueTasks({ nowMs: NOW_MS + 1, whose: 'expired', crashLimit: 3 });
+      expect(report).toEqual({ rescued: 0, lostCalls: 0, poisoned: 0 });
+      expect((await store.summarizeRun(runId)).calls.open).toBe(1);
+    });
+
+    it('parks a document that brought the process down too often, as failed by poison', async () => {
+      const store = await storeOf();
+      const runId = await openRun(store, documents(1));
+      for (const poisoned of [0, 0, 1]) {
+        await startCall(store, runId, await claimOne(store, runId));
+        const report = await store.rescueTasks({ nowMs: NOW_MS, whose: 'everyone', crashLimit: 3 });
+        expect(report).toEqual({ rescued: 1 - poisoned, lostCalls: 1, poisoned });
+      }
+      expect(await claim(store, runId, 9)).toEqual([]);
+      expect(await results(store, runId)).toMatchObject([
+        { state: 'failed', settledAtMs: NOW_MS, error: { kind: 'poison' }, result: null, usage: null },
+      ]);
+      expect((await store.summarizeRun(runId)).failedByKind).toEqual({ poison: 1 });
+      expect(await store.retryTasks(runId, { kind: 'poison' })).toBe(1);
+      expect((await claimOne(store, runId)).crashCount).toBe(0);
+    });
+
+    it('never parks a task that was only waiting in memory', async () => {
+      const store = await storeOf();
+      const runId = await openRun(store, documents(1));
+      for (let crash = 0; crash < 5; crash += 1) {
+        await claimOne(store, runId);
+        const report = await store.rescueTasks({ nowMs: NOW_MS, whose: 'everyone', crashLimit: 3 });
+        expect(report).toEqual({ rescued: 1, lostCalls: 0, poisoned: 0 });
+      }
+    });
+
+    it('keeps the bill, but not the answer, of a call that ends after its task was rescued', async () => {
+      const store = await storeOf();
+      const runId = await openRun(store, documents(1));
+      const zombie = await claimOne(store, runId);
+      const callId = await startCall(store, runId, zombie);
+      await store.rescueTasks({ nowMs: NOW_MS + 70_000, whose: 'expired', crashLimit: 3 });
+      const heir: LeasedTask = await claimOne(store, runId);
+      const late = completed(zombie, callEnd(callId));
+      expect((await store.record([], [late])).lostTaskIds).toEqual([zombie.taskId]);
+      await store.record([], [late]);
+      expect(await store.summarizeRun(runId)).toMatchObject({
+        calls: { made: 1, open: 0, failed: 0, repeated: 1 },
+        usage: USAGE,
+        costMicroUsd: 42,
+        counts: { in_progress: 1, completed: 0 },
+      });
+      expect((await store.record([], [completed(heir)])).lostTaskIds).toEqual([]);
+    });
+
+    it('finds nothing to do in a store that was closed in order', async () => {
+      const store = await storeOf();
+      const runId = await openRun(store, documents(2));
+      await store.record([], [completed(await claimOne(store, runId))]);
+      expect(await store.rescueTasks({ nowMs: NOW_MS, whose: 'everyone', crashLimit: 3 })).toEqual({
+        rescued: 0,
+        lostCalls: 0,
+        poisoned: 0,
+      });
+    });
+  });
+}
