@@ -8,7 +8,7 @@ import { createPrepareCall } from './prepare-call.js';
 import { settingsOfRun } from './run-settings.js';
 import { applySalvage, saveSalvage } from './salvage.js';
 
-/** A document that was in flight at this many crashes is taken for their cause. */
+/** A document that was in flight at this many crashes, and alone at the last, is taken for their cause. */
 const CRASH_LIMIT = 3;
 const LEASE_MS = 30_000;
 /** The limiter looks back a minute and its margin. */
@@ -44,7 +44,11 @@ export async function executeRun(options: ExecuteOptions): Promise<ExecutionRepo
   const { pacing } = settings;
 
   await applySalvage(store, options.salvagePath);
-  const rescue = await store.rescueTasks({ nowMs: clock.now(), whose: 'everyone', crashLimit: CRASH_LIMIT });
+  const rescue = await store.rescueTasks({
+    nowMs: clock.now(),
+    whose: 'everyone',
+    crashLimit: await crashLimit(store, run),
+  });
   if (rescue.rescued > 0 || rescue.poisoned > 0) options.onRescue(rescue);
   await seedLimits(store, lanes, clock);
 
@@ -61,6 +65,7 @@ export async function executeRun(options: ExecuteOptions): Promise<ExecutionRepo
     timeoutMs: pacing.timeoutMs,
     graceMs: pacing.graceMs,
     leaseMs: LEASE_MS,
+    guardFirstCalls: pacing.guard,
     salvage: (outcomes) => saveSalvage(options.salvagePath, outcomes),
     onNotice: options.onNotice,
     onSettled: options.onSettled,
@@ -78,6 +83,15 @@ export async function executeRun(options: ExecuteOptions): Promise<ExecutionRepo
     haltReason: end.reason === 'halted' ? haltReason(end.failure.kind, end.failure.message) : null,
   });
   return { end, summary, run: stopped };
+}
+
+/**
+ * Of several calls that were open nobody can tell which was the cause, if any was: a machine that loses its power
+ * three times must not cost the documents that happened to be in flight.
+ */
+async function crashLimit(store: Store, run: RunRecord): Promise<number> {
+  const { calls } = await store.summarizeRun(run.id);
+  return calls.open > 1 ? Number.MAX_SAFE_INTEGER : CRASH_LIMIT;
 }
 
 function haltReason(kind: FailureKind, message: string): string {

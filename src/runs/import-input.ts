@@ -4,7 +4,7 @@
  * the second brings the run in line with the input. A crash anywhere leaves the run `importing`; the next `run`
  * goes on, since keys make every step repeatable.
  */
-import { usageError } from '../core/errors.js';
+import { EXIT_CODES, LlmBatchError, usageError } from '../core/errors.js';
 import type { BadLine } from '../documents/bad-line.js';
 import type { ImportMatch, NewTask, RunRecord, Store } from '../store/store.js';
 
@@ -53,20 +53,23 @@ export interface ImportPlan extends ImportReport {
 
 /**
  * First import of a new run, or the rest of one that was cut off.
- * @throws LlmBatchError INPUT_BAD_LINES (exit 2); the run is then deleted: nothing was called, nothing is kept
+ * @throws LlmBatchError (exit 2) for bad lines or an input that can not be read; the run is then deleted: nothing
+ *   was called, nothing is kept
  */
 export async function importNew(options: ImportOptions): Promise<ImportReport> {
   const { store, run } = options;
-  const report = await eachPage(options, async (page, badSoFar) => {
-    // After a bad line the import is lost unless they are skipped: only read on, to report them all at once.
-    if (badSoFar > 0 && !options.skipBadLines) return;
-    await store.addTasks(run.id, page.documents);
-  });
+  let report: ImportReport;
   try {
+    report = await eachPage(options, async (page, badSoFar) => {
+      // After a bad line the import is lost unless they are skipped: only read on, to report them all at once.
+      if (badSoFar > 0 && !options.skipBadLines) return;
+      await store.addTasks(run.id, page.documents);
+    });
     refuseBadLines(report, options.skipBadLines);
     refuseEmpty(report);
   } catch (error) {
-    await store.deleteRun(run.id);
+    const isRefused = error instanceof LlmBatchError && error.exitCode === EXIT_CODES.usage;
+    if (isRefused) await store.deleteRun(run.id);
     throw error;
   }
   await store.updateRun(run.id, { status: 'open' });
