@@ -2,11 +2,9 @@
 import { EXIT_CODES, LlmBatchError, usageError } from '../core/errors.js';
 import type { Lane } from '../engine/lane.js';
 import { createLimiter } from '../limiter/limiter.js';
-import type { RunSettings } from '../runs/run-settings.js';
+import type { Provider } from '../provider/provider.js';
+import { type LaneSettings, lanesOf, type RunSettings } from '../runs/run-settings.js';
 import type { CommandContext } from './context.js';
-
-export const OPENAI_BASE_URL = 'https://api.openai.com/v1';
-const SIMULATED_LANE = 'simulator';
 
 export interface Connection {
   readonly lanes: readonly Lane[];
@@ -15,15 +13,19 @@ export interface Connection {
 
 /**
  * Checks, before anything is read or stored, that there is somebody to call.
- * @throws LlmBatchError KEY_MISSING (exit 2)
+ * @throws LlmBatchError KEY_MISSING, BASE_URL_INVALID (exit 2)
  */
 export function checkConnection(settings: RunSettings, context: CommandContext): void {
   if (settings.simulator !== null) return;
-  const { baseUrl, apiKeyEnv } = settings.connection;
-  if (baseUrl !== null) checkBaseUrl(baseUrl);
-  const missing = apiKeyEnv.filter((name) => (context.environment[name] ?? '') === '');
-  // A local server needs no key; several named keys were meant to be there.
-  if (missing.length === 0 || (baseUrl !== null && apiKeyEnv.length === 1)) return;
+  const lanes = lanesOf(settings);
+  for (const lane of lanes) checkBaseUrl(lane.baseUrl);
+  // A server of the user's own needs no key; where several keys are named, all were meant to be there.
+  const ownServer =
+    lanes.length === 1 && (settings.connection.baseUrl !== null || settings.connection.lanes !== null);
+  const missing = lanes
+    .map((lane) => lane.apiKeyEnv)
+    .filter((name) => (context.environment[name] ?? '') === '');
+  if (missing.length === 0 || ownServer) return;
   throw usageError(
     'KEY_MISSING',
     `No API key: environment variable ${missing.join(' and ')} is not set.`,
@@ -44,25 +46,43 @@ function checkBaseUrl(baseUrl: string): void {
 /** Opens the lanes of a run; for a simulated run it starts the simulator as well. */
 export async function connect(settings: RunSettings, context: CommandContext): Promise<Connection> {
   const { createOpenAIProvider } = await import('../provider/openai/client.js');
-  const { clock, random } = context;
-  const { pacing } = settings;
+  const { clock, random, environment } = context;
   const simulator = settings.simulator === null ? null : await startSimulator(settings, context);
-  const baseUrl = simulator?.url ?? settings.connection.baseUrl ?? OPENAI_BASE_URL;
-  const names = simulator === null ? settings.connection.apiKeyEnv : [SIMULATED_LANE];
-  const lanes = names.map((name): Lane => {
-    const apiKey = simulator === null ? (context.takeSecret(name) ?? null) : null;
-    return {
-      name: simulator === null ? `${name}@${new URL(baseUrl).host}` : SIMULATED_LANE,
-      provider: createOpenAIProvider({ baseUrl, apiKey, maxConnections: pacing.concurrency, clock }),
-      limiter: createLimiter({ requestsPerMinute: pacing.rpm, tokensPerMinute: pacing.tpm, random }),
-    };
+  const open = (lane: LaneSettings): Lane => ({
+    name: lane.name,
+    weight: lane.weight,
+    provider: withModelNames(
+      createOpenAIProvider({
+        baseUrl: lane.baseUrl,
+        apiKey: simulator === null ? (context.takeSecret(lane.apiKeyEnv) ?? null) : null,
+        maxConnections: settings.pacing.concurrency,
+        clock,
+        environment,
+      }),
+      lane.models,
+    ),
+    limiter: createLimiter({ requestsPerMinute: lane.rpm, tokensPerMinute: lane.tpm, random }),
   });
+  const lanes = lanesOf(settings, simulator?.url ?? null).map(open);
   return {
     lanes,
     async close() {
       await Promise.all(lanes.map((lane) => lane.provider.close()));
       await simulator?.close();
     },
+  };
+}
+
+/** Sends each request under the name its model has at this endpoint. */
+function withModelNames(provider: Provider, models: Readonly<Record<string, string>>): Provider {
+  if (Object.keys(models).length === 0) return provider;
+  return {
+    send(request, options) {
+      const body = JSON.parse(request.bodyJson) as { model: string };
+      const model = models[body.model] ?? body.model;
+      return provider.send({ ...request, bodyJson: JSON.stringify({ ...body, model }) }, options);
+    },
+    close: () => provider.close(),
   };
 }
 

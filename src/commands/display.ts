@@ -154,6 +154,13 @@ export class Display {
           `line ${formatCount(notice.line)}: ${notice.failure.kind}: ${notice.failure.message}`,
         ]);
         return;
+      case 'lane_set_aside':
+        this.#say('lane_set_aside', { lane: notice.lane, ...notice.failure }, [
+          this.#appearance.colours.yellow(
+            `${notice.lane} is set aside, the other lanes go on: ${notice.failure.kind}: ${notice.failure.message}`,
+          ),
+        ]);
+        return;
       case 'halted':
         this.#say('halted', { lane: notice.lane, ...notice.failure }, [
           this.#appearance.colours.red(`stopping: ${notice.failure.kind}: ${notice.failure.message}`),

@@ -11,9 +11,8 @@ import {
   importNew,
   planImport,
 } from '../runs/import-input.js';
-import { type RunSettings, settingsToJson } from '../runs/run-settings.js';
+import { lanesOf, type RunSettings, settingsToJson } from '../runs/run-settings.js';
 import type { NewRun, RunRecord, Store } from '../store/store.js';
-import { OPENAI_BASE_URL } from './composition.js';
 import type { CommandContext } from './context.js';
 import type { Display } from './display.js';
 import { spoolStandardInput } from './standard-input.js';
@@ -109,8 +108,8 @@ function tellPlan({ display, settings }: BringInOptions, { first, withoutTemplat
       : first.promptField === null
         ? 'the rendered prompt'
         : `the field '${first.promptField}'`;
-  const { baseUrl } = settings.connection;
-  const endpoint = settings.simulator === null ? new URL(baseUrl ?? OPENAI_BASE_URL).host : 'the simulator';
+  const hosts = new Set(lanesOf(settings).map((lane) => new URL(lane.baseUrl).host));
+  const endpoint = settings.simulator === null ? [...hosts].join(', ') : 'the simulator';
   display.sending({ message, model: first.model, endpoint });
   if (withoutTemplate > 0) {
     display.warn(`${withoutTemplate} documents are whole requests; --prompt was not used for them.`);

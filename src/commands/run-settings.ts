@@ -18,13 +18,14 @@ export interface RunFlags {
 
 /** @throws LlmBatchError (exit 2) for two prompts at once or a prompt file that can not be read */
 export async function runSettingsFrom(
-  settings: Settings,
+  resolved: ResolvedSettings,
   flags: RunFlags,
   workingFolder: string,
 ): Promise<RunSettings> {
+  const { settings, lanes } = resolved;
   return {
     request: await requestSettings(settings, flags, workingFolder),
-    connection: connectionSettings(settings),
+    connection: { ...connectionSettings(settings), lanes },
     pacing: pacingSettings(settings),
     simulator: flags.simulate ? REHEARSAL : null,
   };
@@ -39,7 +40,12 @@ export function withGivenFlags(stored: RunSettings, resolved: ResolvedSettings):
   };
   return {
     ...stored,
-    connection: pick(stored.connection, connectionSettings(settings)),
+    connection: {
+      ...pick(stored.connection, connectionSettings(settings)),
+      // A key or an address given now replaces the lanes; an edited config file replaces them too.
+      lanes:
+        given.has('apiKeyEnv') || given.has('baseUrl') ? null : (resolved.lanes ?? stored.connection.lanes),
+    },
     pacing: pick(stored.pacing, pacingSettings(settings)),
   };
 }
@@ -74,11 +80,11 @@ async function readPrompt(path: string): Promise<string> {
   return text.replace(/\r?\n$/, '');
 }
 
-function connectionSettings({ baseUrl, apiKeyEnv }: Settings): ConnectionSettings {
+function connectionSettings({ baseUrl, apiKeyEnv }: Settings): Omit<ConnectionSettings, 'lanes'> {
   return { baseUrl, apiKeyEnv };
 }
 
 function pacingSettings(settings: Settings): PacingSettings {
-  const { concurrency, rpm, tpm, maxAttempts, timeoutMs, maxWaitMs, graceMs } = settings;
-  return { concurrency, rpm, tpm, maxAttempts, timeoutMs, maxWaitMs, graceMs };
+  const { concurrency, rpm, tpm, rpd, maxAttempts, timeoutMs, maxWaitMs, graceMs, guard } = settings;
+  return { concurrency, rpm, tpm, rpd, maxAttempts, timeoutMs, maxWaitMs, graceMs, guard };
 }

@@ -67,7 +67,8 @@ async function run(
   input: string,
   options: RunOptions,
 ): Promise<ExitCode> {
-  const { settings } = readSettings(command, context);
+  const resolved = readSettings(command, context);
+  const { settings } = resolved;
   if (options.rerunChanged && options.keep) {
     throw usageError(
       'CHANGED_TWICE',
@@ -77,7 +78,7 @@ async function run(
   }
   const simulate = options.simulate ?? false;
   const runSettings = await runSettingsFrom(
-    settings,
+    resolved,
     { parameters: parseParameters(options.param), simulate },
     context.workingFolder,
   );

@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { usageError } from '../core/errors.js';
 import { isJsonObject, type JsonObject } from '../core/json.js';
+import { type LaneDefinition, parseLanes } from './lanes.js';
 import { SETTINGS, type SettingDefinition, type Settings } from './settings.js';
 
 export const CONFIG_FILE_NAME = 'llm-batch.config.json';
@@ -18,6 +19,8 @@ export interface ResolvedSettings {
   readonly settings: Settings;
   /** Names of settings that were given as flags. */
   readonly given: ReadonlySet<keyof Settings>;
+  /** Lanes of the config file; null where it names none, or where a flag names keys. */
+  readonly lanes: readonly LaneDefinition[] | null;
 }
 
 /**
@@ -41,7 +44,8 @@ export function resolveSettings(sources: SettingSources): ResolvedSettings {
       values[name] = definition.initial;
     }
   }
-  return { settings: values as unknown as Settings, given };
+  const lanes = given.has('apiKeyEnv') || given.has('baseUrl') ? null : parseLanes(sources.file['lanes']);
+  return { settings: values as unknown as Settings, given, lanes };
 }
 
 /**
@@ -64,7 +68,7 @@ export function readConfigFile(folder: string): JsonObject {
     throw usageError('CONFIG_NOT_JSON', `${path} is not JSON: ${(error as Error).message}.`);
   }
   if (!isJsonObject(config)) throw usageError('CONFIG_NOT_JSON', `${path} does not hold a JSON object.`);
-  const known = SETTINGS.map((setting) => setting.name as string);
+  const known = [...SETTINGS.map((setting) => setting.name as string), 'lanes'];
   for (const name of Object.keys(config)) {
     if (known.includes(name)) continue;
     throw usageError(

@@ -19,10 +19,13 @@ export interface Settings {
   readonly rpm: number | null;
   /** Tokens per minute, in and out together; null: no limit of ours. */
   readonly tpm: number | null;
+  /** Requests in any 24 hours; null: no limit of ours. */
+  readonly rpd: number | null;
   readonly maxAttempts: number;
   readonly timeoutMs: number;
   readonly maxWaitMs: number;
   readonly graceMs: number;
+  readonly guard: boolean;
   readonly quiet: boolean;
   readonly verbose: boolean;
   readonly logJson: boolean;
@@ -138,7 +141,7 @@ export const SETTINGS: readonly SettingDefinition[] = [
     group: 'connection',
     flags: '--api-key-env <name>',
     environment: 'LLM_BATCH_API_KEY_ENV',
-    help: 'environment variable that holds the API key',
+    help: 'environment variable that holds the API key; several, with commas between, make a lane each',
     initial: ['OPENAI_API_KEY'],
     initialText: 'OPENAI_API_KEY',
     parse: parseList,
@@ -169,6 +172,16 @@ export const SETTINGS: readonly SettingDefinition[] = [
     flags: '--tpm <n>',
     environment: 'LLM_BATCH_TPM',
     help: 'tokens, in and out, in any 60 seconds',
+    initial: null,
+    initialText: 'no limit',
+    parse: parseCount,
+  }),
+  define({
+    name: 'rpd',
+    group: 'pacing',
+    flags: '--rpd <n>',
+    environment: 'LLM_BATCH_RPD',
+    help: 'requests in any 24 hours',
     initial: null,
     initialText: 'no limit',
     parse: parseCount,
@@ -212,6 +225,16 @@ export const SETTINGS: readonly SettingDefinition[] = [
     initial: 30_000,
     initialText: '30s',
     parse: parseDuration,
+  }),
+  define({
+    name: 'guard',
+    group: 'pacing',
+    flags: '--no-guard',
+    environment: 'LLM_BATCH_GUARD',
+    help: 'go on even when the first calls all fail in the same way',
+    initial: true,
+    initialText: '',
+    parse: parseSwitch,
   }),
   define({
     name: 'quiet',

@@ -31,19 +31,27 @@ export interface CallContext {
   /** One controller per open call; aborting it cuts that call off. */
   readonly openCalls: Set<AbortController>;
   readonly isAborted: () => boolean;
-  readonly onFailure: (failure: ProviderFailure, lane: Lane, task: LeasedTask) => void;
+}
+
+/** What became of a task, and of the call that was made for it, if one was. */
+export interface PerformedTask {
+  readonly task: LeasedTask;
+  readonly outcome: TaskOutcome;
+  readonly failure: ProviderFailure | null;
+  readonly lane: Lane | null;
 }
 
 /** Makes at most one call and says what became of the task. */
-export async function performTask(task: LeasedTask, context: CallContext): Promise<TaskOutcome> {
+export async function performTask(task: LeasedTask, context: CallContext): Promise<PerformedTask> {
+  const uncalled = (outcome: TaskOutcome): PerformedTask => ({ task, outcome, failure: null, lane: null });
   const { clock, gate, journal } = context;
   const prepared = context.prepare(task);
-  if ('refused' in prepared) return failedOutcome(task, null, prepared.refused, clock.now());
+  if ('refused' in prepared) return uncalled(failedOutcome(task, null, prepared.refused, clock.now()));
 
   const admission = await gate.admit(prepared.cost);
   if (!admission.admitted) {
-    if (!admission.impossible) return releaseOutcome(task, null);
-    return failedOutcome(task, null, tooLarge(admission.reason), clock.now());
+    if (!admission.impossible) return uncalled(releaseOutcome(task, null));
+    return uncalled(failedOutcome(task, null, tooLarge(admission.reason), clock.now()));
   }
   const { lane, grant } = admission;
 
@@ -58,7 +66,7 @@ export async function performTask(task: LeasedTask, context: CallContext): Promi
   if (callId === null) {
     lane.limiter.cancel(grant, clock.monotonicMs());
     gate.poke();
-    return releaseOutcome(task, null);
+    return uncalled(releaseOutcome(task, null));
   }
 
   const sentAtMs = clock.monotonicMs();
@@ -68,7 +76,9 @@ export async function performTask(task: LeasedTask, context: CallContext): Promi
   settleGrant(lane, grant, reply, endedAtMs);
   gate.poke();
   if ('usage' in reply && reply.usage !== null) prepared.learn(reply.usage);
-  return judge(task, lane, reply, callEnd(callId, reply, endedAtMs - sentAtMs, clock.now()), context);
+  const call = callEnd(callId, reply, endedAtMs - sentAtMs, clock.now());
+  const failure = 'failure' in reply ? reply.failure : null;
+  return { task, lane, failure, outcome: judge(task, reply, call, context) };
 }
 
 function settleGrant(lane: Lane, grant: Grant, reply: ProviderReply, nowMs: number): void {
@@ -91,13 +101,7 @@ function settleGrant(lane: Lane, grant: Grant, reply: ProviderReply, nowMs: numb
   if (reply.ok) limiter.succeeded(nowMs, grant);
 }
 
-function judge(
-  task: LeasedTask,
-  lane: Lane,
-  reply: ProviderReply,
-  call: CallEnd,
-  context: CallContext,
-): TaskOutcome {
+function judge(task: LeasedTask, reply: ProviderReply, call: CallEnd, context: CallContext): TaskOutcome {
   if (reply.ok) {
     return {
       action: 'completed',
@@ -113,7 +117,6 @@ function judge(
     };
   }
   if ('aborted' in reply) return releaseOutcome(task, call);
-  context.onFailure(reply.failure, lane, task);
   return failureOutcome(task, call, reply.failure, context);
 }
 

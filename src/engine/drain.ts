@@ -14,7 +14,14 @@ import type { LlmBatchError } from '../core/errors.js';
 import type { ProviderFailure } from '../core/failure.js';
 import { haltsRun, type RetryPolicy } from '../core/retry.js';
 import type { LeasedTask, Store, TaskOutcome } from '../store/store.js';
-import { type CallContext, type PrepareCall, performTask, releaseOutcome } from './call.js';
+import {
+  type CallContext,
+  type PerformedTask,
+  type PrepareCall,
+  performTask,
+  releaseOutcome,
+} from './call.js';
+import { FirstCalls } from './first-calls.js';
 import { Journal } from './journal.js';
 import { Gate, type GateHold, type Lane } from './lane.js';
 
@@ -31,6 +38,8 @@ export interface DrainOptions {
   readonly timeoutMs: number;
   readonly graceMs: number;
   readonly leaseMs: number;
+  /** Stop the run when its first calls all fail in the same way. */
+  readonly guardFirstCalls: boolean;
   readonly salvage: (outcomes: readonly TaskOutcome[]) => Promise<void>;
   /** After each commit, in commit order. */
   readonly onSettled?: (settled: readonly SettledTask[]) => void;
@@ -51,6 +60,8 @@ export type DrainNotice =
       readonly line: number;
       readonly failure: ProviderFailure;
     }
+  /** A lane's key or account fails; its work goes to the lanes that are left. */
+  | { readonly type: 'lane_set_aside'; readonly lane: string; readonly failure: ProviderFailure }
   | { readonly type: 'halted'; readonly lane: string; readonly failure: ProviderFailure }
   | { readonly type: 'store_trouble'; readonly error: LlmBatchError }
   | { readonly type: 'store_recovered' };
@@ -86,6 +97,7 @@ export class Drain {
   readonly #options: DrainOptions;
   readonly #gate: Gate;
   readonly #journal: Journal;
+  readonly #firstCalls: FirstCalls<PerformedTask>;
   readonly #pool: ReturnType<typeof pLimit>;
   readonly #held = new Map<number, LeasedTask>();
   readonly #openCalls = new Set<AbortController>();
@@ -107,6 +119,7 @@ export class Drain {
     this.#options = options;
     this.#gate = new Gate(options.lanes, options.clock);
     this.#pool = pLimit(options.concurrency);
+    this.#firstCalls = new FirstCalls(options.guardFirstCalls);
     this.#journal = new Journal({
       store: options.store,
       clock: options.clock,
@@ -158,6 +171,7 @@ export class Drain {
     const stopHeartbeat = this.#startHeartbeat();
     try {
       await this.#claimUntilDone();
+      for (const { task, outcome } of this.#firstCalls.end()) this.#settle(task, outcome);
       await this.#poolIdle();
       await this.#journal.flush();
     } finally {
@@ -174,22 +188,29 @@ export class Drain {
     const capacity = concurrency * 2;
     const refillAt = capacity - Math.max(1, Math.floor(concurrency / 2));
     while (!this.#stopping) {
-      if (this.#held.size > refillAt || this.#storeInTrouble) {
+      const busy = this.#held.size - this.#firstCalls.heldCount;
+      if (busy > refillAt || this.#storeInTrouble) {
         await this.#nextWake(null);
         continue;
       }
       const tasks = await store.claimTasks({
         runId,
         workerId: this.#options.workerId,
-        limit: capacity - this.#held.size,
+        limit: capacity - busy,
         leaseMs: this.#options.leaseMs,
         nowMs: clock.now(),
       });
       for (const task of tasks) this.#begin(task);
       if (tasks.length > 0) continue;
       const nextDueAtMs = await store.nextDueAtMs(runId);
-      if (nextDueAtMs === null && this.#held.size === 0) return;
-      this.#onlyDelayedLeft = this.#held.size === 0;
+      if (nextDueAtMs === null && busy === 0) {
+        // What was held back may be tried again, so it is settled before the run counts as drained.
+        const heldBack = this.#firstCalls.end();
+        if (heldBack.length === 0) return;
+        for (const each of heldBack) this.#settle(each.task, each.outcome);
+        continue;
+      }
+      this.#onlyDelayedLeft = busy === 0;
       this.#nextDueAtMs = nextDueAtMs;
       await this.#nextWake(nextDueAtMs === null ? null : nextDueAtMs - clock.now());
       this.#onlyDelayedLeft = false;
@@ -202,8 +223,22 @@ export class Drain {
   }
 
   async #perform(task: LeasedTask): Promise<void> {
-    const outcome = this.#stopping ? releaseOutcome(task, null) : await performTask(task, this.#context);
-    // The slot is free as soon as the answer is here; the commit goes on beside the next call.
+    await this.#firstCalls.cleared();
+    const performed = this.#stopping
+      ? { task, outcome: releaseOutcome(task, null), failure: null, lane: null }
+      : await performTask(task, this.#context);
+    if (performed.failure !== null && performed.lane !== null) {
+      this.#failureSeen(performed.failure, performed.lane, task);
+    }
+    const { settle, giveBack, convicted } = this.#firstCalls.add(performed, this.#openCalls.size);
+    this.#wake();
+    for (const each of settle) this.#settle(each.task, each.outcome);
+    for (const each of giveBack) this.#settle(each.task, releaseOutcome(each.task, each.outcome.call));
+    if (convicted !== null && performed.lane !== null) this.#halt(convicted, performed.lane);
+  }
+
+  /** The slot is free as soon as the answer is here; the commit goes on beside the next call. */
+  #settle(task: LeasedTask, outcome: TaskOutcome): void {
     void this.#journal.settle(outcome).then(
       () => this.#letGo(task),
       (error: unknown) => this.#crashed(task, error),
@@ -228,7 +263,6 @@ export class Drain {
       journal: this.#journal,
       openCalls: this.#openCalls,
       isAborted: () => this.#aborted,
-      onFailure: (failure, lane, task) => this.#failureSeen(failure, lane, task),
     };
   }
 
@@ -238,11 +272,18 @@ export class Drain {
       notify?.({ type: 'throttled', lane: lane.name, failure });
     } else if (!haltsRun(failure.kind)) {
       notify?.({ type: 'failed', lane: lane.name, line: task.line, failure });
-    } else if (this.#halted === null) {
-      this.#halted = { failure, lane: lane.name };
-      notify?.({ type: 'halted', lane: lane.name, failure });
-      this.stop();
+    } else if (this.#gate.setAside(lane) > 0) {
+      notify?.({ type: 'lane_set_aside', lane: lane.name, failure });
+    } else {
+      this.#halt(failure, lane);
     }
+  }
+
+  #halt(failure: ProviderFailure, lane: Lane): void {
+    if (this.#halted !== null) return;
+    this.#halted = { failure, lane: lane.name };
+    this.#options.onNotice?.({ type: 'halted', lane: lane.name, failure });
+    this.stop();
   }
 
   #committed(outcomes: readonly TaskOutcome[]): void {

@@ -9,6 +9,8 @@ import type { Provider } from '../provider/provider.js';
 
 export interface Lane {
   readonly name: string;
+  /** Share of the calls while several lanes are free. */
+  readonly weight: number;
   readonly provider: Provider;
   readonly limiter: Limiter;
 }
@@ -32,7 +34,8 @@ interface Waiter {
 }
 
 export class Gate {
-  readonly #lanes: readonly Lane[];
+  #lanes: readonly Lane[];
+  readonly #admitted = new Map<Lane, number>();
   readonly #clock: Clock;
   readonly #waiters: Waiter[] = [];
   #closed = false;
@@ -77,6 +80,13 @@ export class Gate {
     }
   }
 
+  /** Takes a lane out of service, because its key or its account fails. @returns how many are left */
+  setAside(lane: Lane): number {
+    this.#lanes = this.#lanes.filter((other) => other !== lane);
+    this.poke();
+    return this.#lanes.length;
+  }
+
   /** Nobody is admitted any more; those who wait are sent back. */
   close(): void {
     this.#closed = true;
@@ -84,18 +94,33 @@ export class Gate {
   }
 
   #try(cost: Cost): Admission | null {
+    // Without a lane the drain is about to stop; nothing is said of the task.
+    if (this.#lanes.length === 0) return { admitted: false, impossible: false };
     const nowMs = this.#clock.monotonicMs();
     let shortest: { waitMs: number; blockedBy: BlockedBy } | null = null;
-    let reason = 'no lane is left';
-    for (const lane of this.#lanes) {
+    let reason = '';
+    for (const lane of this.#byShare()) {
       const reservation = lane.limiter.reserve(cost, nowMs);
-      if (reservation.granted) return { admitted: true, lane, grant: reservation.grant };
+      if (reservation.granted) {
+        this.#admitted.set(lane, this.#shareOf(lane) * lane.weight + 1);
+        return { admitted: true, lane, grant: reservation.grant };
+      }
       if (reservation.impossible) reason = reservation.reason;
       else if (shortest === null || reservation.waitMs < shortest.waitMs) shortest = reservation;
     }
     if (shortest === null) return { admitted: false, impossible: true, reason };
     this.#wakeAfter(shortest.waitMs, shortest.blockedBy, nowMs);
     return null;
+  }
+
+  /** The lane that has had the least of its share comes first. */
+  #byShare(): readonly Lane[] {
+    if (this.#lanes.length < 2) return this.#lanes;
+    return [...this.#lanes].sort((one, other) => this.#shareOf(one) - this.#shareOf(other));
+  }
+
+  #shareOf(lane: Lane): number {
+    return (this.#admitted.get(lane) ?? 0) / lane.weight;
   }
 
   #wakeAfter(waitMs: number, blockedBy: BlockedBy, nowMs: number): void {

@@ -1,7 +1,7 @@
 /** What `status` tells of a run: its summary, who drains it, how fast it goes and when it will be done. */
 import type { Clock } from '../core/clock.js';
 import type { RunRecord, RunSummary, Store, StoreOwner } from '../store/store.js';
-import { settingsOfRun } from './run-settings.js';
+import { lanesOf, settingsOfRun } from './run-settings.js';
 
 export interface RunInspection {
   readonly run: RunRecord;
@@ -26,8 +26,7 @@ export async function inspectRun(store: Store, run: RunRecord, clock: Clock): Pr
   const owner = await store.readOwner();
   const drains = owner !== null && owner.runName === run.name ? owner : null;
   const recent = await store.readRecentCalls(nowMs - MINUTE_MS);
-  const { pacing, connection } = settingsOfRun(run);
-  const lanes = connection.apiKeyEnv.length;
+  const lanes = lanesOf(settingsOfRun(run));
   return {
     run,
     summary,
@@ -35,8 +34,8 @@ export async function inspectRun(store: Store, run: RunRecord, clock: Clock): Pr
     nowMs,
     requestsPerMinute: recent.length,
     tokensPerMinute: recent.reduce((sum, call) => sum + call.tokens, 0),
-    requestsPerMinuteLimit: pacing.rpm === null ? null : pacing.rpm * lanes,
-    tokensPerMinuteLimit: pacing.tpm === null ? null : pacing.tpm * lanes,
+    requestsPerMinuteLimit: sumOfKnown(lanes.map((lane) => lane.rpm)),
+    tokensPerMinuteLimit: sumOfKnown(lanes.map((lane) => lane.tpm)),
     etaMs: drains === null ? null : etaMs(summary, drains, recent.length, nowMs),
   };
 }
@@ -47,4 +46,14 @@ function etaMs(summary: RunSummary, owner: StoreOwner, recentCalls: number, nowM
   const spanMs = Math.min(MINUTE_MS, nowMs - owner.sinceMs);
   if (recentCalls < 5 || spanMs <= 0) return null;
   return ((ready + delayed + in_progress) / recentCalls) * spanMs;
+}
+
+/** Null where any lane's limit is unknown: a part of the whole would mislead. */
+function sumOfKnown(limits: readonly (number | null)[]): number | null {
+  let total = 0;
+  for (const limit of limits) {
+    if (limit === null) return null;
+    total += limit;
+  }
+  return total;
 }

@@ -1,4 +1,6 @@
 /** What a run needs to go on from the store alone. Stored as JSON with the run; never holds a key. */
+
+import type { LaneDefinition } from '../config/lanes.js';
 import type { JsonObject } from '../core/json.js';
 import type { RequestSettings } from '../documents/request.js';
 import type { RunRecord } from '../store/store.js';
@@ -8,16 +10,22 @@ export interface ConnectionSettings {
   readonly baseUrl: string | null;
   /** Names of environment variables that hold keys, one lane each. */
   readonly apiKeyEnv: readonly string[];
+  /** Lanes of the config file; they take the place of `apiKeyEnv`. */
+  readonly lanes: readonly LaneDefinition[] | null;
 }
 
 export interface PacingSettings {
   readonly concurrency: number;
   readonly rpm: number | null;
   readonly tpm: number | null;
+  /** Requests in any 24 hours and lane. */
+  readonly rpd: number | null;
   readonly maxAttempts: number;
   readonly timeoutMs: number;
   readonly maxWaitMs: number;
   readonly graceMs: number;
+  /** Stop when the first calls all fail in the same way. */
+  readonly guard: boolean;
 }
 
 export interface RunSettings {
@@ -35,4 +43,40 @@ export function settingsToJson(settings: RunSettings): JsonObject {
 /** The inverse of `settingsToJson`: what this program stored, it may trust. */
 export function settingsOfRun(run: RunRecord): RunSettings {
   return run.settings as unknown as RunSettings;
+}
+
+const SIMULATED_LANE = 'simulator';
+export const OPENAI_BASE_URL = 'https://api.openai.com/v1';
+
+/** A lane with everything settled: what it does not say itself, the run says. */
+export interface LaneSettings extends LaneDefinition {
+  readonly baseUrl: string;
+}
+
+/**
+ * The lanes of a run, in order. Limits that the run names hold for each lane that has none of its own.
+ * @param simulatorUrl where the simulator of a rehearsal listens
+ */
+export function lanesOf(settings: RunSettings, simulatorUrl: string | null = null): readonly LaneSettings[] {
+  const { connection, pacing } = settings;
+  if (settings.simulator !== null) {
+    const baseUrl = simulatorUrl ?? 'http://127.0.0.1';
+    return [{ ...defaultLane(SIMULATED_LANE, baseUrl, pacing), name: SIMULATED_LANE }];
+  }
+  const runBaseUrl = connection.baseUrl ?? OPENAI_BASE_URL;
+  if (connection.lanes === null) {
+    return connection.apiKeyEnv.map((name) => defaultLane(name, runBaseUrl, pacing));
+  }
+  return connection.lanes.map((lane) => ({
+    ...lane,
+    baseUrl: lane.baseUrl ?? runBaseUrl,
+    rpm: lane.rpm ?? pacing.rpm,
+    tpm: lane.tpm ?? pacing.tpm,
+    rpd: lane.rpd ?? pacing.rpd,
+  }));
+}
+
+function defaultLane(apiKeyEnv: string, baseUrl: string, { rpm, tpm, rpd }: PacingSettings): LaneSettings {
+  const host = URL.canParse(baseUrl) ? new URL(baseUrl).host : baseUrl;
+  return { name: `${apiKeyEnv}@${host}`, apiKeyEnv, baseUrl, models: {}, rpm, tpm, rpd, weight: 1 };
 }

@@ -16,7 +16,7 @@ function lane(name: string, limits: { rpm?: number; tpm?: number }): Lane {
     marginMs: 0,
     random: () => 0.5,
   });
-  return { name, limiter, provider: noProvider };
+  return { name, weight: 1, limiter, provider: noProvider };
 }
 
 function gateOver(...lanes: Lane[]) {
@@ -61,6 +61,35 @@ describe('the gate', () => {
     for (const label of ['1', '2', '3']) ask(label);
     await clock.advance(0);
     expect(log).toEqual(['1 by a at 0', '2 by b at 0', '3 by b at 0']);
+  });
+
+  it('shares calls between free lanes by their weight', async () => {
+    const { clock, log, ask } = gateOver({ ...lane('a', {}), weight: 3 }, lane('b', {}));
+    for (let number = 0; number < 40; number += 1) ask(`${number}`);
+    await clock.advance(0);
+    expect(log.filter((line) => line.includes('by a'))).toHaveLength(30);
+  });
+
+  it('gives the work of a lane that is set aside to the others', async () => {
+    const first = lane('a', { rpm: 1 });
+    const { clock, gate, log, ask } = gateOver(first, lane('b', { rpm: 1 }));
+    for (const label of ['1', '2', '3']) ask(label);
+    await clock.advance(0);
+    expect(gate.setAside(first)).toBe(1);
+    await clock.advance(60_000);
+    expect(log).toEqual(['1 by a at 0', '2 by b at 0', '3 by b at 60000']);
+    expect(log.length).toBe(3);
+  });
+
+  it('sends everybody back when no lane is left', async () => {
+    const only = lane('a', { rpm: 1 });
+    const { clock, gate, log, ask } = gateOver(only);
+    ask('1');
+    ask('2');
+    await clock.advance(0);
+    expect(gate.setAside(only)).toBe(0);
+    await clock.advance(0);
+    expect(log).toEqual(['1 by a at 0', '2 sent back']);
   });
 
   it('says at once that a call larger than every whole limit can never go', async () => {
