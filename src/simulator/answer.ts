@@ -24,7 +24,8 @@ const BYTES_PER_TOKEN = 4;
 const MESSAGE_TOKENS = 3;
 const REPLY_TOKENS = 3;
 const IMAGE_TOKENS = 85;
-const FILLER = ' This text was made up on this machine: no model has read the document.';
+/** As long as what the default length leaves for it. */
+const FILLER = ' No model ever read this document.';
 
 /**
  * The answer to a chat completion request, without any network: what a server with these options says when
