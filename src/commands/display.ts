@@ -8,6 +8,7 @@ import type { ImportPlan, ImportProgress, ImportReport } from '../runs/import-in
 import type { RescueReport, RunRecord, RunSummary } from '../store/store.js';
 import { MOST_BAD_LINES_SHOWN, renderBadLines } from '../ui/bad-lines.js';
 import { type Appearance, appearanceOf } from '../ui/colours.js';
+import { FAILURE_ADVICE } from '../ui/failure-advice.js';
 import { formatCount, formatDuration, formatQuantity } from '../ui/numbers.js';
 import { formatImportPlan } from '../ui/plan.js';
 import { createProgress, EMPTY_SNAPSHOT, type Progress, type ProgressSnapshot } from '../ui/progress.js';
@@ -164,6 +165,7 @@ export class Display {
       case 'halted':
         this.#say('halted', { lane: notice.lane, ...notice.failure }, [
           this.#appearance.colours.red(`stopping: ${notice.failure.kind}: ${notice.failure.message}`),
+          `  try: ${FAILURE_ADVICE[notice.failure.kind].advice}`,
         ]);
         return;
       case 'store_trouble':
