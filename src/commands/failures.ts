@@ -6,9 +6,9 @@ import { findRun } from '../runs/find-run.js';
 import { appearanceOf } from '../ui/colours.js';
 import { FAILURE_ADVICE } from '../ui/failure-advice.js';
 import { FailureGrouping, renderFailures } from '../ui/failures.js';
+import type { Action } from './action.js';
 import type { CommandContext } from './context.js';
 import { withStore } from './open-store.js';
-import type { Action } from './program.js';
 import { addSettingFlags, readSettings } from './setting-flags.js';
 
 const PAGE_ROWS = 1_000;

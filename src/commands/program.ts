@@ -2,6 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { Command } from 'commander';
 import { EXIT_CODES, type ExitCode } from '../core/errors.js';
+import type { Action } from './action.js';
 import type { CommandContext } from './context.js';
 import { registerFailures } from './failures.js';
 import { registerResults } from './results.js';
@@ -10,11 +11,6 @@ import { registerRetry } from './retry.js';
 import { registerRun } from './run.js';
 import { registerSimulate } from './simulate.js';
 import { registerStatus } from './status.js';
-
-/** Wraps a command's function as a commander action that keeps its exit code. */
-export type Action = <Arguments extends unknown[]>(
-  perform: (...args: Arguments) => Promise<ExitCode>,
-) => (...args: Arguments) => Promise<void>;
 
 export interface Program {
   readonly command: Command;

@@ -8,9 +8,9 @@ import { RESULT_FORMATS, type ResultFormat } from '../results/result-format.js';
 import { findRun } from '../runs/find-run.js';
 import type { ResultFilter, RunRecord } from '../store/store.js';
 import { formatQuantity } from '../ui/numbers.js';
+import type { Action } from './action.js';
 import type { CommandContext } from './context.js';
 import { withStore } from './open-store.js';
-import type { Action } from './program.js';
 import { addSettingFlags, readSettings } from './setting-flags.js';
 
 const EXAMPLES = `

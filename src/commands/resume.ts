@@ -4,13 +4,13 @@ import { type ExitCode, usageError } from '../core/errors.js';
 import { outputPathsFor } from '../results/output-paths.js';
 import { findRun } from '../runs/find-run.js';
 import { settingsOfRun, settingsToJson } from '../runs/run-settings.js';
+import type { Action } from './action.js';
 import { checkConnection } from './composition.js';
 import type { CommandContext } from './context.js';
 import { Display } from './display.js';
 import { driveRun } from './drive-run.js';
 import { withStore } from './open-store.js';
 import { checkOutputs } from './outputs.js';
-import type { Action } from './program.js';
 import { withGivenFlags } from './run-settings.js';
 import { addSettingFlags, readSettings } from './setting-flags.js';
 

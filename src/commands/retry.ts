@@ -3,9 +3,9 @@ import type { Command } from 'commander';
 import { EXIT_CODES, type ExitCode, usageError } from '../core/errors.js';
 import { FAILURE_KINDS, type FailureKind } from '../core/failure.js';
 import { findRun } from '../runs/find-run.js';
+import type { Action } from './action.js';
 import type { CommandContext } from './context.js';
 import { withStore } from './open-store.js';
-import type { Action } from './program.js';
 import { addSettingFlags, readSettings } from './setting-flags.js';
 
 export function registerRetry(program: Command, context: CommandContext, action: Action): void {

@@ -7,6 +7,7 @@ import { createRequestBuilder } from '../documents/request.js';
 import { outputPathsFor } from '../results/output-paths.js';
 import { chooseRunName, findRunForInput } from '../runs/find-run.js';
 import { settingsToJson } from '../runs/run-settings.js';
+import type { Action } from './action.js';
 import { checkConnection } from './composition.js';
 import type { CommandContext } from './context.js';
 import { Display } from './display.js';
@@ -14,7 +15,6 @@ import { driveRun } from './drive-run.js';
 import { bringIn } from './import-documents.js';
 import { withStore } from './open-store.js';
 import { checkOutputs } from './outputs.js';
-import type { Action } from './program.js';
 import { runSettingsFrom } from './run-settings.js';
 import { addSettingFlags, readSettings } from './setting-flags.js';
 

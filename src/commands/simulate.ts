@@ -3,8 +3,8 @@ import type { Command } from 'commander';
 import { parseCount, parseDuration } from '../config/values.js';
 import { EXIT_CODES, type ExitCode, usageError } from '../core/errors.js';
 import { isJsonObject, type JsonObject } from '../core/json.js';
+import type { Action } from './action.js';
 import type { CommandContext } from './context.js';
-import type { Action } from './program.js';
 
 const EXAMPLES = `
 Examples:

@@ -6,9 +6,9 @@ import { findRun } from '../runs/find-run.js';
 import { inspectRun, type RunInspection } from '../runs/inspect-run.js';
 import { appearanceOf } from '../ui/colours.js';
 import { renderStatus } from '../ui/status.js';
+import type { Action } from './action.js';
 import type { CommandContext } from './context.js';
 import { withStore } from './open-store.js';
-import type { Action } from './program.js';
 import { addSettingFlags, readSettings } from './setting-flags.js';
 import { statusJson } from './status-json.js';
 

@@ -2,7 +2,7 @@
 
 import { createStoredRequestReader } from '../documents/read.js';
 import type { PrepareCall } from '../engine/call.js';
-import { estimateTokens } from '../pricing/estimate.js';
+import { createInputEstimator } from '../pricing/input-estimate.js';
 import { createOutputEstimator } from '../pricing/output-estimate.js';
 import type { RunSettings } from './run-settings.js';
 
@@ -12,6 +12,7 @@ import type { RunSettings } from './run-settings.js';
  */
 export function createPrepareCall(settings: RunSettings): PrepareCall {
   const render = createStoredRequestReader(settings.request);
+  const inputs = createInputEstimator();
   const outputs = createOutputEstimator();
   return (task) => {
     const rendered = render(task.body);
@@ -27,11 +28,15 @@ export function createPrepareCall(settings: RunSettings): PrepareCall {
         },
       };
     }
-    const tokens = estimateTokens(rendered.inputText) + outputs.outputTokens(rendered.outputCap);
+    const { inputText } = rendered;
+    const tokens = inputs.inputTokens(inputText) + outputs.outputTokens(rendered.outputCap);
     return {
       request: { endpoint: rendered.endpoint, bodyJson: rendered.bodyJson },
       cost: { requests: 1, tokens },
-      learn: (usage) => outputs.observe(usage.outputTokens),
+      learn(usage) {
+        inputs.observe(inputText, usage.inputTokens);
+        outputs.observe(usage.outputTokens);
+      },
     };
   };
 }
