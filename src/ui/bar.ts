@@ -1,6 +1,5 @@
 /** The bar itself, in a row of cells. */
 import type { ChalkInstance } from 'chalk';
-import type { Paint } from './field-line.js';
 
 export interface BarShares {
   /** Done of the whole, failed ones included, 0 to 1. */
@@ -12,14 +11,12 @@ export interface BarShares {
 export function drawBar(shares: BarShares, cells: number, colours: ChalkInstance): string {
   const share = Math.min(1, Math.max(0, shares.share));
   const halves = share === 0 ? 0 : Math.max(1, Math.floor(share * cells * 2));
-  const full = Math.floor(halves / 2);
-  const half = halves % 2 === 1 ? '╸' : '';
-  const failed = Math.min(full, Math.round(shares.failedShare * cells));
-  const paint: Paint = share === 1 ? colours.green : colours.cyan;
+  const filled = '━'.repeat(Math.floor(halves / 2)) + '╸'.repeat(halves % 2);
+  const failed = Math.min(filled.length, Math.round(shares.failedShare * cells));
+  const paint = share === 1 ? colours.green : colours.cyan;
   return (
-    paint('━'.repeat(full - failed)) +
-    colours.red('━'.repeat(failed)) +
-    (failed > 0 ? colours.red : paint)(half) +
-    colours.dim('─'.repeat(cells - full - half.length))
+    paint(filled.slice(0, filled.length - failed)) +
+    colours.red(filled.slice(filled.length - failed)) +
+    colours.dim('─'.repeat(cells - filled.length))
   );
 }

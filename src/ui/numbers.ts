@@ -40,7 +40,7 @@ export function formatRemaining(remainingMs: number): string {
   if (seconds < 60) return `${seconds} s`;
   const minutes = Math.round(ms / MINUTE_MS);
   if (minutes >= 10 && minutes < 60) return `${minutes} min`;
-  return twoUnits(ms);
+  return twoUnits(minutes === 60 ? HOUR_MS : ms);
 }
 
 function twoUnits(ms: number): string {

@@ -30,8 +30,8 @@ const LONGEST_BAR = 60;
 const SHORTEST_BAR = 8;
 /** `42.0%` and the like. */
 const PERCENT_COLUMNS = 5;
-/** `59 min 59 s`-like texts: padded, so that the bar does not breathe with every second. */
-const TIME_COLUMNS = 'ETA 1 h 04 min'.length;
+/** The longest of the usual times: room for it is kept, so that the bar does not breathe with every second. */
+const TIME_COLUMNS = 'ETA 23 h 59 min'.length;
 
 /** The lines of the frame, none wider than `view.columns`. */
 export function renderFrame(snapshot: ProgressSnapshot, view: FrameView): string[] {

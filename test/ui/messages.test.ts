@@ -1,0 +1,74 @@
+import { describe, expect, it } from 'vitest';
+import { LlmBatchError, usageError } from '../../src/core/errors.js';
+import { renderBadLines } from '../../src/ui/bad-lines.js';
+import { PLAIN_APPEARANCE } from '../../src/ui/colours.js';
+import { renderError } from '../../src/ui/error.js';
+import { formatImportPlan } from '../../src/ui/plan.js';
+import { displayWidth } from '../../src/ui/width.js';
+
+describe('an error', () => {
+  it('is one line that says what was wrong and one that says what to do', () => {
+    const error = usageError('X', 'reviews.jsonl does not exist.', 'check the path');
+    expect(renderError(error, PLAIN_APPEARANCE, false)).toEqual([
+      'error: reviews.jsonl does not exist.',
+      '  try: check the path',
+    ]);
+  });
+
+  it('has no second line where there is nothing to do', () => {
+    expect(
+      renderError(new LlmBatchError('Gone.', { code: 'X', exitCode: 5 }), PLAIN_APPEARANCE, false),
+    ).toEqual(['error: Gone.']);
+  });
+
+  it('that nobody foresaw asks for a report, and shows its stack only under --debug', () => {
+    const error = new Error('boom', { cause: new Error('the disk') });
+    const brief = renderError(error, PLAIN_APPEARANCE, false);
+    expect(brief).toHaveLength(2);
+    expect(brief[1]).toContain('--debug');
+    const full = renderError(error, PLAIN_APPEARANCE, true).join('\n');
+    expect(full).toMatch(/Error: boom\n {4}at .*\n/);
+    expect(full).toMatch(/\ncaused by Error: the disk\n {4}at /);
+  });
+
+  it('may be anything that can be thrown, and can not steer the terminal', () => {
+    expect(renderError('just text\x1b[2J', PLAIN_APPEARANCE, true)[0]).toBe('error: just text�[2J');
+    expect(renderError(new TypeError(''), PLAIN_APPEARANCE, false)[0]).toBe('error: TypeError');
+    const circle = new Error('circle');
+    circle.cause = circle;
+    expect(renderError(circle, PLAIN_APPEARANCE, true).length).toBeGreaterThan(2);
+  });
+});
+
+describe('the plan of an edited input', () => {
+  it('names what there is', () => {
+    expect(formatImportPlan({ unchanged: 9_950, changed: 40, added: 10, gone: 3 })).toBe(
+      '9,950 unchanged · 40 changed · 10 new · 3 gone',
+    );
+    expect(formatImportPlan({ unchanged: 0, changed: 0, added: 10, gone: 0 })).toBe('10 new');
+    expect(formatImportPlan({ unchanged: 0, changed: 0, added: 0, gone: 0 })).toBe('no documents');
+  });
+});
+
+describe('the report of bad lines', () => {
+  it('gives number and reason of the first twenty and the number of all', () => {
+    const bad = Array.from({ length: 25 }, (_, index) => ({ line: index * 100 + 3, reason: 'not JSON' }));
+    const lines = renderBadLines(bad, 1_204, 'reviews.jsonl', 80, PLAIN_APPEARANCE);
+    expect(lines).toHaveLength(22);
+    expect(lines.slice(0, 3)).toEqual([
+      '1,204 bad lines in reviews.jsonl:',
+      '  line     3  not JSON',
+      '  line   103  not JSON',
+    ]);
+    expect(lines.at(-1)).toBe('  … and 1,184 more');
+  });
+
+  it('fits the terminal and is safe to print', () => {
+    const bad = [{ line: 7, reason: `field "\x1b[2J${'名'.repeat(80)}" is missing` }];
+    const lines = renderBadLines(bad, 1, '-', 60, PLAIN_APPEARANCE);
+    expect(lines[0]).toBe('1 bad line in standard input:');
+    expect(displayWidth(lines[1] ?? '')).toBeLessThanOrEqual(60);
+    expect(lines.join('')).not.toContain('\x1b');
+    expect(lines).toHaveLength(2);
+  });
+});

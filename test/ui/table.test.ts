@@ -1,0 +1,44 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { PLAIN_APPEARANCE } from '../../src/ui/colours.js';
+import { renderTable } from '../../src/ui/table.js';
+import { displayWidth } from '../../src/ui/width.js';
+
+const columns = [{ header: 'RUN' }, { header: 'DONE', align: 'right' }, { header: 'INPUT' }] as const;
+const rows = [
+  ['reviews', '126,012', '/data/reviews.jsonl'],
+  ['映画', '3', '/data/a/path/that/is/long.jsonl'],
+];
+
+describe('a table', () => {
+  it('aligns its columns, wide characters included', () => {
+    expect(renderTable(columns, rows, 80, PLAIN_APPEARANCE)).toEqual([
+      'RUN         DONE  INPUT',
+      'reviews  126,012  /data/reviews.jsonl',
+      '映画           3  /data/a/path/that/is/long.jsonl',
+    ]);
+  });
+
+  it('takes from its widest column what the terminal has not', () => {
+    expect(renderTable(columns, rows, 32, PLAIN_APPEARANCE)).toEqual([
+      'RUN         DONE  INPUT',
+      'reviews  126,012  /data/reviews…',
+      '映画           3  /data/a/path/…',
+    ]);
+  });
+
+  it('never has a line wider than the terminal, whatever its cells hold', () => {
+    const cell = fc.oneof(fc.string({ unit: 'grapheme' }), fc.constantFrom('a\nb', '\x1b[31m', '映画'));
+    fc.assert(
+      fc.property(fc.array(fc.tuple(cell, cell, cell)), fc.integer({ min: 1, max: 120 }), (body, width) => {
+        const lines = renderTable(columns, body, width, PLAIN_APPEARANCE);
+        expect(lines).toHaveLength(body.length + 1);
+        for (const line of lines) {
+          expect(displayWidth(line)).toBeLessThanOrEqual(width);
+          expect(line).not.toContain('\n');
+          expect(line).not.toContain('\x1b');
+        }
+      }),
+    );
+  });
+});
