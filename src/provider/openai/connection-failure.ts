@@ -41,7 +41,8 @@ export function classifyConnectionFailure(error: TransportError, context: CallCo
 }
 
 function sentenceFor(code: string): string {
-  if (CERTIFICATE.test(code)) return "The server's certificate is not trusted";
+  if (CERTIFICATE.test(code))
+    return "The server's certificate is not trusted; NODE_EXTRA_CA_CERTS can name the authority that signed it";
   if (code.startsWith('ERR_SSL') || code === 'EPROTO') return 'No secure connection could be made';
   if (code.startsWith('HPE_') || code === 'HTTPParserError') {
     return 'What answers there does not speak HTTP as it should';

@@ -112,7 +112,7 @@ class Exchange implements Dispatcher.DispatchHandler {
   }
 
   onResponseStart(_: Dispatcher.DispatchController, status: number, headers: HeaderRecord): void {
-    if (status < 200) return;
+    // Interim responses (1xx) come through here too; the final one overwrites them.
     this.#status = status;
     this.#headers = headers;
     if (Number(headers['content-length']) > this.maxBytes)

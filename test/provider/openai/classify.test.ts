@@ -336,6 +336,12 @@ describe('one kind for each way a server refuses', () => {
       'too_large',
     ],
     [
+      'larger than the minute, without figures',
+      413,
+      openai('Too large', 'tokens', 'rate_limit_exceeded'),
+      'too_large',
+    ],
+    [
       'validation (FastAPI)',
       422,
       { detail: [{ loc: ['body', 'messages'], msg: 'field required', type: 'missing' }] },
@@ -579,6 +585,13 @@ describe('one kind for each way a server refuses', () => {
       'overloaded',
     ],
     // The server's own word
+    [
+      'an empty account, to be tried again',
+      402,
+      openai('Pay', null, null),
+      'quota_exhausted',
+      { 'x-should-retry': 'true' },
+    ],
     ['400, to be tried again', 400, openai('Flaky', null, null), 'overloaded', { 'x-should-retry': 'true' }],
     ['401, to be tried again', 401, openai('Flaky', null, null), 'overloaded', { 'x-should-retry': 'true' }],
     [
@@ -707,6 +720,12 @@ describe('what a failure says', () => {
     ],
   ])('takes its words from %s', (_shape, body, message) => {
     expect(classify(503, body).message).toBe(message);
+  });
+
+  it.each(['', 'x'])('is never cut through a character (%j before)', (before) => {
+    const { message } = classify(400, openai(`${before}${'😀'.repeat(600)}`, null, null));
+    expect(message).not.toMatch(/[\ud800-\udbff](?![\udc00-\udfff])/);
+    expect(message.length).toBeGreaterThan(490);
   });
 
   it('is one line of at most 500 characters, without what drives a terminal', () => {

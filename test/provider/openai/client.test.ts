@@ -1,6 +1,6 @@
 import { getEventListeners } from 'node:events';
 import { inspect } from 'node:util';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { systemClock } from '../../../src/core/clock.js';
 import { createOpenAIProvider } from '../../../src/provider/openai/client.js';
 import {
@@ -71,6 +71,29 @@ describe('a call', () => {
     });
   });
 
+  it('brings the limits back from a refusal too', async () => {
+    const server = await startServer((_request, response) =>
+      answerJson(response, '{"error":{"message":"Slow down","code":"slow_down"}}', 429, {
+        'retry-after': '3',
+        'x-ratelimit-limit-requests': '60',
+        'x-ratelimit-remaining-requests': '0',
+      }),
+    );
+    expect(await send(openProvider(server.baseUrl))).toEqual({
+      ok: false,
+      failure: {
+        kind: 'rate_limited',
+        message: 'Slow down',
+        httpStatus: 429,
+        code: 'slow_down',
+        retryAfterMs: 3_000,
+      },
+      usage: null,
+      costMicroUsd: null,
+      hints: { requests: { limit: 60, remaining: 0 } },
+    });
+  });
+
   it('is made once, whatever the server answers', async () => {
     const server = await startServer((_request, response) =>
       answerJson(response, '{}', 503, { 'retry-after': '0', 'x-should-retry': 'true' }),
@@ -89,8 +112,15 @@ describe('a call', () => {
       OPENAI_LOG: 'debug',
       OPENAI_CUSTOM_HEADERS: 'x-custom: 1\nAuthorization: Bearer other',
     });
+    const printed = (['log', 'info', 'warn', 'error', 'debug'] as const).map((name) =>
+      vi.spyOn(console, name),
+    );
     const server = await startServer((_request, response) => answerJson(response, completionText()));
     expect(await send(openProvider(server.baseUrl))).toMatchObject({ ok: true });
+    for (const spy of printed) {
+      expect(spy).not.toHaveBeenCalled();
+      spy.mockRestore();
+    }
     const headers = server.requests[0]?.headers ?? {};
     expect(Object.keys(headers).sort()).toEqual([
       'accept',

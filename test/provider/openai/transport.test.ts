@@ -5,6 +5,7 @@ import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync } from 'node:
 import { describe, expect, it, onTestFinished } from 'vitest';
 import type { FailureKind } from '../../../src/core/failure.js';
 import { isLoopback } from '../../../src/provider/openai/dispatcher.js';
+import { createTransport } from '../../../src/provider/openai/transport.js';
 import {
   answerJson,
   completionText,
@@ -184,6 +185,31 @@ describe('what a server can do to a call', () => {
     const server = await startRawServer((socket) => socket.end('HTTP/1.1 400 Bad Request\r\n\r\n'));
     const reply = await send(openProvider(server.baseUrl.replace('http:', 'https:')));
     expect(reply).toMatchObject({ ok: false, failure: { kind: 'network' } });
+  });
+});
+
+describe('what is asked of the transport', () => {
+  it('goes to the configured origin only, and with a text for a body', async () => {
+    const server = await startServer((_request, response) => answerJson(response, completionText()));
+    const elsewhere = await startServer((_request, response) => answerJson(response, completionText()));
+    const transport = createTransport({
+      baseUrl: new URL(server.baseUrl),
+      maxConnections: 1,
+      maxResponseBytes: 1_000,
+      proxy: { httpProxy: '', httpsProxy: '', noProxy: '' },
+    });
+    onTestFinished(() => transport.close());
+    const headers = new Headers();
+    await expect(transport.fetch(`${elsewhere.baseUrl}/models`, { headers })).rejects.toMatchObject({
+      code: 'FOREIGN_ORIGIN',
+    });
+    await expect(
+      transport.fetch(`${server.baseUrl}/files`, { method: 'POST', headers, body: new Uint8Array(1) }),
+    ).rejects.toMatchObject({ code: 'UNSUPPORTED_BODY' });
+    const response = await transport.fetch(new URL(`${server.baseUrl}/models?limit=1`), { headers });
+    expect(await response.json()).toMatchObject({ model: 'm-1' });
+    expect(server.requests.map(({ method, url }) => `${method} ${url}`)).toEqual(['GET /v1/models?limit=1']);
+    expect(elsewhere.requests).toHaveLength(0);
   });
 });
 
