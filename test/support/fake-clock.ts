@@ -3,14 +3,13 @@ import type { Clock } from '../../src/core/clock.js';
 
 interface Timer {
   readonly dueMs: number;
-  readonly order: number;
   readonly callback: () => void;
 }
 
 export class FakeClock implements Clock {
   #elapsedMs = 0;
   #wallOffsetMs: number;
-  #order = 0;
+  /** In the order in which they were set. */
   readonly #timers = new Set<Timer>();
 
   constructor(startMs = 1_750_000_000_000) {
@@ -51,7 +50,7 @@ export class FakeClock implements Clock {
   }
 
   after(delayMs: number, callback: () => void): () => void {
-    const timer: Timer = { dueMs: this.#elapsedMs + Math.max(0, delayMs), order: this.#order++, callback };
+    const timer: Timer = { dueMs: this.#elapsedMs + Math.max(0, delayMs), callback };
     this.#timers.add(timer);
     return () => {
       this.#timers.delete(timer);
@@ -63,16 +62,47 @@ export class FakeClock implements Clock {
     const untilMs = this.#elapsedMs + byMs;
     await settle();
     for (;;) {
-      const next = [...this.#timers]
-        .filter((timer) => timer.dueMs <= untilMs)
-        .sort((a, b) => a.dueMs - b.dueMs || a.order - b.order)[0];
-      if (next === undefined) break;
-      this.#timers.delete(next);
-      this.#elapsedMs = Math.max(this.#elapsedMs, next.dueMs);
-      next.callback();
+      const next = this.#earliest();
+      if (next === null || next.dueMs > untilMs) break;
+      this.#fire(next);
       await settle();
     }
     this.#elapsedMs = untilMs;
+  }
+
+  /**
+   * Runs timer after timer until `work` is done, however long it takes on this clock, but for `withinMs` at most.
+   * Where no timer is left, real input and output is waited for.
+   */
+  async runUntil<Value>(work: Promise<Value>, withinMs = 24 * 3_600_000): Promise<Value> {
+    const giveUpMs = this.#elapsedMs + withinMs;
+    let done = false;
+    const finish = (): void => {
+      done = true;
+    };
+    work.then(finish, finish);
+    for (;;) {
+      await settle();
+      if (done) return work;
+      const next = this.#earliest();
+      if (next === null) continue;
+      if (next.dueMs > giveUpMs) throw new Error(`not done within ${withinMs} ms of the fake clock`);
+      this.#fire(next);
+    }
+  }
+
+  #earliest(): Timer | null {
+    let earliest: Timer | null = null;
+    for (const timer of this.#timers) {
+      if (earliest === null || timer.dueMs < earliest.dueMs) earliest = timer;
+    }
+    return earliest;
+  }
+
+  #fire(timer: Timer): void {
+    this.#timers.delete(timer);
+    this.#elapsedMs = Math.max(this.#elapsedMs, timer.dueMs);
+    timer.callback();
   }
 }
 

@@ -1,0 +1,57 @@
+/** A command run inside the test, where time and chance can be handed in; for all else there is program.ts. */
+import { PassThrough } from 'node:stream';
+import { CommanderError } from 'commander';
+import { Interrupts } from '../../src/commands/interrupts.js';
+import { buildProgram } from '../../src/commands/program.js';
+import { type Clock, type Random, systemClock } from '../../src/core/clock.js';
+import { EXIT_CODES, LlmBatchError } from '../../src/core/errors.js';
+import type { ProgramEnd } from './program.js';
+
+export interface InProcessOptions {
+  readonly folder: string;
+  readonly environment?: Readonly<Record<string, string>>;
+  readonly clock?: Clock;
+  /** Default 0: every back-off is its shortest. */
+  readonly random?: Random;
+}
+
+/** Errors that the program would report end it with their exit code and message; all others are thrown. */
+export async function runInProcess(
+  args: readonly string[],
+  options: InProcessOptions,
+): Promise<Omit<ProgramEnd, 'signal'>> {
+  const clock = options.clock ?? systemClock;
+  const environment = { NO_COLOR: '1', ...options.environment };
+  const stdin = new PassThrough();
+  stdin.end();
+  const stdout = new PassThrough();
+  const stderr = new PassThrough();
+  const read = (stream: PassThrough): string => String(stream.read() ?? '');
+  const program = buildProgram({
+    stdin,
+    stdout,
+    stderr,
+    environment,
+    takeSecret: (name) => (environment as Record<string, string>)[name],
+    workingFolder: options.folder,
+    processId: process.pid,
+    hostName: 'here',
+    clock,
+    random: options.random ?? (() => 0),
+    interrupts: new Interrupts(clock),
+  });
+  try {
+    const exitCode = await program.run(['node', 'llm-batch', ...args]);
+    return { exitCode, stdout: read(stdout), stderr: read(stderr) };
+  } catch (error) {
+    if (error instanceof LlmBatchError) {
+      return {
+        exitCode: error.exitCode,
+        stdout: read(stdout),
+        stderr: `${read(stderr)}${error.message}\n${error.hint}\n`,
+      };
+    }
+    if (!(error instanceof CommanderError)) throw error;
+    return { exitCode: EXIT_CODES.usage, stdout: read(stdout), stderr: read(stderr) };
+  }
+}

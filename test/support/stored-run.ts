@@ -1,0 +1,124 @@
+/** A run in a real store that is drained inside the test, on a clock that the test holds. */
+import { join } from 'node:path';
+import type { Random } from '../../src/core/clock.js';
+import type { Drain } from '../../src/engine/drain.js';
+import type { Lane } from '../../src/engine/lane.js';
+import { createLimiter } from '../../src/limiter/limiter.js';
+import type { Provider } from '../../src/provider/provider.js';
+import { type ExecutionReport, executeRun } from '../../src/runs/execute-run.js';
+import { type PacingSettings, type RunSettings, settingsToJson } from '../../src/runs/run-settings.js';
+import { openStore } from '../../src/store/open.js';
+import type { RunRecord, Store } from '../../src/store/store.js';
+import type { FakeClock } from './fake-clock.js';
+import { temporaryFolder } from './program.js';
+
+const PACING: PacingSettings = {
+  concurrency: 64,
+  rpm: null,
+  tpm: null,
+  rpd: null,
+  maxAttempts: 5,
+  timeoutMs: 300_000,
+  maxWaitMs: 24 * 3_600_000,
+  graceMs: 30_000,
+  guard: true,
+};
+
+export class StoredRun {
+  readonly store: Store;
+  readonly run: RunRecord;
+  readonly #clock: FakeClock;
+  readonly #folder: ReturnType<typeof temporaryFolder>;
+  readonly #settings: RunSettings;
+
+  private constructor(
+    store: Store,
+    run: RunRecord,
+    clock: FakeClock,
+    folder: ReturnType<typeof temporaryFolder>,
+    settings: RunSettings,
+  ) {
+    this.store = store;
+    this.run = run;
+    this.#clock = clock;
+    this.#folder = folder;
+    this.#settings = settings;
+  }
+
+  /** A run of these texts, imported and ready to be drained. */
+  static async of(
+    texts: readonly string[],
+    pacing: Partial<PacingSettings>,
+    clock: FakeClock,
+  ): Promise<StoredRun> {
+    const folder = temporaryFolder();
+    const store = await openStore(join(folder.path, 'llm-batch.db'), { mode: 'write', clock });
+    const settings: RunSettings = {
+      request: {
+        model: null,
+        promptTemplate: null,
+        systemTemplate: null,
+        parameters: {},
+        idField: null,
+      },
+      connection: { baseUrl: null, apiKeyEnv: ['OPENAI_API_KEY'], lanes: null },
+      pacing: { ...PACING, ...pacing },
+      simulator: null,
+    };
+    const created = await store.createRun({
+      name: 'docs',
+      inputPath: join(folder.path, 'docs.jsonl'),
+      simulated: false,
+      settings: settingsToJson(settings),
+      createdAtMs: clock.now(),
+    });
+    await store.addTasks(
+      created.id,
+      texts.map((text, index) => ({
+        line: index + 1,
+        key: `doc-${index + 1}`,
+        occurrence: 0,
+        requestHash: text,
+        priority: 0,
+        body: JSON.stringify({ id: `doc-${index + 1}`, text }),
+        metadataJson: null,
+      })),
+    );
+    const run = await store.updateRun(created.id, { status: 'open' });
+    return new StoredRun(store, run, clock, folder, settings);
+  }
+
+  /** Drains it with one lane, as a process that has just started would. */
+  async execute(
+    provider: Provider,
+    random: Random,
+    onDrain: (drain: Drain) => void = () => undefined,
+  ): Promise<ExecutionReport> {
+    const { pacing } = this.#settings;
+    const lane: Lane = {
+      name: 'lane',
+      weight: 1,
+      provider,
+      limiter: createLimiter({ requestsPerMinute: pacing.rpm, tokensPerMinute: pacing.tpm, random }),
+    };
+    const work = executeRun({
+      store: this.store,
+      run: this.run,
+      lanes: [lane],
+      clock: this.#clock,
+      random,
+      workerId: 'test',
+      salvagePath: join(this.#folder.path, 'salvage.jsonl'),
+      onRescue: () => undefined,
+      onNotice: () => undefined,
+      onSettled: () => undefined,
+      onDrain,
+    });
+    return this.#clock.runUntil(work);
+  }
+
+  async remove(): Promise<void> {
+    await this.store.close();
+    this.#folder.remove();
+  }
+}
