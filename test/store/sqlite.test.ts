@@ -1,4 +1,4 @@
 import { storeContract } from '../contract/store.contract.js';
-import { openSqliteUnderTest } from './sqlite-under-test.js';
+import { openSqliteUnderTest } from './sqlite/sqlite-under-test.js';
 
 storeContract('SQLite', openSqliteUnderTest);

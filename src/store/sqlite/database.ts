@@ -1,12 +1,12 @@
 /** Opens a store file: makes it where there is none, checks that it is ours, and brings its schema up to date. */
-import { closeSync, existsSync, openSync, realpathSync, statSync } from 'node:fs';
+import { accessSync, closeSync, constants, existsSync, openSync, realpathSync, statSync } from 'node:fs';
 import { resolve } from 'node:path';
 import type Database from 'better-sqlite3';
 import type { Clock } from '../../core/clock.js';
 import { EXIT_CODES, LlmBatchError } from '../../core/errors.js';
 import { Connection } from './connection.js';
 import { translateError } from './errors.js';
-import { APPLICATION_ID, migrate, SCHEMA_VERSION } from './migrations.js';
+import { APPLICATION_ID, MIGRATIONS, type Migration, migrate } from './migrations.js';
 
 /** Earlier versions can corrupt a WAL that is reset while it is written (fixed in SQLite 3.51.3). */
 const OLDEST_SQLITE = [3, 51, 3] as const;
@@ -23,21 +23,24 @@ const WAL_KEPT_BYTES = 64 * 1024 * 1024;
 export interface OpenDatabaseOptions {
   readonly mode: 'write' | 'read';
   readonly clock: Clock;
+  /** Those of this version, unless a test plays an older or a newer one. */
+  readonly migrations?: readonly Migration[];
 }
 
 /** @throws LlmBatchError STORE_* (exit 5) */
 export async function openDatabase(file: string, options: OpenDatabaseOptions): Promise<Connection> {
+  const migrations = options.migrations ?? MIGRATIONS;
   const path = locate(file, options.mode);
   const connection = new Connection(path, { readonly: options.mode === 'read', clock: options.clock });
   try {
     assertSqliteVersion(connection.database);
-    const version = await connection.patiently(() => identify(connection.database, path));
+    const version = await connection.patiently(() => identify(connection.database, path, migrations.length));
     if (options.mode === 'read') {
       if (version === 0) throw missing(path);
-      if (version < SCHEMA_VERSION) await migrateFile(path, options.clock);
+      if (version < migrations.length) await migrateFile(path, options.clock, migrations);
       configure(connection.database);
     } else {
-      await prepareForWriting(connection);
+      await prepareForWriting(connection, migrations);
     }
     return connection;
   } catch (error) {
@@ -65,7 +68,13 @@ function locate(file: string, mode: 'write' | 'read'): string {
   const path = resolve(file);
   if (mode === 'write') createPrivateFile(path);
   else if (!existsSync(path)) throw missing(path);
-  return realpathSync(path);
+  try {
+    // SQLite opens a read-only file without complaint, and the first paid answer would be the one to find out.
+    if (mode === 'write') accessSync(path, constants.W_OK);
+    return realpathSync(path);
+  } catch (error) {
+    throw translateError(error, path);
+  }
 }
 
 function missing(path: string): LlmBatchError {
@@ -99,7 +108,7 @@ function assertSqliteVersion(database: Database.Database): void {
  * The schema version of a store, 0 for an empty file. Reads only: a file of someone else is left as it is.
  * @throws LlmBatchError STORE_FOREIGN, STORE_NEWER_SCHEMA
  */
-function identify(database: Database.Database, path: string): number {
+function identify(database: Database.Database, path: string, newestVersion: number): number {
   const applicationId = database.pragma('application_id', { simple: true }) as number;
   const version = database.pragma('user_version', { simple: true }) as number;
   const objects = database.prepare<[], number>('SELECT count(*) FROM sqlite_schema').pluck().get() ?? 0;
@@ -110,9 +119,9 @@ function identify(database: Database.Database, path: string): number {
       hint: 'It was left untouched. Name another file with --db.',
     });
   }
-  if (version > SCHEMA_VERSION) {
+  if (version > newestVersion) {
     throw new LlmBatchError(
-      `${path} was written by a newer llm-batch (schema ${version}; this version knows ${SCHEMA_VERSION}).`,
+      `${path} was written by a newer llm-batch (schema ${version}; this version knows ${newestVersion}).`,
       {
         code: 'STORE_NEWER_SCHEMA',
         exitCode: EXIT_CODES.store,
@@ -123,14 +132,13 @@ function identify(database: Database.Database, path: string): number {
   return version;
 }
 
-async function prepareForWriting(connection: Connection): Promise<void> {
+async function prepareForWriting(connection: Connection, migrations: readonly Migration[]): Promise<void> {
   const { database, path } = connection;
   await connection.patiently(() => database.pragma('journal_mode = WAL'));
   configure(database);
-  // A read-only file opens without complaint: this write finds out, instead of the first paid answer.
   await connection.write(() => {
-    identify(database, path);
-    migrate(database);
+    identify(database, path, migrations.length);
+    migrate(database, migrations);
   });
   if (statSync(path).size <= LARGEST_CHECKED_BYTES) await connection.read(() => assertSound(database, path));
 }
@@ -140,10 +148,11 @@ function assertSound(database: Database.Database, path: string): void {
   if (found !== 'ok') throw translateError(Object.assign(new Error(found), { code: 'SQLITE_CORRUPT' }), path);
 }
 
-async function migrateFile(path: string, clock: Clock): Promise<void> {
+/** A reader can not migrate; a connection of its own does it for it. */
+async function migrateFile(path: string, clock: Clock, migrations: readonly Migration[]): Promise<void> {
   const connection = new Connection(path, { readonly: false, clock });
   try {
-    await prepareForWriting(connection);
+    await prepareForWriting(connection, migrations);
   } finally {
     connection.close();
   }

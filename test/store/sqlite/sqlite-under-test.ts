@@ -1,10 +1,10 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { systemClock } from '../../src/core/clock.js';
-import { openStore } from '../../src/store/open.js';
-import type { Store } from '../../src/store/store.js';
-import type { StoreUnderTest } from '../contract/store/builders.js';
+import { systemClock } from '../../../src/core/clock.js';
+import { openStore } from '../../../src/store/open.js';
+import type { Store } from '../../../src/store/store.js';
+import type { StoreUnderTest } from '../../contract/store/builders.js';
 
 /** A real file in a folder of its own. */
 export async function openSqliteUnderTest(): Promise<StoreUnderTest> {

@@ -1,0 +1,343 @@
+import {
+  chmodSync,
+  chownSync,
+  closeSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+  writeSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import Database from 'better-sqlite3';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { systemClock } from '../../../src/core/clock.js';
+import { openStore } from '../../../src/store/open.js';
+import { openDatabase } from '../../../src/store/sqlite/database.js';
+import { MIGRATIONS, type Migration } from '../../../src/store/sqlite/migrations.js';
+import { createRun, documents, NOW_MS, openRun } from '../../contract/store/builders.js';
+import { ORDINARY_USER, runAsOrdinaryUser, startChild } from './child.js';
+
+let folder: string;
+let path: string;
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'llm-batch-database-'));
+  path = join(folder, 'llm-batch.db');
+});
+
+afterEach(() => {
+  rmSync(folder, { recursive: true });
+});
+
+const write = { mode: 'write', clock: systemClock } as const;
+const read = { mode: 'read', clock: systemClock } as const;
+
+async function createStore(count: number): Promise<void> {
+  const store = await openStore(path, write);
+  await openRun(store, documents(count));
+  await store.close();
+}
+
+/** Runs a statement on the file from outside the store. */
+function alter(sql: string): void {
+  const database = new Database(path);
+  database.exec(sql);
+  database.close();
+}
+
+describe('an opened store', () => {
+  it.each([
+    ['journal_mode', 'wal'],
+    ['synchronous', 2],
+    ['foreign_keys', 1],
+    ['trusted_schema', 0],
+    ['application_id', 0x6c6c6d62],
+    ['user_version', MIGRATIONS.length],
+  ])('has %s %s', async (pragma, value) => {
+    const connection = await openDatabase(path, write);
+    expect(connection.database.pragma(pragma, { simple: true })).toBe(value);
+    connection.close();
+  });
+
+  it('syncs every commit when it was there before, too', async () => {
+    await createStore(1);
+    const connection = await openDatabase(path, write);
+    expect(connection.database.pragma('synchronous', { simple: true })).toBe(2);
+    connection.close();
+  });
+
+  it('blocks the event loop for a tenth of a second at most when it is locked', async () => {
+    const connection = await openDatabase(path, write);
+    const timeoutMs = connection.database.pragma('busy_timeout', { simple: true });
+    expect(timeoutMs).toBeGreaterThanOrEqual(50);
+    expect(timeoutMs).toBeLessThanOrEqual(100);
+    connection.close();
+  });
+
+  it('is for its user alone, and so are the files beside it', async () => {
+    const store = await openStore(path, write);
+    await createRun(store);
+    await store.acquireDrainLock({ pid: 1, host: 'h', runName: 'r', sinceMs: NOW_MS });
+    const modes = readdirSync(folder).map((name) => [name, statSync(join(folder, name)).mode & 0o777]);
+    expect(modes.map(([name]) => name)).toContain('llm-batch.db-wal');
+    expect(modes.filter(([, mode]) => mode !== 0o600)).toEqual([]);
+    await store.close();
+  });
+
+  it('is made once when two processes start at the same moment', async () => {
+    const stores = await Promise.all([
+      openStore(path, write),
+      openStore(path, write),
+      openStore(path, write),
+    ]);
+    for (const [index, store] of stores.entries()) await createRun(store, `run ${index}`);
+    expect(await stores[0]?.listRuns()).toHaveLength(3);
+    for (const store of stores) await store.close();
+  });
+
+  it('takes over an empty file, which a crash at the first start may leave', async () => {
+    writeFileSync(path, '');
+    await expect(openStore(path, read)).rejects.toMatchObject({ code: 'STORE_MISSING' });
+    await createStore(1);
+    const store = await openStore(path, read);
+    expect(await store.listRuns()).toHaveLength(1);
+    await store.close();
+  });
+
+  it('refuses rows that break its rules, whoever writes them', async () => {
+    await createStore(1);
+    for (const sql of [
+      `UPDATE tasks SET state = 'done'`,
+      `UPDATE tasks SET state = 'in_progress'`,
+      `UPDATE tasks SET state = 'failed'`,
+      `UPDATE tasks SET state = 'delayed'`,
+      'UPDATE tasks SET run_id = 99',
+      `UPDATE tasks SET attempts = 'many'`,
+      `UPDATE runs SET status = 'lost'`,
+      'DELETE FROM runs',
+      'INSERT INTO results (task_id, settled_at_ms) VALUES (1, 1)',
+    ]) {
+      expect(() => alter(`PRAGMA foreign_keys = ON; ${sql}`), sql).toThrow(/constraint|cannot store/);
+    }
+  });
+});
+
+describe('reading', () => {
+  it('never makes a store where there is none', async () => {
+    await expect(openStore(path, read)).rejects.toMatchObject({
+      code: 'STORE_MISSING',
+      exitCode: 5,
+      hint: expect.stringContaining('llm-batch run'),
+    });
+    expect(readdirSync(folder)).toEqual([]);
+  });
+
+  it('works beside the process that drains, and sees what it commits', async () => {
+    const writer = await openStore(path, write);
+    const reader = await openStore(path, read);
+    const runId = await openRun(writer, documents(3));
+    expect((await reader.summarizeRun(runId)).counts.ready).toBe(3);
+    await reader.close();
+    await writer.close();
+  });
+
+  it('can not write', async () => {
+    await createStore(1);
+    const reader = await openStore(path, read);
+    await expect(createRun(reader, 'other')).rejects.toMatchObject({ code: 'STORE_READ_ONLY', exitCode: 5 });
+    await reader.close();
+  });
+
+  it('sees every commit of a process that was killed', async () => {
+    const child = startChild(
+      `const store = await openStore(path, { mode: 'write', clock });
+       const run = { inputPath: '-', simulated: false, settings: {}, createdAtMs: 0 };
+       for (const name of ['a', 'b', 'c']) await store.createRun({ ...run, name });
+       said('committed'); await told();`,
+      path,
+    );
+    await child.said('committed');
+    await child.kill();
+    expect(existsSync(`${path}-wal`)).toBe(true);
+    const reader = await openStore(path, read);
+    expect((await reader.listRuns()).map((run) => run.name)).toEqual(['c', 'b', 'a']);
+    await reader.close();
+  });
+});
+
+describe('schema versions', () => {
+  const second: Migration = {
+    version: MIGRATIONS.length + 1,
+    name: 'a later one',
+    sql: `CREATE TABLE later (id INTEGER PRIMARY KEY) STRICT; INSERT INTO later SELECT count(*) FROM runs;`,
+  };
+
+  it('refuses a store of a newer version, and leaves it as it is', async () => {
+    await createStore(1);
+    alter(`PRAGMA user_version = ${MIGRATIONS.length + 1}`);
+    const before = readFileSync(path);
+    for (const options of [write, read]) {
+      await expect(openStore(path, options)).rejects.toMatchObject({
+        code: 'STORE_NEWER_SCHEMA',
+        exitCode: 5,
+        hint: expect.stringContaining('Upgrade'),
+      });
+    }
+    expect(readFileSync(path).equals(before)).toBe(true);
+  });
+
+  it.each([write, read])('brings an older store up to date on opening to $mode', async (options) => {
+    await createStore(1);
+    const connection = await openDatabase(path, { ...options, migrations: [...MIGRATIONS, second] });
+    expect(connection.database.pragma('user_version', { simple: true })).toBe(MIGRATIONS.length + 1);
+    expect(connection.database.prepare('SELECT id FROM later').pluck().all()).toEqual([1]);
+    connection.close();
+  });
+
+  it('migrates wholly or not at all', async () => {
+    await createStore(1);
+    const broken: Migration = {
+      version: second.version + 1,
+      name: 'broken',
+      sql: 'INSERT INTO nowhere VALUES (1)',
+    };
+    const migrations = [...MIGRATIONS, second, broken];
+    await expect(openDatabase(path, { ...write, migrations })).rejects.toThrow('nowhere');
+    const store = await openStore(path, write);
+    expect(await store.listRuns()).toHaveLength(1);
+    await store.close();
+    expect(() => alter('SELECT * FROM later')).toThrow('no such table');
+  });
+});
+
+describe('what is not ours', () => {
+  it.each([
+    ['tables', 'CREATE TABLE other (x)'],
+    ['another application id', 'PRAGMA application_id = 1'],
+    ['a user version', 'PRAGMA user_version = 1'],
+  ])('a database with %s is refused and left as it is', async (_, sql) => {
+    alter(sql);
+    const before = readFileSync(path);
+    for (const options of [write, read]) {
+      await expect(openStore(path, options)).rejects.toMatchObject({ code: 'STORE_FOREIGN', exitCode: 5 });
+    }
+    expect(readFileSync(path).equals(before)).toBe(true);
+    expect(readdirSync(folder)).toEqual(['llm-batch.db']);
+  });
+
+  it('a file that is no database is refused by name and left as it is', async () => {
+    const text = '{"id":1,"text":"an input file given for a store"}\n'.repeat(200);
+    writeFileSync(path, text);
+    for (const options of [write, read]) {
+      const opened = openStore(path, options);
+      await expect(opened).rejects.toMatchObject({
+        code: 'STORE_CORRUPT',
+        exitCode: 5,
+        hint: expect.stringContaining('.recover'),
+      });
+      await expect(opened).rejects.toThrow(path);
+    }
+    expect(readFileSync(path, 'utf8')).toBe(text);
+  });
+});
+
+describe('a damaged store', () => {
+  function damage(fromPage: number, pages: number): void {
+    const file = openSync(path, 'r+');
+    writeSync(file, Buffer.alloc(pages * 4096, 0xa5), 0, pages * 4096, (fromPage - 1) * 4096);
+    closeSync(file);
+  }
+
+  it('is found before any work is done, and never made anew', async () => {
+    await createStore(500);
+    damage(20, 10);
+    const before = readFileSync(path);
+    await expect(openStore(path, write)).rejects.toMatchObject({ code: 'STORE_CORRUPT', exitCode: 5 });
+    expect(readFileSync(path).equals(before)).toBe(true);
+  });
+
+  it('is told from an empty one when its first page is gone', async () => {
+    await createStore(1);
+    damage(1, 1);
+    for (const options of [write, read]) {
+      await expect(openStore(path, options)).rejects.toMatchObject({ code: 'STORE_CORRUPT' });
+    }
+  });
+
+  it('says so when a reader meets the damage', async () => {
+    await createStore(500);
+    damage(2, statSync(path).size / 4096 - 1);
+    const reader = openStore(path, read).then((store) => store.listRuns().finally(() => store.close()));
+    await expect(reader).rejects.toMatchObject({ code: 'STORE_CORRUPT', exitCode: 5 });
+  });
+});
+
+describe('a place that can not be written', () => {
+  const CODE = `
+    try {
+      const store = await openStore(path, { mode: 'write', clock });
+      await store.close();
+      said('opened');
+    } catch (error) { said([error.code, error.exitCode, typeof error.hint].join(' ')); }`;
+
+  it('says so when the folder is not there', async () => {
+    await expect(openStore(join(folder, 'no', 'store.db'), write)).rejects.toMatchObject({
+      code: 'STORE_CANNOT_OPEN',
+      exitCode: 5,
+    });
+    await expect(openStore(folder, write)).rejects.toMatchObject({ code: 'STORE_CANNOT_OPEN' });
+  });
+
+  it('says so when a link leads nowhere', async () => {
+    symlinkSync(join(folder, 'nowhere', 'store.db'), path);
+    await expect(openStore(path, write)).rejects.toMatchObject({ code: 'STORE_CANNOT_OPEN' });
+  });
+
+  const skipped = !ORDINARY_USER.available;
+
+  it.skipIf(skipped)(`finds a read-only folder before any call is made (${ORDINARY_USER.why})`, () => {
+    chmodSync(folder, 0o555);
+    expect(runAsOrdinaryUser(CODE, path)).toBe('STORE_READ_ONLY 5 string');
+  });
+
+  it.skipIf(skipped)(`finds a store in a read-only folder (${ORDINARY_USER.why})`, async () => {
+    await createStore(1);
+    if (process.getuid?.() === 0) chownSync(path, 65534, 65534);
+    chmodSync(folder, 0o555);
+    expect(runAsOrdinaryUser(CODE, path)).toMatch(/^STORE_(READ_ONLY|CANNOT_OPEN) 5 string$/);
+  });
+
+  it.skipIf(skipped)(
+    `finds a read-only store in a folder that can be written (${ORDINARY_USER.why})`,
+    async () => {
+      await createStore(1);
+      chmodSync(path, 0o444);
+      chmodSync(folder, 0o777);
+      expect(runAsOrdinaryUser(CODE, path)).toBe('STORE_READ_ONLY 5 string');
+    },
+  );
+});
+
+describe('two names for one store', () => {
+  it('meet at one lock', async () => {
+    await createStore(1);
+    mkdirSync(join(folder, 'elsewhere'));
+    const link = join(folder, 'elsewhere', 'link.db');
+    symlinkSync(path, link);
+    const first = await openStore(path, write);
+    const second = await openStore(link, write);
+    const owner = { pid: 1, host: 'h', runName: 'r', sinceMs: NOW_MS };
+    await first.acquireDrainLock(owner);
+    await expect(second.acquireDrainLock(owner)).rejects.toMatchObject({ code: 'STORE_LOCKED' });
+    await first.close();
+    await second.close();
+  });
+});

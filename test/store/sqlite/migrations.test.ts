@@ -1,0 +1,19 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import Database from 'better-sqlite3';
+import { describe, expect, it } from 'vitest';
+import { describeSchema, MIGRATIONS, migrate } from '../../../src/store/sqlite/migrations.js';
+
+describe('the schema', () => {
+  it('is what schema.sql says; `npm run schema:dump` writes it anew', () => {
+    const database = new Database(':memory:');
+    migrate(database);
+    const file = join(import.meta.dirname, '..', '..', '..', 'src', 'store', 'sqlite', 'schema.sql');
+    expect(describeSchema(database)).toBe(readFileSync(file, 'utf8'));
+    database.close();
+  });
+
+  it('comes from migrations that are numbered without a gap', () => {
+    expect(MIGRATIONS.map((migration) => migration.version)).toEqual(MIGRATIONS.map((_, index) => index + 1));
+  });
+});
