@@ -1,0 +1,176 @@
+/** Answers that no server should give: each ends as the table of failures says, nothing hangs, nothing is paid twice. */
+import { createServer, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { isJsonObject } from '../../src/core/json.js';
+import { type SimulatorProcess, startSimulatorProcess } from '../support/simulator-process.js';
+import { answerTo, type ResultLine, Workspace } from '../support/workspace.js';
+
+let workspace: Workspace;
+
+beforeEach(() => {
+  workspace = new Workspace();
+});
+
+afterEach(() => workspace.remove());
+
+describe('an answer that is none', () => {
+  let simulator: SimulatorProcess;
+
+  beforeEach(async () => {
+    simulator = await startSimulatorProcess();
+  });
+
+  afterEach(() => simulator.stop());
+
+  it('is tried again and then fails under its own kind, while the others are answered', async () => {
+    const kinds = {
+      html: 'network',
+      truncated: 'network',
+      'no-body': 'network',
+      'reset-mid-body': 'network',
+      empty: 'bad_output',
+      'no-content': 'bad_output',
+      'error-in-200 0': 'bad_output',
+      'error-in-200 503': 'overloaded',
+      drip: 'timeout',
+      hang: 'timeout',
+    };
+    const hostile = Object.keys(kinds).map((name) => ({ id: name, text: `[[simulate:${name}]] An answer.` }));
+    const good = { id: 'good', text: 'A document like any other.' };
+    workspace.writeDocuments('docs.jsonl', [...hostile, good]);
+    const flags = ['--base-url', simulator.url, '--timeout', '1500ms', '--max-attempts', '2'];
+    const end = await workspace.run(['run', 'docs.jsonl', ...flags]);
+    expect(end.exitCode, end.stderr).toBe(3);
+    const errors = workspace.readLines('docs.errors.jsonl');
+    expect(Object.fromEntries(errors.map(({ id, error }) => [id, error?.kind]))).toEqual(kinds);
+    expect(new Set(errors.map(({ attempts }) => attempts))).toEqual(new Set([2]));
+    expect(workspace.readLines('docs.results.jsonl')).toMatchObject([
+      { id: 'good', output: answerTo(good.text) },
+    ]);
+    expect((await simulator.books()).openCalls).toBe(0);
+  });
+
+  it('with a NUL or a lone surrogate is kept as it came, escaped, and not asked for again', async () => {
+    const texts = {
+      nul: '[[simulate:nul]] A strange character.',
+      surrogate: '[[simulate:surrogate]] Half a smiley.',
+    };
+    workspace.writeDocuments(
+      'docs.jsonl',
+      Object.entries(texts).map(([id, text]) => ({ id, text })),
+    );
+    const end = await workspace.run(['run', 'docs.jsonl', '--base-url', simulator.url]);
+    expect(end.exitCode, end.stderr).toBe(0);
+    const outputs = [`${answerTo(texts.nul)}\u0000`, `${answerTo(texts.surrogate)}\ud83d`];
+    expect(workspace.readLines('docs.results.jsonl').map(({ output }) => output)).toEqual(outputs);
+    expect((await workspace.results()).map(({ output }) => output)).toEqual(outputs);
+    expect(workspace.read('docs.results.jsonl')).toContain('\\ud83d"');
+    expect((await simulator.books()).calls).toBe(2);
+
+    const resumed = await workspace.run(['resume']);
+    expect(resumed.exitCode).toBe(0);
+    expect((await simulator.books()).calls).toBe(2);
+  });
+});
+
+describe('an answer whose every field is odd', () => {
+  /** Bodies by the document's text; what is no answer is sent as it stands. */
+  const BODIES: Readonly<Record<string, string | Buffer>> = {
+    'nothing but the text': answer({ content: 'bare' }, {}),
+    'figures out of all bounds': answer(
+      { content: 'figures' },
+      { usage: { prompt_tokens: -5, completion_tokens: 1e308, total_tokens: 'many', cost: -1 } },
+    ),
+    'figures that are none': answer(
+      { content: 'no figures' },
+      { usage: { prompt_tokens: null, completion_tokens: '12', prompt_tokens_details: [], cost: 'NaN' } },
+    ),
+    'an endless cost': answer({ content: 'cost' }, {}).replace(/}$/, ',"usage":{"cost":1e400}}'),
+    'fractions of tokens': answer(
+      { content: 'fractions' },
+      { usage: { prompt_tokens: 1.5, completion_tokens: 2.5 } },
+    ),
+    'control characters everywhere': answer(
+      { content: 'line\nbreak\u2028\u0000\u001b[31m' },
+      { model: 'model\u0000\ud83d', id: '\ud83d', system_fingerprint: '\u0000' },
+      'stop\u0000\udc00',
+    ),
+    'bytes that are no UTF-8': Buffer.concat([
+      Buffer.from('{"choices":[{"message":{"content":"caf'),
+      Buffer.from([0xe9, 0xff]),
+      Buffer.from('"},"finish_reason":"stop"}]}'),
+    ]),
+    'a megabyte': answer({ content: 'x'.repeat(1_000_000) }, {}),
+    'a prototype': '{"__proto__":{"polluted":1},"choices":[{"message":{"content":"proto"}}]}',
+  };
+  const OUTPUTS: Readonly<Record<string, string>> = {
+    'nothing but the text': 'bare',
+    'figures out of all bounds': 'figures',
+    'figures that are none': 'no figures',
+    'an endless cost': 'cost',
+    'fractions of tokens': 'fractions',
+    'control characters everywhere': 'line\nbreak\u2028\u0000\u001b[31m',
+    'bytes that are no UTF-8': 'caf\ufffd\ufffd',
+    'a megabyte': 'x'.repeat(1_000_000),
+    'a prototype': 'proto',
+  };
+  let server: Server;
+  let calls: Map<string, number>;
+
+  beforeEach(async () => {
+    calls = new Map();
+    server = createServer((request, response) => {
+      let body = '';
+      request.on('data', (chunk) => {
+        body += chunk;
+      });
+      request.on('end', () => reply(JSON.parse(body), response));
+    });
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  });
+
+  afterEach(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+
+  function reply(request: unknown, response: ServerResponse): void {
+    const messages = isJsonObject(request) && Array.isArray(request['messages']) ? request['messages'] : [];
+    const text = isJsonObject(messages[0]) ? String(messages[0]['content']) : '';
+    calls.set(text, (calls.get(text) ?? 0) + 1);
+    response.writeHead(200, { 'x-request-id': 'req \x80\xff\xe9' });
+    response.end(BODIES[text]);
+  }
+
+  it('is stored at the first call, in every format, and shown without harm', async () => {
+    const texts = Object.keys(BODIES);
+    workspace.writeDocuments(
+      'docs.jsonl',
+      texts.map((text) => ({ id: text, text })),
+    );
+    const { port } = server.address() as AddressInfo;
+    const end = await workspace.run(['run', 'docs.jsonl', '--base-url', `http://127.0.0.1:${port}/v1`]);
+    expect(end.exitCode, end.stderr).toBe(0);
+    expect([...calls.values()]).toEqual(texts.map(() => 1));
+    expect(outputsOf(workspace.readLines('docs.results.jsonl'))).toEqual(OUTPUTS);
+    expect(outputsOf(await workspace.results())).toEqual(OUTPUTS);
+
+    const { documents } = await workspace.status();
+    expect(documents).toMatchObject({ completed: texts.length, failed: 0 });
+    expect((await workspace.run(['status'])).stdout).toContain(`${texts.length}`);
+    const csv = await workspace.run(['results', '--format', 'csv', '-o', '-']);
+    expect(csv.exitCode).toBe(0);
+    const openai = await workspace.run(['results', '--format', 'openai', '-o', '-']);
+    expect(openai.stdout.trimEnd().split('\n')).toHaveLength(texts.length);
+    expect(workspace.integrity()).toBe('ok');
+  });
+
+  function outputsOf(lines: readonly ResultLine[]): object {
+    return Object.fromEntries(lines.map(({ id, output }) => [id, output]));
+  }
+});
+
+function answer(message: object, more: object, finishReason = 'stop'): string {
+  return JSON.stringify({ choices: [{ message, finish_reason: finishReason }], ...more });
+}
