@@ -3,7 +3,10 @@ import { basename } from 'node:path';
 import { usageError } from '../core/errors.js';
 import type { RunRecord, Store } from '../store/store.js';
 
-/** The run that `run <input>` goes on with: the one of that name, else the one of that input. */
+/**
+ * The run that `run <input>` goes on with: the one of that name, else the one of that input. Of several, the one that
+ * was not named by the user goes first: a `--name` of its own is asked for again by that name.
+ */
 export async function findRunForInput(
   store: Store,
   wanted: { readonly name: string | null; readonly inputPath: string; readonly simulated: boolean },
@@ -20,25 +23,29 @@ export async function findRunForInput(
     }
     return named;
   }
-  return (
-    runs.find(
-      (run) =>
-        run.inputPath === wanted.inputPath &&
-        run.simulated === wanted.simulated &&
-        run.status !== 'cancelled',
-    ) ?? null
+  const ofInput = runs.filter(
+    (run) =>
+      run.inputPath === wanted.inputPath && run.simulated === wanted.simulated && run.status !== 'cancelled',
   );
+  const ownName = ownNameOf(wanted.inputPath, wanted.simulated);
+  const isUnnamed = (run: RunRecord): boolean =>
+    run.name.startsWith(ownName) && /^(-\d+)?$/.test(run.name.slice(ownName.length));
+  return ofInput.find(isUnnamed) ?? ofInput[0] ?? null;
 }
 
-/** A name for a new run that is not taken yet: `reviews`, `reviews-2`, … */
-export async function chooseRunName(store: Store, inputPath: string, simulated: boolean): Promise<string> {
+function ownNameOf(inputPath: string, simulated: boolean): string {
   const stem =
     inputPath === '-'
       ? 'stdin'
       : basename(inputPath)
           .replace(/\.gz$/, '')
           .replace(/\.[^.]+$/, '');
-  const base = `${stem === '' ? 'run' : stem}${simulated ? '-simulated' : ''}`;
+  return `${stem === '' ? 'run' : stem}${simulated ? '-simulated' : ''}`;
+}
+
+/** A name for a new run that is not taken yet: `reviews`, `reviews-2`, … */
+export async function chooseRunName(store: Store, inputPath: string, simulated: boolean): Promise<string> {
+  const base = ownNameOf(inputPath, simulated);
   const taken = new Set((await store.listRuns()).map((run) => run.name));
   if (!taken.has(base)) return base;
   for (let number = 2; ; number += 1) {

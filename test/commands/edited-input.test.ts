@@ -1,0 +1,211 @@
+/** An input that was edited between two runs: what is answered stays answered, whatever moved around it. */
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { runInProcess } from '../support/in-process.js';
+import { type SimulatorProcess, startSimulatorProcess } from '../support/simulator-process.js';
+import { answerTo, type ResultLine, Workspace } from '../support/workspace.js';
+
+const A = { text: 'Row A is about apples.' };
+const B = { text: 'Row B is about bread.' };
+const X = { text: 'Row X is about xylophones.' };
+
+let workspace: Workspace;
+let simulator: SimulatorProcess;
+
+beforeEach(async () => {
+  workspace = new Workspace();
+  simulator = await startSimulatorProcess();
+});
+
+afterEach(async () => {
+  await simulator.stop();
+  workspace.remove();
+});
+
+interface RunReport {
+  readonly exitCode: number | null;
+  readonly stderr: string;
+  /** Calls that this run made, as the server counts them. */
+  readonly calls: number;
+}
+
+/** Writes the documents and runs them. */
+async function run(documents: readonly object[], ...flags: readonly string[]): Promise<RunReport> {
+  workspace.writeDocuments('docs.jsonl', documents);
+  const before = (await simulator.books()).calls;
+  const { exitCode, stderr } = await runInProcess(
+    ['run', 'docs.jsonl', '--base-url', simulator.url, ...flags],
+    { folder: workspace.folder },
+  );
+  return { exitCode, stderr, calls: (await simulator.books()).calls - before };
+}
+
+function results(name = 'docs.results.jsonl'): Pick<ResultLine, 'line' | 'output'>[] {
+  return workspace.readLines(name).map(({ line, output }) => ({ line, output }));
+}
+
+function answersTo(documents: readonly { readonly text: string }[]) {
+  return documents.map(({ text }, index) => ({ line: index + 1, output: answerTo(text) }));
+}
+
+describe('rows that only moved', () => {
+  it('keep their answers when a new one is put above them: one call, three results', async () => {
+    expect(await run([A, B])).toMatchObject({ exitCode: 0, calls: 2 });
+    const edited = await run([X, A, B]);
+    expect(edited).toMatchObject({ exitCode: 0, calls: 1 });
+    expect(edited.stderr).toContain('2 unchanged · 1 new');
+    expect(results()).toEqual(answersTo([X, A, B]));
+  });
+
+  it('cost nothing in another order, and come out in that order', async () => {
+    await run([A, B, X]);
+    expect(await run([X, B, A])).toMatchObject({ exitCode: 0, calls: 0 });
+    expect(results()).toEqual(answersTo([X, B, A]));
+  });
+
+  it('leave the results when they are gone, and are back with their answer when they come back', async () => {
+    await run([A, B]);
+    const without = await run([A]);
+    expect(without).toMatchObject({ exitCode: 0, calls: 0 });
+    expect(without.stderr).toContain('1 unchanged · 1 gone');
+    expect(results()).toEqual(answersTo([A]));
+    expect((await workspace.status()).documents).toMatchObject({ total: 1, completed: 1, gone: 1 });
+
+    expect(await run([B, A])).toMatchObject({ exitCode: 0, calls: 0 });
+    expect(results()).toEqual(answersTo([B, A]));
+  });
+
+  it('that are equal in every word get an answer each, and one more costs one call', async () => {
+    expect(await run([A, A, A])).toMatchObject({ exitCode: 0, calls: 3 });
+    expect(results()).toEqual(answersTo([A, A, A]));
+    expect(await run([A, A])).toMatchObject({ exitCode: 0, calls: 0 });
+    expect(results()).toEqual(answersTo([A, A]));
+    expect(await run([A, X, A, A, A])).toMatchObject({ exitCode: 0, calls: 2 });
+    expect(results()).toEqual(answersTo([A, X, A, A, A]));
+  });
+
+  it('without an id that were edited are other rows', async () => {
+    await run([A, B]);
+    expect(await run([{ text: `${A.text} And pears.` }, B])).toMatchObject({ exitCode: 0, calls: 1 });
+    expect(results()).toEqual(answersTo([{ text: `${A.text} And pears.` }, B]));
+  });
+
+  it('carry metadata as it is now', async () => {
+    await run([{ id: 'a', ...A, metadata: { shelf: 1 } }]);
+    expect(await run([{ id: 'a', ...A, metadata: { shelf: 2 } }])).toMatchObject({ exitCode: 0, calls: 0 });
+    expect(workspace.readLines('docs.results.jsonl')).toMatchObject([{ metadata: { shelf: 2 } }]);
+  });
+});
+
+describe('a row with an id whose answer would be paid for again', () => {
+  const before = [
+    { id: 'a', text: A.text },
+    { id: 'b', text: B.text },
+  ];
+  const after = [
+    { id: 'a', text: X.text },
+    { id: 'b', text: B.text },
+  ];
+
+  beforeEach(async () => {
+    await run(before);
+  });
+
+  it('stops the run, which names both ways out and touches nothing', async () => {
+    const file = workspace.read('docs.results.jsonl');
+    const refused = await run(after);
+    expect(refused).toMatchObject({ exitCode: 2, calls: 0 });
+    expect(refused.stderr).toContain('1 unchanged · 1 changed');
+    expect(refused.stderr).toContain('--rerun-changed');
+    expect(refused.stderr).toContain('--keep');
+    expect(workspace.read('docs.results.jsonl')).toBe(file);
+    expect(await workspace.status()).toMatchObject({ status: 'finished', documents: { completed: 2 } });
+    expect((await workspace.results()).map(({ output }) => output)).toEqual(
+      before.map(({ text }) => answerTo(text)),
+    );
+  });
+
+  it('--rerun-changed pays for it again', async () => {
+    expect(await run(after, '--rerun-changed')).toMatchObject({ exitCode: 0, calls: 1 });
+    expect(results()).toEqual(answersTo(after));
+    expect(await run(after)).toMatchObject({ exitCode: 0, calls: 0 });
+  });
+
+  it('--keep keeps the answer it has, also in its new place, and new rows are still called', async () => {
+    const [first, second] = after;
+    const moved = [second, { id: 'x', text: X.text }, first];
+    expect(
+      await run(
+        moved.filter((row) => row !== undefined),
+        '--keep',
+      ),
+    ).toMatchObject({
+      exitCode: 0,
+      calls: 1,
+    });
+    expect(results()).toEqual(answersTo([B, X, A]));
+    // What was kept is still not what the input says.
+    expect(await run(after)).toMatchObject({ exitCode: 2, calls: 0 });
+  });
+
+  it('a row that has failed is no answer to be kept: it is sent as it is now', async () => {
+    const failing = [...before, { id: 'c', text: '[[simulate:refuse]] Row C.' }];
+    expect(await run(failing)).toMatchObject({ exitCode: 3, calls: 1 });
+    const mended = [...before, { id: 'c', text: 'Row C in other words.' }];
+    expect(await run(mended)).toMatchObject({ exitCode: 0, calls: 1 });
+    expect(results()).toEqual(answersTo(mended));
+  });
+});
+
+describe('settings that changed', () => {
+  it('another prompt changes every row, so it is asked first', async () => {
+    await run([A, B], '--prompt', 'Shorten: {{text}}');
+    const refused = await run([A, B], '--prompt', 'Translate: {{text}}');
+    expect(refused).toMatchObject({ exitCode: 2, calls: 0 });
+    expect(refused.stderr).toContain('2 changed');
+    expect(refused.stderr).toContain('--rerun-changed');
+
+    const again = await run([A, B], '--prompt', 'Translate: {{text}}', '--rerun-changed');
+    expect(again).toMatchObject({ exitCode: 0, calls: 2 });
+    expect(results()).toEqual(
+      answersTo([{ text: `Translate: ${A.text}` }, { text: `Translate: ${B.text}` }]),
+    );
+  });
+
+  it('another prompt for rows that wait is simply used', async () => {
+    await simulator.reconfigure({ outage: { fault: 'insufficient-quota' } });
+    expect(await run([A, B], '--prompt', 'Shorten: {{text}}')).toMatchObject({ exitCode: 4 });
+    await simulator.heal();
+    expect(await run([A, B], '--prompt', 'Translate: {{text}}')).toMatchObject({ exitCode: 0, calls: 2 });
+    expect(results()).toEqual(
+      answersTo([{ text: `Translate: ${A.text}` }, { text: `Translate: ${B.text}` }]),
+    );
+  });
+
+  it('another name is another run, with answers and files of its own', async () => {
+    await run([A, B]);
+    const clash = await run([A, B], '--name', 'second');
+    expect(clash).toMatchObject({ exitCode: 2, calls: 0 });
+    expect(clash.stderr).toContain('docs.results.jsonl exists');
+
+    expect(await run([A, B], '--name', 'second', '-o', 'second.jsonl')).toMatchObject({ calls: 2 });
+    expect(results('second.jsonl')).toEqual(answersTo([A, B]));
+    expect(await run([A, B, X])).toMatchObject({ exitCode: 0, calls: 1 });
+    expect((await workspace.status('docs')).documents).toMatchObject({ completed: 3 });
+    expect((await workspace.status('second')).documents).toMatchObject({ completed: 2 });
+  });
+
+  it('a rehearsal and a real run of one input never share an answer', async () => {
+    workspace.writeDocuments('docs.jsonl', [A]);
+    const rehearsed = await runInProcess(['run', 'docs.jsonl', '--simulate'], { folder: workspace.folder });
+    expect(rehearsed.exitCode, rehearsed.stderr).toBe(0);
+    expect(await run([A])).toMatchObject({ exitCode: 0, calls: 1 });
+    expect((await workspace.status('docs')).documents).toMatchObject({ completed: 1 });
+    expect((await workspace.status('docs-simulated')).documents).toMatchObject({ completed: 1 });
+
+    const mixed = await runInProcess(['run', 'docs.jsonl', '--simulate', '--name', 'docs'], {
+      folder: workspace.folder,
+    });
+    expect(mixed.exitCode).toBe(2);
+    expect(mixed.stderr).toContain('never mixed');
+  });
+});
