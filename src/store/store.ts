@@ -72,7 +72,10 @@ export interface NewTask {
   readonly metadataJson: string | null;
 }
 
-/** How an input document compares with the task that the run already has under its key. */
+/**
+ * How an input document compares with the task that the run already has under its key. Finished means that it
+ * has an answer: a changed document whose task failed is `changed_open`, since calling again loses no answer.
+ */
 export type ImportMatch = 'new' | 'unchanged' | 'changed_open' | 'changed_finished';
 
 export interface ImportTally {
@@ -227,7 +230,7 @@ export interface RunSummary {
     readonly repeated: number;
   };
   readonly usage: TokenUsage;
-  /** Sum of known costs. */
+  /** Sum of known costs; whole micro-dollars as far as the costs recorded were. */
   readonly costMicroUsd: number;
   /** Calls that used tokens and have no known cost. */
   readonly callsWithoutCost: number;
@@ -239,7 +242,9 @@ export interface RunSummary {
     readonly p95: number;
     readonly p99: number;
   } | null;
+  /** When the first call started. */
   readonly firstCallAtMs: number | null;
+  /** When a call last started or ended. */
   readonly lastCallAtMs: number | null;
 }
 
@@ -276,7 +281,9 @@ export interface Store {
   createRun(run: NewRun): Promise<RunRecord>;
   /** Newest first. */
   listRuns(): Promise<readonly RunRecord[]>;
+  /** @throws LlmBatchError RUN_MISSING, as every method that names a run that is not there and writes to it */
   updateRun(runId: number, change: RunChange): Promise<RunRecord>;
+  /** The run, its tasks, results and calls. Its number is not given again. */
   deleteRun(runId: number): Promise<void>;
 
   /** For a run that is still empty or went on importing: adds what is new, leaves what is there. */
@@ -290,7 +297,9 @@ export interface Store {
    * Brings the run's tasks in line with an edited input, page by page: adds new ones, moves unchanged ones to
    * their line, and replaces changed ones (back to ready, old result dropped) unless `keepFinished`.
    * Tasks never named in a page between `beginReimport` and `finishReimport` are gone from the input: they
-   * keep their answers but are neither drained nor exported until they come back.
+   * keep their answers but are neither drained nor exported until they come back. The run is `importing` from
+   * begin to finish and `open` afterwards; after a crash in between, begin starts over. A kept answer keeps the
+   * document and the request hash it was given for.
    */
   beginReimport(runId: number): Promise<void>;
   reimportTasks(runId: number, tasks: readonly NewTask[], keepFinished: boolean): Promise<ImportTally>;
@@ -317,9 +326,10 @@ export interface Store {
     readonly crashLimit: number;
   }): Promise<RescueReport>;
 
-  /** Puts failed tasks back to ready with attempts at 0. @returns how many */
+  /** Puts failed tasks back to ready with attempts and crashes at 0, and opens a finished run. @returns how many */
   retryTasks(runId: number, filter: { readonly kind?: FailureKind; readonly key?: string }): Promise<number>;
 
+  /** One page, empty after the last; more than `limit` rows only where a line stands twice at its end. */
   readResults(options: ResultPageOptions): Promise<readonly ResultRow[]>;
   summarizeRun(runId: number): Promise<RunSummary>;
   /** Calls of every run started at or after `sinceMs`, oldest first. */

@@ -92,15 +92,20 @@ describe('an opened store', () => {
     await store.close();
   });
 
-  it('is made once when two processes start at the same moment', async () => {
-    const stores = await Promise.all([
-      openStore(path, write),
-      openStore(path, write),
-      openStore(path, write),
-    ]);
-    for (const [index, store] of stores.entries()) await createRun(store, `run ${index}`);
-    expect(await stores[0]?.listRuns()).toHaveLength(3);
-    for (const store of stores) await store.close();
+  it('is made once when several processes start at the same moment', async () => {
+    const code = `
+      said('ready'); await told();
+      const store = await openStore(path, { mode: 'write', clock });
+      await store.createRun({ name: String(process.pid), inputPath: '-', simulated: false, settings: {}, createdAtMs: 0 });
+      said('created'); await told();`;
+    const children = Array.from({ length: 4 }, () => startChild(code, path));
+    await Promise.all(children.map((child) => child.said('ready')));
+    for (const child of children) child.tell();
+    await Promise.all(children.map((child) => child.said('created')));
+    for (const child of children) await child.kill();
+    const store = await openStore(path, read);
+    expect(await store.listRuns()).toHaveLength(4);
+    await store.close();
   });
 
   it('takes over an empty file, which a crash at the first start may leave', async () => {
