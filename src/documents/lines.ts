@@ -3,7 +3,7 @@
  * most input is, is decoded at once and cut as text; elsewhere every line is decoded by itself, so that the ASCII
  * lines among others stay strings of one byte a character, which are cheaper to parse and hash.
  */
-import { isAscii, isUtf8 } from 'node:buffer';
+import { constants, isAscii, isUtf8 } from 'node:buffer';
 import type { LineProblem } from './bad-line.js';
 
 /** A line longer than this is reported and skipped; nothing of it is kept. */
@@ -65,7 +65,8 @@ class LineSplitter {
   #page: InputLine[] = [];
 
   constructor(maxLineBytes: number) {
-    this.#maxLineBytes = maxLineBytes;
+    // No string of V8 is longer, whatever the user allows.
+    this.#maxLineBytes = Math.min(maxLineBytes, constants.MAX_STRING_LENGTH);
   }
 
   push(chunk: Buffer): InputLine[] {

@@ -1,4 +1,5 @@
 import { execFileSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
 import { chmodSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -49,8 +50,12 @@ async function failureOf(promise: Promise<unknown>): Promise<LlmBatchError> {
   return error as LlmBatchError;
 }
 
-/** Several chunks long, and no two chunks alike. */
-const manyLines = Array.from({ length: 60_000 }, (_, index) => `{"id":${index}}\n`).join('');
+/** Several chunks long, compressed too, and no two chunks alike. */
+const manyLines = Array.from({ length: 30_000 }, (_, index) => `${digest(index)}\n`).join('');
+
+function digest(index: number): string {
+  return createHash('sha256').update(String(index)).digest('base64');
+}
 
 describe('openInput', () => {
   it('reads a file relative to the working folder and counts what it has read', async () => {
@@ -180,7 +185,11 @@ describe('openInput', () => {
     const openFiles = (): number => readdirSync('/proc/self/fd').length;
     write('in.jsonl', manyLines);
     const before = openFiles();
-    for (let index = 0; index < 20; index += 1) await contentOf(await open('in.jsonl'));
+    // Kept, so that nothing is closed by the garbage collector.
+    const inputs: Input[] = [];
+    for (let index = 0; index < 20; index += 1) inputs.push(await open('in.jsonl'));
+    expect(openFiles()).toBeGreaterThanOrEqual(before + 20);
+    for (const input of inputs) await input.close();
     for (let index = 0; index < 20; index += 1) await failureOf(open(write('empty.jsonl', '')));
     expect(openFiles()).toBeLessThan(before + 10);
   });

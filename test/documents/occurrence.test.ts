@@ -33,14 +33,24 @@ describe('OccurrenceCounter', () => {
     expect(counter.next(keyOf(7))).toBe(2);
   });
 
+  it('goes on counting when its table has grown', () => {
+    const counter = new OccurrenceCounter();
+    for (let time = 0; time < 5; time += 1) counter.next('early');
+    for (let index = 0; index < 20_000; index += 1) counter.next(`other-${index}`);
+    expect(counter.next('early')).toBe(5);
+  });
+
   it('takes less than 40 MB for a million keys, the old table included while it grows', () => {
     const counter = new OccurrenceCounter();
     let largestBytes = 0;
+    let repeats = 0;
     for (let index = 0; index < 1_000_000; index += 1) {
       const before = counter.bytes;
-      counter.next(`document-${index}`);
+      repeats += counter.next(`document-${index}`);
       largestBytes = Math.max(largestBytes, before === counter.bytes ? before : before + counter.bytes);
     }
     expect(largestBytes).toBeLessThan(40e6);
+    // With 32 bits of hash about a hundred keys would be taken for another.
+    expect(repeats).toBe(0);
   });
 });
