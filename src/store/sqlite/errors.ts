@@ -38,7 +38,8 @@ const READ_ONLY: Translation = {
   code: 'STORE_READ_ONLY',
   message: (path) =>
     `${path} can not be written: the file, its folder or the disk is read-only for this user.`,
-  hint: () => 'Change the permissions of the file and its folder, or name another file with --db.',
+  hint: () =>
+    'Change the permissions of the file and its folder, or use a copy in a folder of your own with --db: even reading puts a file beside the store.',
 };
 const CANNOT_OPEN: Translation = {
   code: 'STORE_CANNOT_OPEN',

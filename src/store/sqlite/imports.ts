@@ -215,9 +215,11 @@ export class Imports {
       this.#insertDocuments[1].run(...documentRows);
       return;
     }
+    const taskWidth = taskRows.length / rows;
+    const documentWidth = documentRows.length / rows;
     for (let row = 0; row < rows; row += 1) {
-      this.#insertTasks[0].run(...taskRows.slice(row * 8, row * 8 + 8));
-      this.#insertDocuments[0].run(...documentRows.slice(row * 3, row * 3 + 3));
+      this.#insertTasks[0].run(...taskRows.slice(row * taskWidth, (row + 1) * taskWidth));
+      this.#insertDocuments[0].run(...documentRows.slice(row * documentWidth, (row + 1) * documentWidth));
     }
   }
 

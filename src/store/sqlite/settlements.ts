@@ -6,20 +6,13 @@ import type Database from 'better-sqlite3';
 import type { TaskState } from '../../core/task.js';
 import type { CallEnd, CompletedResult, TaskError, TaskOutcome } from '../store.js';
 import type { Ledger } from './ledger.js';
-import {
-  storableCount,
-  storableInteger,
-  storableIntegerOrNull,
-  storableText,
-  storableTextOrNull,
-} from './storable.js';
+import { storableCount, storableInteger, storableIntegerOrNull, storableTextOrNull } from './storable.js';
 
 const POISON = { httpStatus: null, code: null, requestId: null, partialOutputJson: null } as const;
 
 const LEAVE = `attempt_token = NULL, worker_id = NULL, lease_until_ms = NULL`;
 const OURS = `WHERE id = ? AND attempt_token = ? AND state = 'in_progress'`;
 
-/** After a completed or failed task: its result. Two long texts come last, as in the table. */
 type ResultBindings = (string | number | null)[];
 
 export class Settlements {
@@ -74,12 +67,12 @@ export class Settlements {
     switch (outcome.action) {
       case 'completed':
         if (this.#complete.run(outcome.taskId, outcome.attemptToken).changes === 0) return false;
-        this.#storeAnswer(outcome.taskId, outcome.atMs, outcome.call, outcome.result);
+        this.#storeResult(outcome.taskId, outcome.atMs, outcome.call, outcome.result, null);
         return true;
       case 'failed':
         if (this.#fail.run(outcome.error.kind, outcome.taskId, outcome.attemptToken).changes === 0)
           return false;
-        this.#storeError(outcome.taskId, outcome.atMs, outcome.call, outcome.error);
+        this.#storeResult(outcome.taskId, outcome.atMs, outcome.call, null, outcome.error);
         return true;
       case 'retry':
         return (
@@ -115,7 +108,7 @@ export class Settlements {
       const crashCount = task.crash_count + (lost > 0 ? 1 : 0);
       if (lost > 0 && crashCount >= crashLimit) {
         this.#poison.run(crashCount, task.id);
-        this.#storeError(task.id, nowMs, null, {
+        this.#storeResult(task.id, nowMs, null, null, {
           ...POISON,
           kind: 'poison',
           message: `The program died ${crashCount} times while this document's call was open.`,
@@ -129,49 +122,33 @@ export class Settlements {
     return report;
   }
 
-  #storeAnswer(taskId: number, atMs: number, call: CallEnd | null, result: CompletedResult): void {
+  /** Either an answer or an error; two long texts come last, as in the table. */
+  #storeResult(
+    taskId: number,
+    atMs: number,
+    call: CallEnd | null,
+    answer: CompletedResult | null,
+    error: TaskError | null,
+  ): void {
     const usage = call?.usage ?? null;
     this.#insertResult.run(
       taskId,
       storableInteger(atMs),
-      storableText(result.model),
-      storableText(result.finishReason),
-      null,
-      null,
-      null,
-      null,
-      storableTextOrNull(call?.requestId ?? null),
+      storableTextOrNull(answer?.model ?? null),
+      storableTextOrNull(answer?.finishReason ?? null),
+      error?.kind ?? null,
+      storableTextOrNull(error?.message ?? null),
+      storableTextOrNull(error?.code ?? null),
+      storableIntegerOrNull(error?.httpStatus ?? null),
+      storableTextOrNull(call?.requestId ?? error?.requestId ?? null),
       call?.latencyMs ?? null,
       call?.costMicroUsd ?? null,
       usage === null ? null : storableCount(usage.inputTokens),
       usage === null ? null : storableCount(usage.outputTokens),
       usage === null ? null : storableCount(usage.cachedTokens),
       usage === null ? null : storableCount(usage.reasoningTokens),
-      null,
-      storableText(result.outputJson),
-    );
-  }
-
-  #storeError(taskId: number, atMs: number, call: CallEnd | null, error: TaskError): void {
-    const usage = call?.usage ?? null;
-    this.#insertResult.run(
-      taskId,
-      storableInteger(atMs),
-      null,
-      null,
-      error.kind,
-      storableText(error.message),
-      storableTextOrNull(error.code),
-      storableIntegerOrNull(error.httpStatus),
-      storableTextOrNull(call?.requestId ?? error.requestId),
-      call?.latencyMs ?? null,
-      call?.costMicroUsd ?? null,
-      usage === null ? null : storableCount(usage.inputTokens),
-      usage === null ? null : storableCount(usage.outputTokens),
-      usage === null ? null : storableCount(usage.cachedTokens),
-      usage === null ? null : storableCount(usage.reasoningTokens),
-      storableTextOrNull(error.partialOutputJson),
-      null,
+      storableTextOrNull(error?.partialOutputJson ?? null),
+      storableTextOrNull(answer?.outputJson ?? null),
     );
   }
 }
