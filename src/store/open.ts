@@ -1,6 +1,9 @@
 /** From a store's URL to its backend: the only module that names one. */
+import { existsSync } from 'node:fs';
+import { dirname, resolve } from 'node:path';
 import type { Clock } from '../core/clock.js';
 import { EXIT_CODES, LlmBatchError, usageError } from '../core/errors.js';
+import { fileSystemOf } from './file-system.js';
 import type { Store } from './store.js';
 
 export interface OpenStoreOptions {
@@ -20,6 +23,7 @@ const SCHEME = /^([a-z][a-z0-9+.-]+):/i;
  */
 export async function openStore(url: string, options: OpenStoreOptions): Promise<Store> {
   const path = sqlitePath(url);
+  if (options.mode === 'write') refuseNetwork(path);
   const { openSqliteStore } = await import('./sqlite/store.js');
   return openSqliteStore(path, options);
 }
@@ -44,4 +48,20 @@ function sqlitePath(url: string): string {
   if (path === '')
     throw usageError('STORE_URL_EMPTY', 'The store has no name.', 'For example: --db llm-batch.db');
   return path;
+}
+
+function refuseNetwork(path: string): void {
+  const folder = dirname(resolve(path));
+  // A folder that is not there is told by whoever makes the file.
+  if (process.platform !== 'linux' || !existsSync(folder)) return;
+  const { name, network } = fileSystemOf(path);
+  if (!network) return;
+  throw new LlmBatchError(
+    `${folder} is on a network file system (${name}), where an SQLite store is not safe.`,
+    {
+      code: 'STORE_NETWORK_FILE_SYSTEM',
+      exitCode: EXIT_CODES.store,
+      hint: 'Keep the store on a disk of this machine: --db /var/tmp/llm-batch.db',
+    },
+  );
 }
