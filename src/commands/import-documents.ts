@@ -15,7 +15,7 @@ import { lanesOf, type RunSettings, settingsToJson } from '../runs/run-settings.
 import type { NewRun, RunRecord, Store } from '../store/store.js';
 import type { CommandContext } from './context.js';
 import type { Display } from './display.js';
-import { spoolStandardInput } from './standard-input.js';
+import { type SpooledInput, spoolStandardInput } from './standard-input.js';
 
 export interface BringInOptions {
   readonly context: CommandContext;
@@ -41,10 +41,13 @@ export async function bringIn(options: BringInOptions): Promise<RunRecord | 'int
   const { context, display, store, existing } = options;
   const rejects = new RejectsWriter(options.rejectsPath, { mayReplace: options.mayReplaceRejects });
   const stopping = new AbortController();
-  const stopListening = context.interrupts.subscribe(() => stopping.abort());
-  // Standard input can be read once only, an import of a run that exists reads twice.
-  const spool =
-    options.newRun.inputPath === '-' && existing !== null ? await spoolStandardInput(context) : null;
+  const isStandardInput = options.newRun.inputPath === '-';
+  const stopListening = context.interrupts.subscribe(() => {
+    stopping.abort();
+    // A read that waits for whoever writes there would not notice.
+    if (isStandardInput) context.stdin.destroy();
+  });
+  let spool: SpooledInput | null = null;
   const importOptions = (run: RunRecord): ImportOptions => ({
     store,
     run,
@@ -61,6 +64,8 @@ export async function bringIn(options: BringInOptions): Promise<RunRecord | 'int
   let run = existing;
   try {
     display.startImport();
+    // Standard input can be read once only, an import of a run that exists reads twice.
+    if (isStandardInput && existing !== null) spool = await spoolStandardInput(context, stopping.signal);
     if (existing === null) {
       run = await store.createRun(options.newRun);
       const report = await importNew(importOptions(run));

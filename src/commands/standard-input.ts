@@ -4,6 +4,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
+import { ImportInterrupted } from '../runs/import-input.js';
 import type { CommandContext } from './context.js';
 
 export interface SpooledInput {
@@ -11,9 +12,19 @@ export interface SpooledInput {
   remove(): Promise<void>;
 }
 
-export async function spoolStandardInput(context: CommandContext): Promise<SpooledInput> {
+/** @throws ImportInterrupted when `signal` aborts before its end */
+export async function spoolStandardInput(
+  context: CommandContext,
+  signal: AbortSignal,
+): Promise<SpooledInput> {
   const folder = await mkdtemp(join(tmpdir(), 'llm-batch-stdin-'));
+  const remove = (): Promise<void> => rm(folder, { recursive: true, force: true });
   const path = join(folder, 'stdin.jsonl');
-  await pipeline(context.stdin, createWriteStream(path, { mode: 0o600 }));
-  return { path, remove: () => rm(folder, { recursive: true, force: true }) };
+  try {
+    await pipeline(context.stdin, createWriteStream(path, { mode: 0o600 }));
+    return { path, remove };
+  } catch (error) {
+    await remove();
+    throw signal.aborted ? new ImportInterrupted() : error;
+  }
 }

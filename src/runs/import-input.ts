@@ -117,15 +117,21 @@ async function eachPage(
   let documents = 0;
   let badLines = 0;
   let duplicates = 0;
-  for await (const page of options.readPages()) {
-    if (options.signal.aborted) throw new ImportInterrupted();
-    badLines += page.bad.length;
-    duplicates += page.duplicates;
-    if (page.bad.length > 0) await options.onBadLines(page.bad);
-    await take(page, badLines);
-    documents += page.documents.length;
-    options.onProgress({ documents, bytesRead: page.bytesRead });
+  try {
+    for await (const page of options.readPages()) {
+      if (options.signal.aborted) break;
+      badLines += page.bad.length;
+      duplicates += page.duplicates;
+      if (page.bad.length > 0) await options.onBadLines(page.bad);
+      await take(page, badLines);
+      documents += page.documents.length;
+      options.onProgress({ documents, bytesRead: page.bytesRead });
+    }
+  } catch (error) {
+    // An input that was closed for it complains in its own words.
+    if (!options.signal.aborted) throw error;
   }
+  if (options.signal.aborted) throw new ImportInterrupted();
   return { documents, badLines, duplicates };
 }
 

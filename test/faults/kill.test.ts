@@ -3,8 +3,9 @@
  *
  * What is printed with `-o -` has been committed: that is the promise to whoever reads it. Both suites below turn
  * red when journal.ts acknowledges first and commits then. Tried by moving `onCommitted(settled)` in front of
- * `store.record(…)`: the first finds lines of answers that were lost with the process and asked for anew, under
- * another request id, in most rounds; the second finds lines printed while nobody can commit, in every round.
+ * `store.record(…)`: the first then finds lines of answers that were lost with the process and asked for anew, under
+ * another request id (22 of them in one try; which kills hit that moment is chance), the second finds lines printed
+ * while nobody can commit (always).
  */
 import Database from 'better-sqlite3';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -95,7 +96,7 @@ describe('killed at any moment', () => {
       documents.map(({ id, text }, index) => ({ id, line: index + 1, output: answerTo(text) })),
     );
     // Answers are the same whoever asks; the request id tells whether it is this very one that was kept.
-    expect(printed.filter((line) => !lines.includes(line))).toEqual([]);
+    expect(printed.filter((line) => !lines.includes(line)).map((line) => JSON.parse(line).id)).toEqual([]);
     expect(new Set(printed).size).toBe(printed.length);
 
     const { calls, documents: counts } = await workspace.status();
@@ -178,11 +179,11 @@ describe('a document whose call alone is open at three crashes', () => {
 describe('killed during the import', () => {
   it('says how to go on, and goes on', async () => {
     simulator = await startSimulatorProcess();
-    const documents = numberedDocuments(5_000);
+    const documents = numberedDocuments(1_500);
     const lines = documents.map((document) => `${JSON.stringify(document)}\n`);
     const settings = ['--base-url', simulator.url, '--concurrency', '64'];
     const program = workspace.start(['run', '-', ...settings, '-o', 'out.jsonl'], { keepStdinOpen: true });
-    program.child.stdin?.write(lines.slice(0, 3_000).join(''));
+    program.child.stdin?.write(lines.slice(0, 1_200).join(''));
     await waitFor('a part of the documents', () => storedTasks() >= 1_000);
     program.kill('SIGKILL');
     await program.ended;
