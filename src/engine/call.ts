@@ -11,6 +11,8 @@ import type { Gate, Lane } from './lane.js';
 
 export interface PreparedCall {
   readonly request: ProviderRequest;
+  /** The model asked for, where a server does not say which one answered. */
+  readonly model: string;
   readonly cost: Cost;
   /** Told the real usage, so that later estimates follow it. */
   readonly learn: (usage: TokenUsage) => void;
@@ -78,7 +80,7 @@ export async function performTask(task: LeasedTask, context: CallContext): Promi
   if ('usage' in reply && reply.usage !== null) prepared.learn(reply.usage);
   const call = callEnd(callId, reply, endedAtMs - sentAtMs, clock.now());
   const failure = 'failure' in reply ? reply.failure : null;
-  return { task, lane, failure, outcome: judge(task, reply, call, context) };
+  return { task, lane, failure, outcome: judge(task, reply, call, prepared.model, context) };
 }
 
 function settleGrant(lane: Lane, grant: Grant, reply: ProviderReply, nowMs: number): void {
@@ -111,7 +113,7 @@ function judge(task: LeasedTask, reply: ProviderReply, call: CallEnd, context: C
       atMs: call.finishedAtMs,
       result: {
         outputJson: JSON.stringify(reply.output),
-        model: reply.model,
+        model: reply.model === '' ? requestedModel : reply.model,
         finishReason: reply.finishReason,
       },
     };

@@ -31,6 +31,7 @@ export function createPrepareCall(settings: RunSettings): PrepareCall {
     const { inputText } = rendered;
     const tokens = inputs.inputTokens(inputText) + outputs.outputTokens(rendered.outputCap);
     return {
+      model: rendered.model,
       request: { endpoint: rendered.endpoint, bodyJson: rendered.bodyJson },
       cost: { requests: 1, tokens },
       learn(usage) {
