@@ -103,7 +103,13 @@ function settleGrant(lane: Lane, grant: Grant, reply: ProviderReply, nowMs: numb
   if (reply.ok) limiter.succeeded(nowMs, grant);
 }
 
-function judge(task: LeasedTask, reply: ProviderReply, call: CallEnd, context: CallContext): TaskOutcome {
+function judge(
+  task: LeasedTask,
+  reply: ProviderReply,
+  call: CallEnd,
+  requestedModel: string,
+  context: CallContext,
+): TaskOutcome {
   if (reply.ok) {
     return {
       action: 'completed',
