@@ -27,6 +27,16 @@ describe('a table', () => {
     ]);
   });
 
+  it('keeps its narrow columns whole when one in front of them is too wide', () => {
+    const lines = renderTable(
+      columns,
+      [['a run with a long name', '126,012', '/data/x']],
+      30,
+      PLAIN_APPEARANCE,
+    );
+    expect(lines[1]).toBe('a run with …  126,012  /data/x');
+  });
+
   it('never has a line wider than the terminal, whatever its cells hold', () => {
     const cell = fc.oneof(fc.string({ unit: 'grapheme' }), fc.constantFrom('a\nb', '\x1b[31m', '映画'));
     fc.assert(
