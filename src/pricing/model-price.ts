@@ -1,0 +1,81 @@
+/** What a model costs, whichever table says so. */
+import type { AttoUsd } from './money.js';
+
+/** How a request is served, where a provider prices ways of serving differently. */
+export const PRICE_TIERS = ['standard', 'batch', 'flex', 'priority'] as const;
+
+export type PriceTier = (typeof PRICE_TIERS)[number];
+
+/** Per token, but for `perRequest`. Null where the table does not say: unknown, which is never free. */
+export interface TokenRates {
+  readonly input: AttoUsd | null;
+  readonly cachedInput: AttoUsd | null;
+  readonly cacheWrite: AttoUsd | null;
+  readonly output: AttoUsd | null;
+  readonly reasoning: AttoUsd | null;
+  readonly perRequest: AttoUsd;
+}
+
+/** A long prompt changes the price of the whole request, not of the tokens beyond the threshold. */
+export interface RateTable {
+  readonly base: TokenRates;
+  /** Ascending; the last whose threshold the input exceeds holds. */
+  readonly above: readonly { readonly inputTokens: number; readonly rates: TokenRates }[];
+}
+
+export interface PriceTable {
+  /** A file's path, or the package and its version. */
+  readonly source: string;
+  /** `YYYY-MM-DD` of the prices; null where the table does not say. */
+  readonly date: string | null;
+}
+
+export interface ModelPrice {
+  /** As the table names it; not always as it was asked for (`gpt-4o-2024-11-20` is priced as `gpt-4o`). */
+  readonly model: string;
+  readonly table: PriceTable;
+  /** Null for a tier that is not offered, or of whose price nothing is known. */
+  readonly tiers: Readonly<Record<PriceTier, RateTable | null>>;
+  /** The most tokens the model takes, input and output together or input alone, as its table means it. */
+  readonly contextWindowTokens: number | null;
+  readonly maxOutputTokens: number | null;
+}
+
+export interface StatedRates {
+  readonly input: AttoUsd | null;
+  readonly output: AttoUsd | null;
+  readonly cachedInput?: AttoUsd | null;
+  readonly cacheWrite?: AttoUsd | null;
+  readonly reasoning?: AttoUsd | null;
+  readonly perRequest?: AttoUsd | null;
+}
+
+/** Completes rates: cached and written tokens cost what input costs, and reasoning what output costs, unless said. */
+export function tokenRates(stated: StatedRates): TokenRates {
+  return {
+    input: stated.input,
+    cachedInput: stated.cachedInput ?? stated.input,
+    cacheWrite: stated.cacheWrite ?? stated.input,
+    output: stated.output,
+    reasoning: stated.reasoning ?? stated.output,
+    perRequest: stated.perRequest ?? 0n,
+  };
+}
+
+/** The tier that a `service_tier` in an answer names; null for one whose price is another's matter. */
+export function tierOfServiceTier(serviceTier: string | null): PriceTier | null {
+  switch (serviceTier) {
+    case null:
+    case 'auto':
+    case 'default':
+    case 'standard':
+    case 'on_demand':
+      return 'standard';
+    case 'flex':
+    case 'batch':
+    case 'priority':
+      return serviceTier;
+    default:
+      return null;
+  }
+}

@@ -1,0 +1,195 @@
+/** This program's own price format, short enough to write by hand. */
+import { isJsonObject, type Json, type JsonObject } from '../core/json.js';
+import type { FilePrice } from './file-price.js';
+import { type RateTable, type TokenRates, tokenRates } from './model-price.js';
+import { type AttoUsd, attoOfUsd, attoPerTokenOfMillion } from './money.js';
+import { rescaledRates } from './tier-discounts.js';
+
+export interface OwnPriceProblem {
+  readonly problem: true;
+  /** E.g. `models["my-model"].input`; null for the file as a whole. */
+  readonly place: string | null;
+  /** Continues the place: "must be ...". */
+  readonly reason: string;
+  /** What to do, where it is not to follow the format. */
+  readonly hint: string | null;
+}
+
+/**
+ * Reads
+ *
+ *     {
+ *       "date": "2026-11-01",
+ *       "models": {
+ *         "my-model": {
+ *           "input": 0.15, "output": 0.60,
+ *           "cached_input": 0.075, "cache_write": 0.1875, "reasoning": 0.60, "per_request": 0.005,
+ *           "batch": 0.5,
+ *           "flex": { "input": 0.075, "output": 0.30 },
+ *           "above": [{ "input_tokens": 200000, "input": 0.30, "output": 0.90 }],
+ *           "context_window": 128000, "max_output": 16384
+ *         }
+ *       }
+ *     }
+ *
+ * Rates are US dollars per million tokens, `per_request` dollars per call. Only `input` must be there; `output` may
+ * be left out for embeddings. Cached and written tokens cost what input costs unless said, reasoning what output
+ * costs. 0 is free, for a model of one's own. `batch`, `flex` and `priority` are a factor on every rate or rates of
+ * their own; a tier that is left out has no price. Rates `above` a number of input tokens hold for the whole
+ * request; those they leave out stay. Misspelt and unknown fields are refused, as they would cost money.
+ */
+export function readOwnTable(
+  file: JsonObject,
+): { readonly date: string | null; readonly prices: Map<string, FilePrice> } | OwnPriceProblem {
+  try {
+    checkFields(file, ['date', 'models'], '');
+    const models = file['models'];
+    if (!isJsonObject(models)) fail('models', 'must be an object of model names and their rates');
+    const prices = new Map<string, FilePrice>();
+    for (const [name, entry] of Object.entries(models)) {
+      prices.set(name, readEntry(entry, `models[${JSON.stringify(name)}]`));
+    }
+    return { date: readDate(file['date']), prices };
+  } catch (error) {
+    if (error instanceof Problem)
+      return { problem: true, place: error.place, reason: error.reason, hint: error.hint };
+    throw error;
+  }
+}
+
+/** Unwinds the reader; becomes a value at its edge. */
+class Problem extends Error {
+  readonly place: string | null;
+  readonly reason: string;
+  readonly hint: string | null;
+
+  constructor(place: string, reason: string, hint: string | null) {
+    super(reason);
+    this.place = place === '' ? null : place;
+    this.reason = reason;
+    this.hint = hint;
+  }
+}
+
+function fail(place: string, reason: string, hint: string | null = null): never {
+  throw new Problem(place, reason, hint);
+}
+
+const RATES = ['input', 'output', 'cached_input', 'cache_write', 'reasoning', 'per_request'];
+const TIERS = ['batch', 'flex', 'priority'] as const;
+
+function readEntry(entry: Json, place: string): FilePrice {
+  if (!isJsonObject(entry)) fail(place, 'must be an object with the rates of the model');
+  checkFields(entry, [...RATES, ...TIERS, 'above', 'context_window', 'max_output'], place);
+  const base = readRates(entry, place, null);
+  const standard: RateTable = { base, above: readBands(entry['above'], base, place) };
+  const [batch, flex, priority] = TIERS.map((tier) => readTier(entry[tier], standard, `${place}.${tier}`));
+  return {
+    servedBy: null,
+    tiers: { standard, batch: batch ?? null, flex: flex ?? null, priority: priority ?? null },
+    contextWindowTokens: readCount(entry['context_window'], `${place}.context_window`),
+    maxOutputTokens: readCount(entry['max_output'], `${place}.max_output`),
+  };
+}
+
+/** @param base what rates are left at that are not stated; null where `input` must be */
+function readRates(entry: JsonObject, place: string, base: TokenRates | null): TokenRates {
+  const rate = (field: string): AttoUsd | null => readRate(entry[field], `${place}.${field}`);
+  const input = rate('input') ?? base?.input ?? null;
+  if (input === null) fail(place, 'lacks "input"');
+  const output = rate('output') ?? base?.output ?? null;
+  const perRequest = entry['per_request'];
+  return tokenRates({
+    input,
+    output,
+    cachedInput: rate('cached_input') ?? discountOf(base?.cachedInput, base?.input),
+    cacheWrite: rate('cache_write') ?? discountOf(base?.cacheWrite, base?.input),
+    reasoning: rate('reasoning') ?? discountOf(base?.reasoning, base?.output),
+    perRequest:
+      perRequest === undefined
+        ? (base?.perRequest ?? null)
+        : attoOfUsd(readNumber(perRequest, `${place}.per_request`)),
+  });
+}
+
+/** A rate that only followed its whole goes on following it; one of its own stays. */
+function discountOf(rate: AttoUsd | null | undefined, whole: AttoUsd | null | undefined): AttoUsd | null {
+  return rate === undefined || rate === whole ? null : rate;
+}
+
+function readBands(bands: Json | undefined, base: TokenRates, place: string): RateTable['above'] {
+  if (bands === undefined) return [];
+  if (!Array.isArray(bands)) fail(`${place}.above`, 'must be an array');
+  const read = bands.map((band, index) => {
+    const at = `${place}.above[${index}]`;
+    if (!isJsonObject(band)) fail(at, 'must be an object with "input_tokens" and rates');
+    checkFields(band, [...RATES, 'input_tokens'], at);
+    const inputTokens = readCount(band['input_tokens'], `${at}.input_tokens`);
+    if (inputTokens === null) fail(at, 'lacks "input_tokens"');
+    return { inputTokens, rates: readRates(band, at, base) };
+  });
+  return read.sort((a, b) => a.inputTokens - b.inputTokens);
+}
+
+function readTier(tier: Json | undefined, standard: RateTable, place: string): RateTable | null {
+  if (tier === undefined) return null;
+  if (isJsonObject(tier)) {
+    checkFields(tier, [...RATES, 'above'], place);
+    const base = readRates(tier, place, null);
+    return { base, above: readBands(tier['above'], base, place) };
+  }
+  return rescaledRates(
+    standard,
+    attoOfUsd(readNumber(tier, place, 'must be a factor such as 0.5, or an object of rates')),
+    attoOfUsd(1),
+  );
+}
+
+/** Below a hundredth of a cent for a million tokens nobody sells: such a number is meant per token. */
+const LOWEST_USD_PER_MILLION = 0.0001;
+
+function readRate(value: Json | undefined, place: string): AttoUsd | null {
+  if (value === undefined) return null;
+  const usd = readNumber(value, place);
+  if (usd > 0 && usd < LOWEST_USD_PER_MILLION) {
+    fail(
+      place,
+      `is ${usd}, which is far too little for a million tokens`,
+      `If that is the price of one token, write ${Number((usd * 1e6).toPrecision(12))}.`,
+    );
+  }
+  return attoPerTokenOfMillion(usd);
+}
+
+function readNumber(
+  value: Json,
+  place: string,
+  demand = 'must be a number of US dollars, 0 or more',
+): number {
+  if (typeof value !== 'number' || !Number.isFinite(value) || value < 0)
+    fail(place, `${demand}, not ${JSON.stringify(value)}`);
+  return value;
+}
+
+function readCount(value: Json | undefined, place: string): number | null {
+  if (value === undefined) return null;
+  if (typeof value !== 'number' || !Number.isSafeInteger(value) || value <= 0) {
+    fail(place, `must be a whole number of tokens above 0, not ${JSON.stringify(value)}`);
+  }
+  return value;
+}
+
+function readDate(value: Json | undefined): string | null {
+  if (value === undefined) return null;
+  const isDate =
+    typeof value === 'string' && /^\d{4}-\d{2}-\d{2}$/.test(value) && !Number.isNaN(Date.parse(value));
+  if (!isDate) fail('date', `must be a date like "2026-11-01", not ${JSON.stringify(value)}`);
+  return value;
+}
+
+function checkFields(entry: JsonObject, allowed: readonly string[], place: string): void {
+  const unknown = Object.keys(entry).find((field) => !allowed.includes(field));
+  if (unknown !== undefined) {
+    fail(place, `has an unknown field ${JSON.stringify(unknown)}`, `The fields are: ${allowed.join(', ')}.`);
+  }
+}

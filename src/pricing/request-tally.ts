@@ -1,0 +1,113 @@
+/** Adds up one request: texts counted, images estimated, and what can not be known told. */
+import { isJsonObject, type Json, type JsonObject } from '../core/json.js';
+import { bareModelName, type CountTokens } from './encoding.js';
+import { type ImageDetail, imageTokens } from './image-tokens.js';
+import { countTextTokens } from './text-tokens.js';
+
+export interface RequestTokens {
+  readonly tokens: number;
+  /**
+   * False where a part is estimated: another vendor's tokenizer, images, tools, a schema, a text too long to
+   * count whole. True means right but for the token or two by which servers differ in framing messages.
+   */
+  readonly exact: boolean;
+  /** Images in the request; their tokens are estimated by the model's published rule. */
+  readonly images: number;
+  /** Parts whose tokens nobody can tell before they are sent (audio, files, hosted tools): not in `tokens`. */
+  readonly uncountedParts: number;
+}
+
+export class RequestTally {
+  readonly modelName: string;
+  readonly #model: string;
+  readonly #countTokens: CountTokens;
+  #exact: boolean;
+  #tokens = 0;
+  #images = 0;
+  #uncountedParts = 0;
+
+  constructor(model: string, countTokens: CountTokens, exact: boolean) {
+    this.#model = model;
+    this.modelName = bareModelName(model);
+    this.#countTokens = countTokens;
+    this.#exact = exact;
+  }
+
+  total(): RequestTokens {
+    return {
+      tokens: this.#tokens,
+      exact: this.#exact && this.#images === 0 && this.#uncountedParts === 0,
+      images: this.#images,
+      uncountedParts: this.#uncountedParts,
+    };
+  }
+
+  addTokens(tokens: number): void {
+    this.#tokens += tokens;
+  }
+
+  /** Whatever is no text counts nothing: the server will refuse it or ignore it. */
+  addText(text: Json | undefined): void {
+    if (typeof text !== 'string' || text === '') return;
+    const { tokens, sampled } = countTextTokens(text, this.#countTokens);
+    this.#tokens += tokens;
+    if (sampled) this.#exact = false;
+  }
+
+  /** The server renders it in a form of its own; the compact JSON is near. */
+  addJson(value: Json): void {
+    this.addText(JSON.stringify(value));
+    this.#exact = false;
+  }
+
+  markEstimated(): void {
+    this.#exact = false;
+  }
+
+  /** A part whose tokens can not be told from here. */
+  addUncounted(): void {
+    this.#uncountedParts += 1;
+  }
+
+  /** The content of a message: a text, or parts in the shape of either chat completions or responses. */
+  addContent(content: Json | undefined): void {
+    if (typeof content === 'string') this.addText(content);
+    else if (Array.isArray(content)) {
+      for (const part of content) {
+        if (typeof part === 'string') this.addText(part);
+        else if (isJsonObject(part)) this.addPart(part);
+      }
+    }
+  }
+
+  addPart(part: JsonObject): void {
+    switch (part['type']) {
+      case 'text':
+      case 'input_text':
+      case 'output_text':
+        this.addText(part['text']);
+        return;
+      case 'refusal':
+        this.addText(part['refusal']);
+        return;
+      case 'image_url':
+      case 'input_image':
+        this.#addImage(part);
+        return;
+      default:
+        this.addUncounted();
+    }
+  }
+
+  #addImage(part: JsonObject): void {
+    const image = part['image_url'] ?? null;
+    const url = isJsonObject(image) ? image['url'] : image;
+    const detail = (isJsonObject(image) ? image['detail'] : undefined) ?? part['detail'];
+    this.#images += 1;
+    this.#tokens += imageTokens(this.#model, typeof url === 'string' ? url : null, detailOf(detail));
+  }
+}
+
+function detailOf(detail: Json | undefined): ImageDetail {
+  return detail === 'low' || detail === 'high' || detail === 'original' ? detail : 'auto';
+}

@@ -1,0 +1,90 @@
+/**
+ * What providers charge for their Batch API and for flex processing, relative to their standard price. Price
+ * tables leave it out, since it is one rule per provider. Priority costs more, by model: no rule covers it.
+ */
+import type { PriceTier, RateTable, TokenRates } from './model-price.js';
+import type { AttoUsd } from './money.js';
+
+/** What becomes of cached tokens, which have a discount of their own. */
+type CachedTokens =
+  /** Both discounts apply. */
+  | 'both'
+  /** The cache's alone. */
+  | 'cache'
+  /** The tier's alone; also where the provider does not say, for then it is the dearer guess. */
+  | 'tier';
+
+interface Discount {
+  readonly percentOfStandard: bigint;
+  readonly cachedTokens: CachedTokens;
+}
+
+type DiscountRule = (model: string) => Discount | null;
+
+const half = (cachedTokens: CachedTokens): Discount => ({ percentOfStandard: 50n, cachedTokens });
+
+/**
+ * OpenAI lists a batch price for cached input from gpt-5 on, and none for older models. Flex is offered for o3,
+ * o4-mini and gpt-5 onwards, at batch prices.
+ */
+const openaiBatch: DiscountRule = (model) => half(/^gpt-[5-9]/.test(model) ? 'both' : 'tier');
+const openaiFlex: DiscountRule = (model) =>
+  /^(?:o3|o4-mini)(?:-\d|$)|^gpt-[5-9](?!.*(?:chat|codex))/.test(model) ? half('both') : null;
+
+/** By provider, as the price package names them. Who is not here offers none, or for some models only (Together). */
+const RULES: Readonly<Record<string, Readonly<Partial<Record<PriceTier, DiscountRule>>>>> = {
+  openai: { batch: openaiBatch, flex: openaiFlex },
+  azure: { batch: () => half('tier') },
+  anthropic: { batch: () => half('both') },
+  google: { batch: () => half('cache'), flex: () => half('cache') },
+  groq: { batch: () => half('tier'), flex: () => ({ percentOfStandard: 100n, cachedTokens: 'both' }) },
+  mistral: { batch: () => half('tier') },
+};
+
+/** @returns the provider's rates in a tier other than standard; null where it offers none that is known */
+export function discountedRates(
+  standard: RateTable,
+  provider: string | null,
+  model: string,
+  tier: Exclude<PriceTier, 'standard'>,
+): RateTable | null {
+  const discount = provider === null ? undefined : RULES[provider]?.[tier]?.(model);
+  if (discount === undefined || discount === null) return null;
+  return mapRates(standard, (rates) => discounted(rates, discount));
+}
+
+/** A user's own factor for a tier, e.g. 0.5; cached tokens get both discounts, as the user says so. */
+export function rescaledRates(standard: RateTable, part: AttoUsd, whole: AttoUsd): RateTable {
+  return mapRates(standard, (rates) => ({
+    input: share(rates.input, part, whole),
+    cachedInput: share(rates.cachedInput, part, whole),
+    cacheWrite: share(rates.cacheWrite, part, whole),
+    output: share(rates.output, part, whole),
+    reasoning: share(rates.reasoning, part, whole),
+    perRequest: rates.perRequest,
+  }));
+}
+
+function mapRates(table: RateTable, change: (rates: TokenRates) => TokenRates): RateTable {
+  return {
+    base: change(table.base),
+    above: table.above.map(({ inputTokens, rates }) => ({ inputTokens, rates: change(rates) })),
+  };
+}
+
+function discounted(rates: TokenRates, { percentOfStandard, cachedTokens }: Discount): TokenRates {
+  const at = (rate: AttoUsd | null): AttoUsd | null => share(rate, percentOfStandard, 100n);
+  const cachedInput = { both: at(rates.cachedInput), cache: rates.cachedInput, tier: at(rates.input) };
+  return {
+    input: at(rates.input),
+    cachedInput: cachedInput[cachedTokens],
+    cacheWrite: at(rates.cacheWrite),
+    output: at(rates.output),
+    reasoning: at(rates.reasoning),
+    perRequest: rates.perRequest,
+  };
+}
+
+function share(rate: AttoUsd | null, part: AttoUsd, whole: AttoUsd): AttoUsd | null {
+  return rate === null ? null : (rate * part + whole / 2n) / whole;
+}
