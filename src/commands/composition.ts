@@ -1,5 +1,6 @@
 /** The composition root: the only place that knows which concrete provider answers and what a lane is made of. */
 import { EXIT_CODES, LlmBatchError, usageError } from '../core/errors.js';
+import { createRedactor } from '../core/redact.js';
 import type { Lane } from '../engine/lane.js';
 import { createLimiter } from '../limiter/limiter.js';
 import type { Provider } from '../provider/provider.js';
@@ -13,12 +14,15 @@ export interface Connection {
 
 /**
  * Checks, before anything is read or stored, that there is somebody to call.
- * @throws LlmBatchError KEY_MISSING, BASE_URL_INVALID (exit 2)
+ * @throws LlmBatchError KEY_MISSING, KEY_NAME_INVALID, BASE_URL_INVALID, BASE_URL_CREDENTIALS (exit 2)
  */
 export function checkConnection(settings: RunSettings, context: CommandContext): void {
   if (settings.simulator !== null) return;
   const lanes = lanesOf(settings);
-  for (const lane of lanes) checkBaseUrl(lane.baseUrl);
+  for (const lane of lanes) {
+    checkBaseUrl(lane.baseUrl);
+    checkKeyName(lane.apiKeyEnv);
+  }
   // A server of the user's own needs no key; where several keys are named, all were meant to be there.
   const ownServer =
     lanes.length === 1 && (settings.connection.baseUrl !== null || settings.connection.lanes !== null);
@@ -33,15 +37,37 @@ export function checkConnection(settings: RunSettings, context: CommandContext):
   );
 }
 
+/** The address is stored with the run and shown, so it must hold no secret. */
 function checkBaseUrl(baseUrl: string): void {
   const url = URL.canParse(baseUrl) ? new URL(baseUrl) : null;
-  if (url !== null && (url.protocol === 'http:' || url.protocol === 'https:')) return;
+  if (url === null || (url.protocol !== 'http:' && url.protocol !== 'https:')) {
+    throw usageError(
+      'BASE_URL_INVALID',
+      `--base-url ${JSON.stringify(hideKeys(baseUrl))} is no http or https URL.`,
+      'give the whole address, e.g. --base-url http://localhost:11434/v1',
+    );
+  }
+  const secrets = [...url.searchParams.keys()].filter((name) => /key|token|secret|sig/i.test(name));
+  if (url.username === '' && url.password === '' && secrets.length === 0) return;
   throw usageError(
-    'BASE_URL_INVALID',
-    `--base-url ${JSON.stringify(baseUrl)} is no http or https URL.`,
-    'give the whole address, e.g. --base-url http://localhost:11434/v1',
+    'BASE_URL_CREDENTIALS',
+    `The base URL for ${url.host} holds a ${secrets[0] ?? 'user name or password'}, which would be stored with the run.`,
+    'leave it out of the address and name an environment variable that holds it: --api-key-env NAME',
   );
 }
+
+/** The name is stored with the run and shown: a key given in its place must not be. */
+function checkKeyName(name: string): void {
+  if (/^[A-Za-z_]\w*$/.test(name) && hideKeys(name) === name) return;
+  throw usageError(
+    'KEY_NAME_INVALID',
+    '--api-key-env was given something that is no name of an environment variable.',
+    'give the name of the variable that holds the key, never the key itself: --api-key-env OPENAI_API_KEY',
+  );
+}
+
+/** For what may be a key that the user put in the wrong place. */
+const hideKeys = createRedactor([]);
 
 /** Opens the lanes of a run; for a simulated run it starts the simulator as well. */
 export async function connect(settings: RunSettings, context: CommandContext): Promise<Connection> {

@@ -5,7 +5,7 @@ import type { ResolvedSettings } from '../config/load.js';
 import type { Settings } from '../config/settings.js';
 import { usageError } from '../core/errors.js';
 import type { JsonObject } from '../core/json.js';
-import type { RequestSettings } from '../documents/request.js';
+import { DEFAULT_MODEL, type RequestSettings } from '../documents/request.js';
 import type { ConnectionSettings, PacingSettings, RunSettings } from '../runs/run-settings.js';
 
 /** A rehearsal should feel like a server: some calls are quick, some are not. */
@@ -60,7 +60,8 @@ async function requestSettings(
     throw usageError('PROMPT_TWICE', '--prompt and --prompt-file were both given.', 'keep one of them');
   }
   return {
-    model,
+    // Stored resolved: another default in a later version must not make a finished run look changed.
+    model: model ?? DEFAULT_MODEL,
     promptTemplate: promptFile === null ? prompt : await readPrompt(resolve(workingFolder, promptFile)),
     systemTemplate: system,
     parameters: flags.parameters,
