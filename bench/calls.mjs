@@ -5,7 +5,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { round } from './measure.mjs';
+import { round } from './round.mjs';
 import { CLI, startSimulator } from './simulator.mjs';
 
 const CALLS = Number(process.env.CALLS ?? 20_000);

@@ -9,7 +9,7 @@ import type { RescueReport, RunRecord, RunSummary } from '../store/store.js';
 import { MOST_BAD_LINES_SHOWN, renderBadLines } from '../ui/bad-lines.js';
 import { type Appearance, appearanceOf } from '../ui/colours.js';
 import { FAILURE_ADVICE } from '../ui/failure-advice.js';
-import { formatCount, formatDuration, formatQuantity } from '../ui/numbers.js';
+import { formatCount, formatQuantity, formatRemaining } from '../ui/numbers.js';
 import { formatImportPlan } from '../ui/plan.js';
 import { createProgress, EMPTY_SNAPSHOT, type Progress, type ProgressSnapshot } from '../ui/progress.js';
 import { renderSummary } from '../ui/summary.js';
@@ -181,11 +181,14 @@ export class Display {
   }
 
   interrupted(count: number, openCalls: number, graceMs: number): void {
-    this.#say('interrupted', { count, openCalls }, [
-      count === 1
-        ? `stopping: waiting up to ${formatDuration(graceMs)} for ${formatQuantity(openCalls, 'open call')}; Ctrl-C again cuts them off`
-        : `cutting off ${formatQuantity(openCalls, 'open call')}`,
-    ]);
+    const calls = formatQuantity(openCalls, 'open call');
+    const line =
+      openCalls === 0
+        ? 'stopping'
+        : count === 1
+          ? `stopping: waiting up to ${formatRemaining(graceMs)} for ${calls}; Ctrl-C again cuts them off`
+          : `cutting off ${calls}`;
+    this.#say('interrupted', { count, openCalls }, [line]);
   }
 
   importInterrupted(inputPath: string): void {

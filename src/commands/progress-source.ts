@@ -2,6 +2,8 @@
 import type { Clock } from '../core/clock.js';
 import type { Drain, DrainSnapshot } from '../engine/drain.js';
 import type { Lane } from '../engine/lane.js';
+import type { LimiterSnapshot } from '../limiter/limiter.js';
+import { sumOfKnown } from '../runs/inspect-run.js';
 import type { PacingSettings } from '../runs/run-settings.js';
 import type { RunSummary } from '../store/store.js';
 import { EMPTY_SNAPSHOT, type HeldBackBy, type ProgressSnapshot } from '../ui/progress.js';
@@ -51,23 +53,42 @@ export class DrainProgress {
       tokensPerMinuteLimit: sumOfKnown(limits.map((limit) => limit.tokensPerMinute)),
       costMicroUsd:
         before.costMicroUsd + state.costMicroUsd > 0 ? before.costMicroUsd + state.costMicroUsd : null,
-      etaMs: this.#etaMs(state, total - completed - failed, nowMs),
+      etaMs: this.#etaMs(state, limits, total - completed - failed, nowMs),
       ...heldBack(state, pacing.concurrency, nowMs, this.#clock.now()),
       graceLeftMs: state.abortAtMs === null ? null : Math.max(0, state.abortAtMs - nowMs),
     };
   }
 
-  #etaMs(state: DrainSnapshot, left: number, nowMs: number): number | null {
+  /** As fast as it went of late, but never faster than the limits allow: a first burst says little of the rest. */
+  #etaMs(
+    state: DrainSnapshot,
+    limits: readonly LimiterSnapshot[],
+    left: number,
+    nowMs: number,
+  ): number | null {
     const settled = state.completed + state.failed;
     const last = this.#samples.at(-1);
     if (last === undefined || nowMs - last.atMs >= 1_000) this.#samples.push({ atMs: nowMs, settled });
-    while (this.#samples.length > 1 && nowMs - (this.#samples[0]?.atMs ?? nowMs) > RATE_WINDOW_MS)
+    while (this.#samples.length > 1 && nowMs - (this.#samples[0]?.atMs ?? nowMs) > RATE_WINDOW_MS) {
       this.#samples.shift();
+    }
     const oldest = this.#samples[0];
     if (oldest === undefined || state.stopping) return null;
     const done = settled - oldest.settled;
-    return done < ETA_NEEDS_SETTLED ? null : ((nowMs - oldest.atMs) / done) * left;
+    if (done < ETA_NEEDS_SETTLED) return null;
+    return Math.max(((nowMs - oldest.atMs) / done) * left, fastestMs(limits, left));
   }
+}
+
+/** The time that the limits need at least for so many documents like the last ones. */
+function fastestMs(limits: readonly LimiterSnapshot[], left: number): number {
+  const requestLimit = sumOfKnown(limits.map((limit) => limit.requestsPerMinute));
+  const tokenLimit = sumOfKnown(limits.map((limit) => limit.tokensPerMinute));
+  const requests = sum(limits.map((limit) => limit.requestsInWindow));
+  const tokensPerRequest = requests === 0 ? 0 : sum(limits.map((limit) => limit.tokensInWindow)) / requests;
+  const byRequests = requestLimit === null ? 0 : left / requestLimit;
+  const byTokens = tokenLimit === null ? 0 : (left * tokensPerRequest) / tokenLimit;
+  return Math.max(byRequests, byTokens) * RATE_WINDOW_MS;
 }
 
 function heldBack(
@@ -88,14 +109,4 @@ function heldBack(
 
 function sum(numbers: readonly number[]): number {
   return numbers.reduce((total, each) => total + each, 0);
-}
-
-/** Null where any lane's limit is unknown: a part of the whole would mislead. */
-function sumOfKnown(limits: readonly (number | null)[]): number | null {
-  let total = 0;
-  for (const limit of limits) {
-    if (limit === null) return null;
-    total += limit;
-  }
-  return limits.length === 0 ? null : total;
 }

@@ -6,6 +6,7 @@ import { writeResults } from '../results/export.js';
 import { isStandardOutput, outputPathsFor } from '../results/output-paths.js';
 import { RESULT_FORMATS, type ResultFormat } from '../results/result-format.js';
 import { findRun } from '../runs/find-run.js';
+import { settingsOfRun } from '../runs/run-settings.js';
 import type { ResultFilter, RunRecord } from '../store/store.js';
 import { formatQuantity } from '../ui/numbers.js';
 import type { Action } from './action.js';
@@ -99,9 +100,11 @@ function destinationOf(context: CommandContext, run: RunRecord, options: Results
 
 /** Failed documents alone are an errors file; everything else is a results file. */
 function defaultPath(context: CommandContext, run: RunRecord, options: ResultsOptions): string {
+  const output = options.format === 'jsonl' ? settingsOfRun(run).output : null;
   const paths = outputPathsFor(run.inputPath, {
     workingDirectory: context.workingFolder,
     format: options.format,
+    ...(output === null ? {} : { output }),
   });
   return options.only === 'failed' || paths.results === null ? paths.errors : paths.results;
 }

@@ -61,9 +61,10 @@ async function resume(
       runName: found.name,
       sinceMs: context.clock.now(),
     });
+    const output = options.output ?? runSettings.output ?? undefined;
     const outputPaths = outputPathsFor(found.inputPath, {
       workingDirectory: context.workingFolder,
-      ...(options.output === undefined ? {} : { output: options.output }),
+      ...(output === undefined ? {} : { output }),
     });
     const replaceablePaths = await checkOutputs(store, found, {
       paths: outputPaths,

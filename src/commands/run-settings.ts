@@ -6,6 +6,7 @@ import type { Settings } from '../config/settings.js';
 import { usageError } from '../core/errors.js';
 import type { JsonObject } from '../core/json.js';
 import { DEFAULT_MODEL, type RequestSettings } from '../documents/request.js';
+import { isStandardOutput } from '../results/output-paths.js';
 import type { ConnectionSettings, PacingSettings, RunSettings } from '../runs/run-settings.js';
 
 /** A rehearsal should feel like a server: some calls are quick, some are not. */
@@ -14,6 +15,8 @@ const REHEARSAL: JsonObject = { latencyMs: { min: 80, max: 400 } };
 export interface RunFlags {
   readonly parameters: JsonObject;
   readonly simulate: boolean;
+  /** As `-o` gave it. */
+  readonly output: string | undefined;
 }
 
 /** @throws LlmBatchError (exit 2) for two prompts at once or a prompt file that can not be read */
@@ -28,7 +31,13 @@ export async function runSettingsFrom(
     connection: { ...connectionSettings(settings), lanes },
     pacing: pacingSettings(settings),
     simulator: flags.simulate ? REHEARSAL : null,
+    output: outputFile(flags.output, workingFolder),
   };
+}
+
+/** Standard output is this command's own; a file is where the run goes on writing. */
+function outputFile(output: string | undefined, workingFolder: string): string | null {
+  return output === undefined || isStandardOutput(output) ? null : resolve(workingFolder, output);
 }
 
 /** What was given as a flag replaces what the run has stored; everything else stays as it was. */

@@ -49,7 +49,7 @@ function etaMs(summary: RunSummary, owner: StoreOwner, recentCalls: number, nowM
 }
 
 /** Null where any lane's limit is unknown: a part of the whole would mislead. */
-function sumOfKnown(limits: readonly (number | null)[]): number | null {
+export function sumOfKnown(limits: readonly (number | null)[]): number | null {
   let total = 0;
   for (const limit of limits) {
     if (limit === null) return null;
