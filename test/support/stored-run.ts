@@ -64,6 +64,7 @@ export class StoredRun {
       connection: { baseUrl: null, apiKeyEnv: ['OPENAI_API_KEY'], lanes: null },
       pacing: { ...PACING, ...pacing },
       simulator: null,
+      output: null,
     };
     const created = await store.createRun({
       name: 'docs',
@@ -101,10 +102,18 @@ export class StoredRun {
       provider,
       limiter: createLimiter({ requestsPerMinute: pacing.rpm, tokensPerMinute: pacing.tpm, random }),
     };
+    return this.executeOver([lane], random, onDrain);
+  }
+
+  async executeOver(
+    lanes: readonly Lane[],
+    random: Random,
+    onDrain: (drain: Drain) => void = () => undefined,
+  ): Promise<ExecutionReport> {
     const work = executeRun({
       store: this.store,
       run: this.run,
-      lanes: [lane],
+      lanes,
       clock: this.#clock,
       random,
       workerId: 'test',
