@@ -81,8 +81,9 @@ export class Display {
   }
 
   /** Told before the first call, and before an import is refused. */
-  reportBadLines(inputName: string): void {
+  reportBadLines(inputPath: string): void {
     if (this.#badLineCount === 0) return;
+    const inputName = inputPath === '-' ? 'standard input' : this.#shownPath(inputPath);
     const columns = this.#columns;
     this.#say(
       'bad_lines',

@@ -11,7 +11,7 @@ import { Display } from './display.js';
 import { driveRun } from './drive-run.js';
 import { withStore } from './open-store.js';
 import { checkOutputs } from './outputs.js';
-import { withGivenFlags } from './run-settings.js';
+import { outputFile, withGivenFlags } from './run-settings.js';
 import { addSettingFlags, readSettings } from './setting-flags.js';
 
 export function registerResume(program: Command, context: CommandContext, action: Action): void {
@@ -53,7 +53,11 @@ async function resume(
         `run the input again, it goes on where it was: llm-batch run ${found.inputPath}`,
       );
     }
-    const runSettings = withGivenFlags(settingsOfRun(found), resolved);
+    const stored = withGivenFlags(settingsOfRun(found), resolved);
+    const runSettings =
+      options.output === undefined
+        ? stored
+        : { ...stored, output: outputFile(options.output, context.workingFolder) };
     checkConnection(runSettings, context);
     await store.acquireDrainLock({
       pid: context.processId,

@@ -36,7 +36,7 @@ export async function runSettingsFrom(
 }
 
 /** Standard output is this command's own; a file is where the run goes on writing. */
-function outputFile(output: string | undefined, workingFolder: string): string | null {
+export function outputFile(output: string | undefined, workingFolder: string): string | null {
   return output === undefined || isStandardOutput(output) ? null : resolve(workingFolder, output);
 }
 

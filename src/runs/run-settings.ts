@@ -34,6 +34,8 @@ export interface RunSettings {
   readonly pacing: PacingSettings;
   /** Options of the simulator; null for a real server. */
   readonly simulator: JsonObject | null;
+  /** Absolute path of the results file that `-o` named; null: beside the input. */
+  readonly output: string | null;
 }
 
 export function settingsToJson(settings: RunSettings): JsonObject {
