@@ -38,35 +38,42 @@ function strictServer(options: Parameters<typeof judgedProvider>[0]): JudgedProv
 }
 
 describe('under a strict window of 60 seconds', () => {
-  it('600 requests per minute are used up to the last one and never passed', async () => {
-    const server = strictServer({ rpm: 600, latencyMs: { min: 100, max: 900 } });
-    run = await StoredRun.of(texts(1_500), { rpm: 600 }, clock);
-    const { end, summary } = await run.execute(server, random);
-    expect(end.reason).toBe('drained');
-    expect(summary.counts).toMatchObject({ completed: 1_500, failed: 0 });
-    const { refusedByStatus, peak, calls } = server.books();
-    expect(refusedByStatus).toEqual({});
-    expect(calls).toBe(1_500);
-    expect(peak.requestsShare).toBe(1);
-    expect(busiestWindow(server.arrivals.map(({ atMs }) => atMs))).toBe(600);
-  });
+  it.each(['openai', 'none'] as const)(
+    '600 requests per minute are used up to the last one and never passed (headers: %s)',
+    async (headers) => {
+      const server = strictServer({ rpm: 600, latencyMs: { min: 100, max: 900 }, headers });
+      run = await StoredRun.of(texts(1_500), { rpm: 600 }, clock);
+      const { end, summary } = await run.execute(server, random);
+      expect(end.reason).toBe('drained');
+      expect(summary.counts).toMatchObject({ completed: 1_500, failed: 0 });
+      const { refusedByStatus, peak, calls } = server.books();
+      expect(refusedByStatus).toEqual({});
+      expect(calls).toBe(1_500);
+      expect(peak.requestsShare).toBe(1);
+      expect(busiestWindow(server.arrivals.map(({ atMs }) => atMs))).toBe(600);
+    },
+  );
 
-  it('60,000 tokens per minute are used to 99 % and never passed', async () => {
-    const server = strictServer({
-      tpm: 60_000,
-      latencyMs: { min: 100, max: 900 },
-      outputTokens: { min: 50, max: 400 },
-    });
-    run = await StoredRun.of(texts(620), { tpm: 60_000 }, clock);
-    const { end, summary } = await run.execute(server, random);
-    expect(end.reason).toBe('drained');
-    expect(summary.counts).toMatchObject({ completed: 620, failed: 0 });
-    const { refusedByStatus, peak, tokensCharged } = server.books();
-    expect(refusedByStatus).toEqual({});
-    expect(tokensCharged).toBeGreaterThan(60_000 * 2.4);
-    expect(peak.tokensShare).toBeGreaterThanOrEqual(0.99);
-    expect(peak.tokensShare).toBeLessThanOrEqual(1);
-  });
+  it.each(['openai', 'none'] as const)(
+    '60,000 tokens per minute are used to 99 %% and never passed (headers: %s)',
+    async (headers) => {
+      const server = strictServer({
+        headers,
+        tpm: 60_000,
+        latencyMs: { min: 100, max: 900 },
+        outputTokens: { min: 50, max: 400 },
+      });
+      run = await StoredRun.of(texts(620), { tpm: 60_000 }, clock);
+      const { end, summary } = await run.execute(server, random);
+      expect(end.reason).toBe('drained');
+      expect(summary.counts).toMatchObject({ completed: 620, failed: 0 });
+      const { refusedByStatus, peak, tokensCharged } = server.books();
+      expect(refusedByStatus).toEqual({});
+      expect(tokensCharged).toBeGreaterThan(60_000 * 2.4);
+      expect(peak.tokensShare).toBeGreaterThanOrEqual(0.99);
+      expect(peak.tokensShare).toBeLessThanOrEqual(1);
+    },
+  );
 
   it('ten documents at 10 requests per minute start all at once, the eleventh waits for the oldest', async () => {
     const server = judgedProvider({ rpm: 10, latencyMs: 50 }, clock);
