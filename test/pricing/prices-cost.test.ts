@@ -68,6 +68,7 @@ describe('amounts of money', () => {
     [0, 0n],
     // A float's noise is far below a millionth of a millionth of a dollar.
     [0.18000000000000002, 180_000_000_000n],
+    [0.16666666666666666, 166_666_666_667n],
   ])('are exact: $%s for a million tokens', (usd, atto) => {
     expect(attoPerTokenOfMillion(usd)).toBe(atto);
     expect(usdPerMillion(atto)).toBeCloseTo(usd, 12);
@@ -114,9 +115,10 @@ describe('the cost of a call', () => {
   });
 
   it('includes the fee that some models ask per request', () => {
-    expect(costMicroUsd(usage(0, 0), price({ input: 1, output: 1, perRequest: 0.005 }), standard)).toBe(
-      5_000,
-    );
+    const withFee = price({ input: 1, output: 1, perRequest: 0.005 });
+    expect(costMicroUsd(usage(0, 0), withFee, standard)).toBe(5_000);
+    const sonar = book.priceOf('sonar', { baseUrl: 'https://api.perplexity.ai', nowMs });
+    expect(sonar !== null && costMicroUsd(usage(1_000, 100), sonar, standard)).toBe(12_000 + 1_100);
   });
 
   it('is unknown, never zero, where a rate that is needed is missing', () => {
@@ -130,6 +132,10 @@ describe('the cost of a call', () => {
     const rates = price({ input: 4, cachedInput: 1, output: 10, reasoning: 20 });
     expect(costMicroUsd(usage(100, 10, { cachedTokens: 500 }), rates, standard)).toBe(200);
     expect(costMicroUsd(usage(0, 10, { reasoningTokens: 50 }), rates, standard)).toBe(200);
+    const overlapping = usage(100, 0, { cachedTokens: 60, cacheWriteTokens: 60 });
+    expect(costMicroUsd(overlapping, price({ input: 4, cachedInput: 1, cacheWrite: 5 }), standard)).toBe(
+      60 + 40 * 5,
+    );
     expect(costMicroUsd(usage(-5, Number.NaN), rates, standard)).toBe(0);
   });
 

@@ -155,6 +155,11 @@ describe("a price file in LiteLLM's format", () => {
     expect(rates(price, 'priority', 0)).toEqual([20, 20, 90]);
   });
 
+  it('charges cached input of a long prompt as fresh where no discount is stated', async () => {
+    const price = priceOf(await loadPriceFile(LITELLM), 'dashscope/qwen-long');
+    expect(rates(price, 'standard', 0)).toEqual([3, 3, 5]);
+  });
+
   it('reads long-prompt rates given as factors', async () => {
     const price = priceOf(await loadPriceFile(LITELLM), 'grok-long', 'https://api.x.ai/v1');
     expect(rates(price, 'standard', 0)).toEqual([2, 2, 3]);

@@ -52,6 +52,13 @@ describe('the tokens of a chat completion', () => {
     expect(claude.countChatRequest({ messages: task }).exact).toBe(false);
   });
 
+  it('are an estimate where a text is too long to count whole', () => {
+    const content = 'It rained, and it went on raining. '.repeat(12_000);
+    const counted = gpt4o.countChatRequest({ messages: [{ role: 'user', content }] });
+    expect(counted.exact).toBe(false);
+    expect(counted.tokens).toBeGreaterThan(90_000);
+  });
+
   it('include tools, by the published recipe, and are an estimate then', () => {
     const tool = {
       type: 'function',
