@@ -20,7 +20,8 @@ import type { Random } from '../core/clock.js';
 export class Recovery {
   readonly #random: Random;
   #state: 'flowing' | 'paused' | 'probing' | 'ramping' = 'flowing';
-  #storm: { readonly startedAtMs: number; pauses: number; patienceMs: number } | null = null;
+  #storm: Storm | null = null;
+  #longStormEndedAtMs = Number.NEGATIVE_INFINITY;
   #pausedAtMs = 0;
   #pausedUntilMs = 0;
   /** When the last call was let go in probing or ramping; null: none yet. */
@@ -49,6 +50,18 @@ export class Recovery {
     }
   }
 
+  /** Whether this storm, or one that ended less than a minute ago, had several probes refused. */
+  longStormAt(nowMs: number): boolean {
+    if (this.#storm !== null && this.#storm.failedProbes >= LONG_STORM_PROBES) return true;
+    return nowMs - this.#longStormEndedAtMs < STORM_REMEMBERED_MS;
+  }
+
+  /** No pause, and no careful start after one. */
+  isFlowingAt(nowMs: number): boolean {
+    this.#step(nowMs);
+    return this.#state === 'flowing';
+  }
+
   /** How long the server has asked for silence yet; 0 when it has not. */
   pausedForMs(nowMs: number): number {
     return this.#state === 'paused' ? Math.max(0, this.#pausedUntilMs - nowMs) : 0;
@@ -68,17 +81,23 @@ export class Recovery {
   /**
    * @param retryAfterMs what the server asked for; null, or not a sensible number, for our own pause
    * @param sentAtMs when the refused call was sent, where known
+   * @returns what was refused: a call of full flow or of the ramp, a probe, or one more of a burst known already
    */
-  throttled(retryAfterMs: number | null, nowMs: number, sentAtMs: number | null): void {
+  throttled(
+    retryAfterMs: number | null,
+    nowMs: number,
+    sentAtMs: number | null,
+  ): 'flowing' | 'ramping' | 'probing' | 'known' {
     this.#step(nowMs);
     const askedMs = sensibleWaitMs(retryAfterMs);
     const sentBeforePause = this.#storm !== null && sentAtMs !== null && sentAtMs <= this.#pausedAtMs;
     if (this.#state === 'paused' || (this.#state !== 'flowing' && sentBeforePause)) {
       if (askedMs !== null && nowMs + askedMs > this.#pausedUntilMs)
         this.#pause(this.#pausedAtMs, nowMs + askedMs);
-      return;
+      return 'known';
     }
-    this.#storm ??= { startedAtMs: nowMs, pauses: 0, patienceMs: DEFAULT_PATIENCE_MS };
+    const refusedIn = this.#state;
+    this.#storm ??= { startedAtMs: nowMs, pauses: 0, failedProbes: 0, patienceMs: DEFAULT_PATIENCE_MS };
     if (sentAtMs !== null) {
       this.#storm.patienceMs = Math.min(
         LONGEST_PATIENCE_MS,
@@ -89,7 +108,9 @@ export class Recovery {
     const firstOfStorm = this.#storm.pauses === 0;
     const pauseMs = askedMs === null ? ownMs : firstOfStorm ? askedMs : Math.max(askedMs, ownMs);
     this.#storm.pauses += 1;
+    if (refusedIn === 'probing') this.#storm.failedProbes += 1;
     this.#pause(nowMs, nowMs + pauseMs);
+    return refusedIn;
   }
 
   /** A call sent at `sentAtMs` was accepted; one sent before the pause says nothing about now. */
@@ -131,6 +152,7 @@ export class Recovery {
     if (nowMs < this.#stepAtMs + stepMs) return;
     this.#nextStep(nowMs, this.#spacingMs / 2);
     if (this.#spacingMs >= SHORTEST_SPACING_MS) return;
+    if (this.longStormAt(nowMs)) this.#longStormEndedAtMs = nowMs;
     this.#state = 'flowing';
     this.#storm = null;
   }
@@ -148,6 +170,18 @@ export class Recovery {
   }
 }
 
+/** Every pause between two times of flowing. */
+interface Storm {
+  readonly startedAtMs: number;
+  pauses: number;
+  failedProbes: number;
+  /** A probe that was not refused for so long was let in; its answer may take minutes. */
+  patienceMs: number;
+}
+
+const LONG_STORM_PROBES = 2;
+const STORM_REMEMBERED_MS = 60_000;
+
 const FIRST_PAUSE_MS = 1_000;
 /** Pauses double up to here: a few seconds between two probes is polite to any server. */
 const DOUBLING_ENDS_AT_MS = 3_000;
@@ -158,7 +192,7 @@ const JITTER = 0.25;
 /** A server that asks for more is wrong, or means another limit than that of a minute. */
 const LONGEST_SERVER_PAUSE_MS = 15 * 60_000;
 
-/** A probe not refused within twice the time of the last refusal was accepted; its answer may take minutes. */
+/** Patience is a few times what the last refusal took to come. */
 const REFUSALS_WAITED = 2;
 const DEFAULT_PATIENCE_MS = 3_000;
 const SHORTEST_PATIENCE_MS = 1_000;

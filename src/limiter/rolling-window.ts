@@ -6,16 +6,26 @@
  *   reserve ──▶ reserved ──send──▶ sent ──lengthMs later──▶ left
  *                  └────cancel──▶ left
  *
- * Sent entries lie in the order they were sent, so leaving is a step of the head and every operation but the
- * wait is amortised O(1); the wait walks over the entries that have to leave before the cost fits.
+ * Sent entries lie in the order they were sent, so leaving is a step of the head and every operation but a walk
+ * is amortised O(1); a walk goes over the entries that have to leave before a cost fits.
  */
+
+/** What is summed. The three counts of tokens belong to the three ways in which servers charge: charging.ts. */
+export const AMOUNTS = ['requests', 'tokens', 'tokensHeld', 'tokensAtCap'] as const;
+export type Amount = (typeof AMOUNTS)[number];
+export type Amounts = Record<Amount, number>;
+
 export interface WindowEntry {
-  readonly requests: number;
-  /** Reserved at first, what was really used after a correction. */
-  tokens: number;
+  readonly amounts: Amounts;
   /** Null until sent. */
   sentAtMs: number | null;
   state: 'reserved' | 'sent' | 'left';
+}
+
+/** A moment at which something leaves the window, if nothing else happens. */
+export interface Leaving {
+  readonly atMs: number;
+  readonly amount: number;
 }
 
 /** The free head of the queue is cut off in pieces this long, so that cutting stays cheap. */
@@ -24,8 +34,7 @@ const COMPACT_AFTER = 4_096;
 export class RollingWindow {
   readonly lengthMs: number;
   /** Sums over reserved and sent entries, as of the last `advance`. */
-  requests = 0;
-  tokens = 0;
+  readonly sums: Amounts = { requests: 0, tokens: 0, tokensHeld: 0, tokensAtCap: 0 };
   #sent: WindowEntry[] = [];
   #head = 0;
 
@@ -36,20 +45,17 @@ export class RollingWindow {
   /** Lets go of what was sent `lengthMs` or longer ago. Call before reading the sums. */
   advance(nowMs: number): void {
     for (let entry = this.#sent[this.#head]; entry !== undefined; entry = this.#sent[this.#head]) {
-      if (this.#leavesAtMs(entry, nowMs) > nowMs) break;
+      if (this.#leavesAtMs(entry) > nowMs) break;
       this.#head += 1;
       this.#leave(entry);
     }
-    if (this.#head >= COMPACT_AFTER && this.#head * 2 >= this.#sent.length) {
-      this.#sent = this.#sent.slice(this.#head);
-      this.#head = 0;
-    }
+    if (this.#head >= COMPACT_AFTER && this.#head * 2 >= this.#sent.length) this.#compact();
   }
 
-  reserve(requests: number, tokens: number): WindowEntry {
-    this.requests += requests;
-    this.tokens += tokens;
-    return { requests, tokens, sentAtMs: null, state: 'reserved' };
+  reserve(amounts: Amounts): WindowEntry {
+    const entry: WindowEntry = { amounts: { ...amounts }, sentAtMs: null, state: 'reserved' };
+    for (const amount of AMOUNTS) this.sums[amount] += amounts[amount];
+    return entry;
   }
 
   /** `nowMs` must not be earlier than any earlier send. */
@@ -60,10 +66,10 @@ export class RollingWindow {
     this.#sent.push(entry);
   }
 
-  /** Replaces an entry's tokens at its own place in the window; one that left changes nothing. */
-  correct(entry: WindowEntry, tokens: number): void {
-    if (entry.state !== 'left') this.tokens += tokens - entry.tokens;
-    entry.tokens = tokens;
+  /** Replaces one amount of an entry at its own place in the window; one that left changes no sum. */
+  correct(entry: WindowEntry, amount: Amount, value: number): void {
+    if (entry.state !== 'left') this.sums[amount] += value - entry.amounts[amount];
+    entry.amounts[amount] = value;
   }
 
   /** Takes back an entry that was never sent; one that was sent stays, because the server counted it. */
@@ -72,37 +78,59 @@ export class RollingWindow {
   }
 
   /** Puts in calls of the past, in any order. */
-  insertSent(entries: readonly { sentAtMs: number; requests: number; tokens: number }[]): void {
-    for (const { sentAtMs, requests, tokens } of entries) {
-      this.#sent.push({ ...this.reserve(requests, tokens), sentAtMs, state: 'sent' });
+  insertSent(entries: readonly { readonly sentAtMs: number; readonly amounts: Amounts }[]): void {
+    this.#compact();
+    for (const { sentAtMs, amounts } of entries) {
+      this.#sent.push({ ...this.reserve(amounts), sentAtMs, state: 'sent' });
     }
-    this.#sent = this.#sent.slice(this.#head).sort((a, b) => (a.sentAtMs ?? 0) - (b.sentAtMs ?? 0));
-    this.#head = 0;
+    this.#sent.sort((a, b) => (a.sentAtMs ?? 0) - (b.sentAtMs ?? 0));
   }
 
-  /**
-   * The earliest moment at which the sum of `unit` has fallen to `atMost` if nothing else happens; `nowMs` when
-   * it already has. Entries not yet sent are taken as sent now, the earliest they can be.
-   */
-  fallsToAtMs(unit: 'requests' | 'tokens', atMost: number, nowMs: number): number {
-    let excess = this[unit] - atMost;
-    if (excess <= 0) return nowMs;
+  /** What leaves and when, earliest first. Entries not yet sent are taken as sent now, the earliest they can be. */
+  *leaving(amount: Amount, nowMs: number): Generator<Leaving> {
+    let unsent = this.sums[amount];
     for (let index = this.#head; index < this.#sent.length; index += 1) {
       const entry = this.#sent[index];
       if (entry === undefined) break;
-      excess -= entry[unit];
-      if (excess <= 0) return this.#leavesAtMs(entry, nowMs);
+      unsent -= entry.amounts[amount];
+      yield { atMs: this.#leavesAtMs(entry), amount: entry.amounts[amount] };
     }
-    return nowMs + this.lengthMs;
+    yield { atMs: nowMs + this.lengthMs, amount: unsent };
   }
 
-  #leavesAtMs(entry: WindowEntry, nowMs: number): number {
-    return (entry.sentAtMs ?? nowMs) + this.lengthMs;
+  /** How much of an amount was sent after one moment, up to and including another. */
+  sentBetween(amount: Amount, afterMs: number, untilMs: number): number {
+    let sum = 0;
+    for (let index = this.#firstSentAfter(afterMs); index < this.#sent.length; index += 1) {
+      const entry = this.#sent[index];
+      if (entry === undefined || (entry.sentAtMs ?? 0) > untilMs) break;
+      sum += entry.amounts[amount];
+    }
+    return sum;
+  }
+
+  #firstSentAfter(atMs: number): number {
+    let low = this.#head;
+    let high = this.#sent.length;
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if ((this.#sent[middle]?.sentAtMs ?? 0) > atMs) high = middle;
+      else low = middle + 1;
+    }
+    return low;
+  }
+
+  #leavesAtMs(entry: WindowEntry): number {
+    return (entry.sentAtMs ?? 0) + this.lengthMs;
   }
 
   #leave(entry: WindowEntry): void {
     entry.state = 'left';
-    this.requests -= entry.requests;
-    this.tokens -= entry.tokens;
+    for (const amount of AMOUNTS) this.sums[amount] -= entry.amounts[amount];
+  }
+
+  #compact(): void {
+    this.#sent = this.#sent.slice(this.#head);
+    this.#head = 0;
   }
 }

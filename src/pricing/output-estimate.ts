@@ -17,9 +17,9 @@ const ANSWERS_NEEDED = 10;
 /** Enough to know the 99th percentile of this run's answers, few enough to follow when the documents change. */
 const ANSWERS_KEPT = 500;
 const QUANTILE = 0.99;
-const HEADROOM = 1.25;
+const HEADROOM = 1.1;
 /** Short answers vary by a few tokens whatever the percentile says. */
-const HEADROOM_TOKENS = 16;
+const HEADROOM_TOKENS = 8;
 /** Sorting at every answer would cost more than it tells. */
 const ANSWERS_PER_UPDATE = 10;
 

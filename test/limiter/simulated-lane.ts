@@ -3,7 +3,7 @@
  * server and back, and everything happens on a clock that jumps from event to event. It keeps its own books.
  */
 import type { RateLimitHints } from '../../src/core/limits.js';
-import type { Cost, Limiter } from '../../src/limiter/limiter.js';
+import type { Cost, Grant, Limiter, RefusalReason } from '../../src/limiter/limiter.js';
 
 /** One call as the server sees it. */
 export interface ArrivingCall {
@@ -15,6 +15,7 @@ export interface ArrivingCall {
 export interface ServerReply {
   readonly accepted: boolean;
   readonly retryAfterMs?: number;
+  readonly reason?: RefusalReason;
   readonly hints?: RateLimitHints;
 }
 
@@ -41,6 +42,8 @@ export interface LaneOptions {
   readonly call?: () => ArrivingCall;
   readonly cost?: (call: ArrivingCall) => Cost;
   readonly onAnswer?: (call: ArrivingCall) => void;
+  /** From the grant to the socket: the call is written down first. */
+  readonly sendsAfterMs?: () => number;
   /** How late a timer fires; real ones are late by a millisecond or so. */
   readonly timerLateMs?: () => number;
 }
@@ -63,6 +66,7 @@ export function runLane(options: LaneOptions): CallRecord[] {
   const wayThereMs = options.wayThereMs ?? (() => 5 + 10 * random());
   const answerMs = options.answerMs ?? (() => 20 + 1_980 * random());
   const refusalMs = options.refusalMs ?? (() => 20 + 80 * random());
+  const sendsAfterMs = options.sendsAfterMs ?? (() => 6 * random());
   const timerLateMs = options.timerLateMs ?? (() => 1.5 * random());
   const records: CallRecord[] = [];
   const events = new EventQueue();
@@ -92,7 +96,11 @@ export function runLane(options: LaneOptions): CallRecord[] {
     }
   };
 
-  const start = (call: ArrivingCall, grant: Parameters<Limiter['sent']>[0], nowMs: number): void => {
+  const start = (call: ArrivingCall, grant: Grant, grantedAtMs: number): void => {
+    events.add(grantedAtMs + sendsAfterMs(), (nowMs) => send(call, grant, nowMs));
+  };
+
+  const send = (call: ArrivingCall, grant: Grant, nowMs: number): void => {
     limiter.sent(grant, nowMs);
     const record: CallRecord = { sentAtMs: nowMs, arrivedAtMs: Number.NaN, accepted: false };
     records.push(record);
@@ -101,14 +109,14 @@ export function runLane(options: LaneOptions): CallRecord[] {
       record.arrivedAtMs = arrivedAtMs;
       record.accepted = reply.accepted;
       events.add(arrivedAtMs + (reply.accepted ? answerMs() : refusalMs()), (endMs) => {
-        limiter.observe(reply.hints ?? {}, endMs);
+        limiter.observe(reply.hints ?? {}, endMs, grant);
         if (reply.accepted) {
           limiter.commit(grant, call.promptTokens + call.outputTokens, endMs);
           limiter.succeeded(endMs, grant);
           options.onAnswer?.(call);
         } else {
-          limiter.commit(grant, null, endMs);
-          limiter.throttled(reply.retryAfterMs ?? null, endMs, grant);
+          limiter.commit(grant, 0, endMs);
+          limiter.throttled(reply.retryAfterMs ?? null, endMs, grant, reply.reason);
         }
         idleWorkers += 1;
         ask(endMs);

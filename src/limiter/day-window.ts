@@ -1,0 +1,46 @@
+import type { Leaving } from './rolling-window.js';
+
+const DAY_MS = 24 * 60 * 60_000;
+/** Calls this close together leave together, as late as the last of them: a day is then at most 1,440 entries. */
+const GRAIN_MS = 60_000;
+
+/** Requests of the last 24 hours, rolling: within it, a server's own day fits whenever that begins. */
+export class DayWindow {
+  /** Reserved and sent requests, as of the last `advance`. */
+  requests = 0;
+  #grains: { readonly firstSentAtMs: number; lastSentAtMs: number; requests: number }[] = [];
+
+  advance(nowMs: number): void {
+    while (this.#grains[0] !== undefined && this.#grains[0].lastSentAtMs + DAY_MS <= nowMs) {
+      this.requests -= this.#grains.shift()?.requests ?? 0;
+    }
+  }
+
+  reserve(requests: number): void {
+    this.requests += requests;
+  }
+
+  cancel(requests: number): void {
+    this.requests -= requests;
+  }
+
+  /** Of requests reserved before. `nowMs` must not be earlier than any earlier send. */
+  send(requests: number, nowMs: number): void {
+    const last = this.#grains.at(-1);
+    if (last !== undefined && nowMs - last.firstSentAtMs < GRAIN_MS) {
+      last.requests += requests;
+      last.lastSentAtMs = nowMs;
+    } else {
+      this.#grains.push({ firstSentAtMs: nowMs, lastSentAtMs: nowMs, requests });
+    }
+  }
+
+  *leaving(nowMs: number): Generator<Leaving> {
+    let unsent = this.requests;
+    for (const grain of this.#grains) {
+      unsent -= grain.requests;
+      yield { atMs: grain.lastSentAtMs + DAY_MS, amount: grain.requests };
+    }
+    yield { atMs: nowMs + DAY_MS, amount: unsent };
+  }
+}

@@ -1,0 +1,40 @@
+/** What is asked of a limiter and what it answers. */
+
+export interface Cost {
+  readonly requests: number;
+  /** What the call is expected to be charged, prompt and output together; rather above than below. */
+  readonly tokens: number;
+  /**
+   * What a server charges that counts the output cap in full: prompt plus cap. Absent: the same as `tokens`. The
+   * limiter finds out which of the two holds.
+   */
+  readonly tokensAtCap?: number;
+}
+
+export type BlockedBy = 'requests' | 'tokens' | 'requests_per_day' | 'pause';
+
+/**
+ * Why the server refused: its quota (`rate`), growth that was too fast for it (`slow_down`), or a lack of
+ * capacity that has nothing to do with our quota (`overload`: 503, 529).
+ */
+export type RefusalReason = 'rate' | 'slow_down' | 'overload';
+
+/** A place in the window, handed from `reserve` to `sent` and then `commit` or `cancel`. Opaque. */
+export interface Grant {
+  readonly cost: Cost;
+}
+
+export type Reservation =
+  | { readonly granted: true; readonly grant: Grant }
+  | {
+      readonly granted: false;
+      readonly impossible: false;
+      /**
+       * Until the earliest moment at which this very cost could be granted if nothing else happens: a
+       * correction or a cancelled call may free room before, an unsent call or a failed probe may hold it longer.
+       */
+      readonly waitMs: number;
+      readonly blockedBy: BlockedBy;
+    }
+  /** The cost is larger than the whole limit: no waiting helps. `reason` is a sentence. */
+  | { readonly granted: false; readonly impossible: true; readonly reason: string };

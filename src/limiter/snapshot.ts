@@ -1,0 +1,30 @@
+/** What the server's headers said last; null: nothing yet. */
+export interface LearntLimits {
+  readonly requestsPerMinute: number | null;
+  readonly tokensPerMinute: number | null;
+  readonly requestsPerDay: number | null;
+}
+
+export interface LimiterSnapshot {
+  /** Calls of the window as the limiter counts it, reserved ones included. */
+  readonly requestsInWindow: number;
+  readonly tokensInWindow: number;
+  readonly requestsInDay: number;
+  /** The limits in force, the lower of what was declared and what was learnt; null where none is known. */
+  readonly requestsPerMinute: number | null;
+  readonly tokensPerMinute: number | null;
+  readonly requestsPerDay: number | null;
+  readonly learnt: LearntLimits;
+  /** What others, as far as the server's counts tell, use of the same quota now. */
+  readonly othersRequests: number;
+  readonly othersTokens: number;
+  /** Whether the server counts the output cap in full; null until its figures told. */
+  readonly chargesOutputCap: boolean | null;
+  /** The rate at which calls are spread since the server refused some within its limits; null: not spread. */
+  readonly pace: {
+    readonly requestsPerMinute: number | null;
+    readonly tokensPerMinute: number | null;
+  } | null;
+  /** Until the pause after a refusal ends; 0 when there is none. */
+  readonly pausedForMs: number;
+}
