@@ -12,8 +12,8 @@ export interface TextTokens {
  * run take seconds. A run is cut when its weight reaches this, which adds at most about a token at each cut.
  */
 const RUN_WEIGHT = 2_000;
-/** An ideograph is three bytes and few of them merge, so that a run of them is cut at 250. */
-const WIDE_CHARACTER_WEIGHT = 8;
+/** An ideograph is three bytes and few of them merge, so that a run of them is cut at 125. */
+const WIDE_CHARACTER_WEIGHT = 16;
 /** Nothing below this can hold a run that is too heavy. */
 const SHORT_TEXT = RUN_WEIGHT / WIDE_CHARACTER_WEIGHT;
 
