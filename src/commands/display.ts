@@ -178,6 +178,11 @@ export class Display {
         return;
       case 'store_recovered':
         this.#say('store_recovered', {}, ['the store can be written again']);
+        return;
+      case 'salvaged':
+        this.#say('salvaged', { outcomes: notice.outcomes, path: notice.path }, [
+          `${formatQuantity(notice.outcomes, 'answer')} kept in ${notice.path}; \`llm-batch resume\` stores ${notice.outcomes === 1 ? 'it' : 'them'}`,
+        ]);
     }
   }
 

@@ -12,7 +12,7 @@ import type { RunRecord, RunSummary, Store } from '../store/store.js';
 import { connect } from './composition.js';
 import type { CommandContext } from './context.js';
 import type { Display } from './display.js';
-import { storeUrl } from './open-store.js';
+import { storeFile } from './open-store.js';
 import { claimOutputs } from './outputs.js';
 import { settledRowOf } from './settled-row.js';
 
@@ -35,9 +35,9 @@ export async function driveRun(options: DriveOptions): Promise<ExitCode> {
   const { context, display, store, run, outputPaths } = options;
   const { clock, interrupts } = context;
   const runSettings = settingsOfRun(run);
-  const connection = await connect(runSettings, context);
   await claimOutputs(store, run, outputPaths);
   const before = await store.summarizeRun(run.id);
+  const connection = await connect(runSettings, context);
   const startedAtMs = clock.monotonicMs();
 
   let drain: Drain | null = null;
@@ -56,7 +56,7 @@ export async function driveRun(options: DriveOptions): Promise<ExitCode> {
       clock,
       random: context.random,
       workerId: `${context.hostName}:${context.processId}`,
-      salvagePath: `${storeUrl(context, options.settings)}.salvage.jsonl`,
+      salvagePath: `${await storeFile(context, options.settings)}.salvage.jsonl`,
       onRescue: (rescue) => display.rescued(rescue),
       onNotice: (notice) => display.notice(notice),
       onSettled: (settled) => stream?.write(settled),

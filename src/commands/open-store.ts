@@ -1,4 +1,5 @@
 /** Opens the store that the settings name, as a reader or to change it. */
+import { realpath } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import type { Settings } from '../config/settings.js';
 import { openStore } from '../store/open.js';
@@ -25,4 +26,9 @@ export async function withStore<Value>(
 /** Relative paths are relative to where the command was started. */
 export function storeUrl(context: CommandContext, settings: Settings): string {
   return /^[a-z]+:/.test(settings.db) ? settings.db : resolve(context.workingFolder, settings.db);
+}
+
+/** The file of a store that is open, the same by whatever name it was opened. */
+export function storeFile(context: CommandContext, settings: Settings): Promise<string> {
+  return realpath(resolve(context.workingFolder, settings.db.replace(/^sqlite:(\/\/)?/i, '')));
 }

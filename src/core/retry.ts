@@ -33,6 +33,8 @@ const LONGEST_BACKOFF_MS = 60_000;
 const FIRST_OVERLOAD_BACKOFF_MS = 2_000;
 /** No server's word makes one task wait longer than this for its next try; the lane's pause is apart. */
 const LONGEST_SERVER_WAIT_MS = 15 * 60_000;
+/** No decision delays a task for longer. */
+export const LONGEST_RETRY_DELAY_MS = Math.max(LONGEST_BACKOFF_MS, LONGEST_SERVER_WAIT_MS);
 
 type Treatment = 'again' | 'again_few_times' | 'release' | 'fail' | 'halt';
 

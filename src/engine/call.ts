@@ -8,6 +8,7 @@ import type { ProviderReply, ProviderRequest } from '../provider/provider.js';
 import type { CallEnd, LeasedTask, TaskError, TaskOutcome } from '../store/store.js';
 import type { Journal } from './journal.js';
 import type { Gate, Lane } from './lane.js';
+import type { Schedule } from './schedule.js';
 
 export interface PreparedCall {
   readonly request: ProviderRequest;
@@ -25,6 +26,7 @@ export interface CallContext {
   readonly runId: number;
   readonly prepare: PrepareCall;
   readonly clock: Clock;
+  readonly schedule: Schedule;
   readonly random: Random;
   readonly retry: RetryPolicy;
   readonly timeoutMs: number;
@@ -145,18 +147,18 @@ function failureOutcome(
   failure: ProviderFailure,
   context: CallContext,
 ): TaskOutcome {
-  const nowMs = context.clock.now();
-  const decision = decideRetry(failure, task, context.retry, nowMs, context.random);
+  const { schedule, retry, clock } = context;
+  const decision = decideRetry(failure, task, retry, schedule.now(), context.random);
   switch (decision.action) {
     case 'halt':
       return releaseOutcome(task, call);
     case 'release':
       return {
         ...releaseOutcome(task, call),
-        throttledSinceMs: task.throttledSinceMs ?? nowMs,
+        throttledSinceMs: task.throttledSinceMs ?? schedule.now(),
       };
     case 'fail':
-      return failedOutcome(task, call, taskError(failure), nowMs);
+      return failedOutcome(task, call, taskError(failure), clock.now());
     case 'retry':
       return {
         action: 'retry',
@@ -164,7 +166,7 @@ function failureOutcome(
         attemptToken: task.attemptToken,
         call,
         error: taskError(failure),
-        notBeforeMs: nowMs + decision.delayMs,
+        notBeforeMs: schedule.now() + decision.delayMs,
       };
   }
 }

@@ -6,11 +6,11 @@
  *      ├── stop()  : nothing new is sent, waiting tasks go back, open calls may finish within `graceMs`
  *      ├── abort() : open calls are cut off and their tasks go back
  *      ├── halt    : a failure that concerns the whole run (key, money, model) acts as stop() with a reason
- *      └── store trouble that lasts: acts as abort() and rejects
+ *      └── store trouble that lasts: acts as stop(), what open calls bring is salvaged, and rejects
  */
 import pLimit from 'p-limit';
 import type { Clock, Random } from '../core/clock.js';
-import type { LlmBatchError } from '../core/errors.js';
+import { LlmBatchError } from '../core/errors.js';
 import type { ProviderFailure } from '../core/failure.js';
 import { haltsRun, type RetryPolicy } from '../core/retry.js';
 import type { LeasedTask, Store, TaskOutcome } from '../store/store.js';
@@ -24,6 +24,8 @@ import {
 import { FirstCalls } from './first-calls.js';
 import { Journal } from './journal.js';
 import { Gate, type GateHold, type Lane } from './lane.js';
+import { Schedule } from './schedule.js';
+import { mayPass, StoreTrouble } from './store-trouble.js';
 
 export interface DrainOptions {
   readonly store: Store;
@@ -40,7 +42,8 @@ export interface DrainOptions {
   readonly leaseMs: number;
   /** Stop the run when its first calls all fail in the same way. */
   readonly guardFirstCalls: boolean;
-  readonly salvage: (outcomes: readonly TaskOutcome[]) => Promise<void>;
+  /** Keeps outcomes that the store can not take. @returns the path of the file they are in */
+  readonly salvage: (outcomes: readonly TaskOutcome[]) => Promise<string>;
   /** After each commit, in commit order. */
   readonly onSettled?: (settled: readonly SettledTask[]) => void;
   readonly onNotice?: (notice: DrainNotice) => void;
@@ -64,7 +67,9 @@ export type DrainNotice =
   | { readonly type: 'lane_set_aside'; readonly lane: string; readonly failure: ProviderFailure }
   | { readonly type: 'halted'; readonly lane: string; readonly failure: ProviderFailure }
   | { readonly type: 'store_trouble'; readonly error: LlmBatchError }
-  | { readonly type: 'store_recovered' };
+  | { readonly type: 'store_recovered' }
+  /** Outcomes that were paid for wait in a file for the next start. */
+  | { readonly type: 'salvaged'; readonly outcomes: number; readonly path: string };
 
 export type DrainEnd =
   | { readonly reason: 'drained' }
@@ -97,6 +102,8 @@ export class Drain {
   readonly #options: DrainOptions;
   readonly #gate: Gate;
   readonly #journal: Journal;
+  readonly #schedule: Schedule;
+  readonly #trouble: StoreTrouble;
   readonly #firstCalls: FirstCalls<PerformedTask>;
   readonly #pool: ReturnType<typeof pLimit>;
   readonly #held = new Map<number, LeasedTask>();
@@ -111,7 +118,6 @@ export class Drain {
   #aborted = false;
   #halted: { failure: ProviderFailure; lane: string } | null = null;
   #crash: { error: unknown } | null = null;
-  #storeInTrouble = false;
   #onlyDelayedLeft = false;
   #nextDueAtMs: number | null = null;
 
@@ -120,13 +126,18 @@ export class Drain {
     this.#gate = new Gate(options.lanes, options.clock);
     this.#pool = pLimit(options.concurrency);
     this.#firstCalls = new FirstCalls(options.guardFirstCalls);
+    this.#schedule = new Schedule(options.clock);
+    this.#trouble = new StoreTrouble({
+      clock: options.clock,
+      limitMs: STORE_TROUBLE_LIMIT_MS,
+      onChange: (error) => this.#troubleChanged(error),
+    });
     this.#journal = new Journal({
       store: options.store,
       clock: options.clock,
-      salvage: options.salvage,
-      troubleLimitMs: STORE_TROUBLE_LIMIT_MS,
+      trouble: this.#trouble,
+      salvage: (outcomes) => this.#salvage(outcomes),
       onCommitted: (outcomes) => this.#committed(outcomes),
-      onTrouble: (error) => this.#trouble(error),
     });
   }
 
@@ -156,10 +167,11 @@ export class Drain {
     clock.after(graceMs, () => this.abort());
   }
 
-  /** Cuts off open calls; their tasks go back with no attempt used. */
+  /** Cuts off open calls; their tasks go back with no attempt used. A store that is in trouble is waited for no more. */
   abort(): void {
     this.#aborted = true;
     this.stop();
+    this.#trouble.giveUp();
     for (const controller of this.#openCalls) controller.abort();
   }
 
@@ -170,7 +182,7 @@ export class Drain {
   async run(): Promise<DrainEnd> {
     const stopHeartbeat = this.#startHeartbeat();
     try {
-      await this.#claimUntilDone();
+      await this.#claimUntilDone().catch((error: unknown) => this.#crashed(null, error));
       for (const { task, outcome } of this.#firstCalls.end()) this.#settle(task, outcome);
       await this.#poolIdle();
       await this.#journal.flush();
@@ -183,23 +195,17 @@ export class Drain {
   }
 
   async #claimUntilDone(): Promise<void> {
-    const { store, runId, clock, concurrency } = this.#options;
+    const { store, runId, concurrency } = this.#options;
     // Twice the concurrency keeps the pool fed across a commit; a quarter free is worth a claim.
     const capacity = concurrency * 2;
     const refillAt = capacity - Math.max(1, Math.floor(concurrency / 2));
     while (!this.#stopping) {
       const busy = this.#held.size - this.#firstCalls.heldCount;
-      if (busy > refillAt || this.#storeInTrouble) {
+      if (busy > refillAt || this.#trouble.isActive) {
         await this.#nextWake(null);
         continue;
       }
-      const tasks = await store.claimTasks({
-        runId,
-        workerId: this.#options.workerId,
-        limit: capacity - busy,
-        leaseMs: this.#options.leaseMs,
-        nowMs: clock.now(),
-      });
+      const tasks = await this.#claim(capacity - busy);
       for (const task of tasks) this.#begin(task);
       if (tasks.length > 0) continue;
       const nextDueAtMs = await store.nextDueAtMs(runId);
@@ -211,10 +217,19 @@ export class Drain {
         continue;
       }
       this.#onlyDelayedLeft = busy === 0;
-      this.#nextDueAtMs = nextDueAtMs;
-      await this.#nextWake(nextDueAtMs === null ? null : nextDueAtMs - clock.now());
+      const waitMs = nextDueAtMs === null ? null : this.#schedule.waitMs(nextDueAtMs);
+      this.#nextDueAtMs = waitMs === null ? null : this.#options.clock.now() + waitMs;
+      await this.#nextWake(waitMs);
       this.#onlyDelayedLeft = false;
     }
+  }
+
+  #claim(limit: number): Promise<readonly LeasedTask[]> {
+    const { store, runId, workerId, leaseMs } = this.#options;
+    return this.#trouble.waitOut(
+      () => store.claimTasks({ runId, workerId, limit, leaseMs, nowMs: this.#schedule.now() }),
+      () => !this.#stopping,
+    );
   }
 
   #begin(task: LeasedTask): void {
@@ -256,6 +271,7 @@ export class Drain {
       runId,
       prepare,
       clock,
+      schedule: this.#schedule,
       random,
       retry,
       timeoutMs,
@@ -298,23 +314,25 @@ export class Drain {
     if (settled.length > 0) this.#options.onSettled?.(settled);
   }
 
-  #trouble(error: LlmBatchError | null): void {
-    if (error === null) {
-      if (!this.#storeInTrouble) return;
-      this.#storeInTrouble = false;
-      this.#options.onNotice?.({ type: 'store_recovered' });
-      this.#wake();
-    } else if (!this.#storeInTrouble) {
-      this.#storeInTrouble = true;
-      this.#options.onNotice?.({ type: 'store_trouble', error });
-    }
+  #troubleChanged(error: LlmBatchError | null): void {
+    this.#options.onNotice?.(error === null ? { type: 'store_recovered' } : { type: 'store_trouble', error });
+    this.#wake();
   }
 
-  /** What must not happen has happened: end, and leave the task to the next start, which puts it back. */
+  async #salvage(outcomes: readonly TaskOutcome[]): Promise<void> {
+    const path = await this.#options.salvage(outcomes);
+    this.#options.onNotice?.({ type: 'salvaged', outcomes: outcomes.length, path });
+  }
+
+  /**
+   * What must not happen has happened: end, and leave the task to the next start, which puts it back. A store that
+   * fails says nothing against the calls that are open: they are paid for, and what they bring can be salvaged.
+   */
   #crashed(task: LeasedTask | null, error: unknown): void {
     this.#crash ??= { error };
     if (task !== null) this.#letGo(task);
-    this.abort();
+    if (error instanceof LlmBatchError) this.stop();
+    else this.abort();
   }
 
   #startHeartbeat(): () => void {
@@ -323,13 +341,17 @@ export class Drain {
     const beat = async (): Promise<void> => {
       while (!ended.signal.aborted) {
         await clock.sleep(leaseMs / HEARTBEATS_PER_LEASE, ended.signal);
-        if (ended.signal.aborted || this.#held.size === 0 || this.#storeInTrouble) continue;
+        if (ended.signal.aborted || this.#held.size === 0 || this.#trouble.isActive) continue;
         const tasks = [...this.#held.values()];
-        await store.extendLeases(
+        const extended = store.extendLeases(
           tasks.map((task) => task.taskId),
           tasks.map((task) => task.attemptToken),
-          clock.now() + leaseMs,
+          this.#schedule.now() + leaseMs,
         );
+        // A lease outlives the beat that is left out; whoever has something to store deals with the trouble.
+        await extended.catch((error: unknown) => {
+          if (!mayPass(error)) throw error;
+        });
       }
     };
     void beat().catch((error: unknown) => this.#crashed(null, error));

@@ -7,25 +7,22 @@
  * the outcomes to `salvage` (a file elsewhere) and fails for good: the engine then stops.
  */
 import type { Clock } from '../core/clock.js';
-import { LlmBatchError } from '../core/errors.js';
-import type { CallStart, Store, TaskOutcome } from '../store/store.js';
+import type { CallStart, RecordedProgress, Store, TaskOutcome } from '../store/store.js';
+import { mayPass, type StoreTrouble } from './store-trouble.js';
 
 /** Long enough to gather a group at full speed, short beside any model's answer. */
 const GROUP_WAIT_MS = 4;
 const GROUP_LIMIT = 128;
-const TROUBLE_PAUSE_MS = 1_000;
 
 export interface JournalOptions {
   readonly store: Pick<Store, 'record'>;
   readonly clock: Clock;
   /** After the commit, in commit order and without tasks whose lease was lost: only now is an outcome progress. */
   readonly onCommitted: (outcomes: readonly TaskOutcome[]) => void;
-  /** A commit failed in a way that may pass (disk full, busy); nothing new should be sent until `false`. */
-  readonly onTrouble: (trouble: LlmBatchError | null) => void;
+  /** For a commit that fails in a way that may pass. */
+  readonly trouble: StoreTrouble;
   /** Last resort for outcomes that can not be stored. */
   readonly salvage: (outcomes: readonly TaskOutcome[]) => Promise<void>;
-  /** How long to keep trying while the store refuses. */
-  readonly troubleLimitMs: number;
 }
 
 interface PendingStart {
@@ -39,8 +36,6 @@ interface PendingOutcome {
   readonly resolve: () => void;
   readonly reject: (error: unknown) => void;
 }
-
-const PASSING_TROUBLE = new Set(['STORE_FULL', 'STORE_BUSY']);
 
 export class Journal {
   readonly #options: JournalOptions;
@@ -109,42 +104,41 @@ export class Journal {
     }
   }
 
-  async #commit(starts: PendingStart[], outcomes: PendingOutcome[]): Promise<void> {
-    const { store, clock, onCommitted, onTrouble, troubleLimitMs } = this.#options;
-    const giveUpAtMs = clock.monotonicMs() + troubleLimitMs;
+  async #commit(starts: readonly PendingStart[], outcomes: readonly PendingOutcome[]): Promise<void> {
+    const { store, onCommitted, trouble } = this.#options;
     const settled = outcomes.map(({ outcome }) => outcome);
     let startsToWrite = starts;
-    for (;;) {
-      try {
-        const { callIds, lostTaskIds } = await store.record(
-          startsToWrite.map(({ start }) => start),
-          settled,
-        );
-        onCommitted(settled.filter(({ taskId }) => !lostTaskIds.includes(taskId)));
-        startsToWrite.forEach(({ resolve }, index) => {
-          resolve(callIds[index] ?? null);
-        });
-        for (const { resolve } of outcomes) resolve();
-        onTrouble(null);
-        return;
-      } catch (error) {
-        if (!(error instanceof LlmBatchError && PASSING_TROUBLE.has(error.code))) {
-          return this.#giveUp(settled, error);
-        }
-        onTrouble(error);
-        // What has not been paid for yet is not worth waiting for: those tasks go back.
-        for (const { resolve } of startsToWrite) resolve(null);
-        startsToWrite = [];
-        if (settled.length === 0) return;
-        if (clock.monotonicMs() >= giveUpAtMs) return this.#giveUp(settled, error);
-        await clock.sleep(TROUBLE_PAUSE_MS);
-      }
+    const attempt = () =>
+      store.record(
+        startsToWrite.map(({ start }) => start),
+        settled,
+      );
+    const keepOutcomesOnly = (): boolean => {
+      // What has not been paid for yet is not worth waiting for: those tasks go back.
+      for (const { resolve } of startsToWrite) resolve(null);
+      startsToWrite = [];
+      return settled.length > 0;
+    };
+    let recorded: RecordedProgress;
+    try {
+      recorded = await trouble.waitOut(attempt, keepOutcomesOnly);
+    } catch (error) {
+      if (settled.length === 0 && mayPass(error)) return;
+      return this.#giveUp(settled, error);
     }
+    const { callIds, lostTaskIds } = recorded;
+    onCommitted(settled.filter(({ taskId }) => !lostTaskIds.includes(taskId)));
+    startsToWrite.forEach(({ resolve }, index) => {
+      resolve(callIds[index] ?? null);
+    });
+    for (const { resolve } of outcomes) resolve();
   }
 
   async #giveUp(settled: readonly TaskOutcome[], error: unknown): Promise<never> {
     this.#broken = error;
-    if (settled.length > 0) await this.#options.salvage(settled);
+    // A task that goes back without a call goes back by itself at the next start.
+    const worthKeeping = settled.filter(({ action, call }) => action !== 'released' || call !== null);
+    if (worthKeeping.length > 0) await this.#options.salvage(worthKeeping);
     throw error;
   }
 }

@@ -3,42 +3,113 @@
  * They carry the token of their claim, so they can be recorded later as if nothing had happened, as long as
  * nobody else has taken the task meanwhile.
  */
-import { appendFile, readFile, rename } from 'node:fs/promises';
+import { createHash } from 'node:crypto';
+import { constants } from 'node:fs';
+import { type FileHandle, open, unlink } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { EXIT_CODES, LlmBatchError } from '../core/errors.js';
 import type { Store, TaskOutcome } from '../store/store.js';
 
-/** @throws LlmBatchError SALVAGE_FAILED (exit 5) when not even this file can be written */
-export async function saveSalvage(path: string, outcomes: readonly TaskOutcome[]): Promise<void> {
-  const lines = outcomes.map((outcome) => `${JSON.stringify(outcome)}\n`).join('');
+/** Anybody may put a file, or a link to one, into the folder for temporary files. */
+const NO_LINK = constants.O_NOFOLLOW ?? 0;
+
+/**
+ * The file itself, where outcomes are found whatever becomes of the environment, then one in the system's folder for
+ * temporary files, which is often on another disk than the one that is full.
+ */
+function placesOf(path: string): readonly string[] {
+  const name = createHash('sha256').update(path).digest('hex').slice(0, 16);
+  return [path, join(tmpdir(), `llm-batch-${name}.salvage.jsonl`)];
+}
+
+/**
+ * @param path beside the store; when that disk is full too, another is found
+ * @returns the path of the file that took them
+ * @throws LlmBatchError SALVAGE_FAILED (exit 5) when nothing can be written anywhere
+ */
+export async function saveSalvage(path: string, outcomes: readonly TaskOutcome[]): Promise<string> {
+  // A disk that filled up in the middle of an earlier line must not spoil the first one now.
+  const text = `\n${outcomes.map((outcome) => JSON.stringify(outcome)).join('\n')}\n`;
+  const places = placesOf(path);
+  let cause: unknown;
+  for (const place of places) {
+    try {
+      await appendDurably(place, text);
+      return place;
+    } catch (error) {
+      cause = error;
+    }
+  }
+  const count = outcomes.length === 1 ? '1 answer' : `${outcomes.length} answers`;
+  throw new LlmBatchError(`${count} could not be stored, nor saved to ${places.join(' or ')}.`, {
+    code: 'SALVAGE_FAILED',
+    exitCode: EXIT_CODES.store,
+    hint: 'Free some disk space, then `llm-batch resume`: it sends those documents again.',
+    cause,
+  });
+}
+
+/**
+ * Records what an earlier process had to leave behind, before its tasks are put back, and removes the files.
+ * @returns how many outcomes were still wanted
+ * @throws LlmBatchError STORE_* (exit 5); the files then stay as they are
+ */
+export async function applySalvage(store: Store, path: string): Promise<number> {
+  let applied = 0;
+  for (const place of placesOf(path)) {
+    const text = await readOwn(place);
+    if (text === null) continue;
+    const outcomes = text.split('\n').flatMap(outcomeOf);
+    const { lostTaskIds } = await store.record([], outcomes);
+    applied += outcomes.length - lostTaskIds.length;
+    // Applied again it changes nothing.
+    await unlink(place).catch(() => undefined);
+  }
+  return applied;
+}
+
+/** None for a line that was cut: the disk may have filled up in the middle of it. */
+function outcomeOf(line: string): TaskOutcome[] {
   try {
-    await appendFile(path, lines, { mode: 0o600, flush: true } as object);
-  } catch (cause) {
-    throw new LlmBatchError(`${outcomes.length} answers could not be stored, nor saved to ${path}.`, {
-      code: 'SALVAGE_FAILED',
-      exitCode: EXIT_CODES.store,
-      hint: 'free disk space; those documents will be sent again by `llm-batch resume`',
-      cause,
-    });
+    return line === '' ? [] : [JSON.parse(line) as TaskOutcome];
+  } catch {
+    return [];
   }
 }
 
-/** Records what an earlier process had to leave in the file, before its tasks are put back. */
-export async function applySalvage(store: Store, path: string): Promise<number> {
-  let text: string;
+async function appendDurably(path: string, text: string): Promise<void> {
+  const handle = await open(
+    path,
+    constants.O_WRONLY | constants.O_APPEND | constants.O_CREAT | NO_LINK,
+    0o600,
+  );
   try {
-    text = await readFile(path, 'utf8');
+    if (!(await isOwn(handle))) throw new Error(`${path} belongs to somebody else`);
+    await handle.appendFile(text);
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+}
+
+/** Null when there is no such file of ours. */
+async function readOwn(path: string): Promise<string | null> {
+  let handle: FileHandle;
+  try {
+    handle = await open(path, constants.O_RDONLY | NO_LINK);
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return 0;
+    if (['ENOENT', 'ELOOP', 'EACCES'].includes((error as NodeJS.ErrnoException).code ?? '')) return null;
     throw error;
   }
-  const outcomes: TaskOutcome[] = [];
-  for (const line of text.split('\n')) {
-    // The disk may have filled up in the middle of the last line.
-    try {
-      if (line !== '') outcomes.push(JSON.parse(line) as TaskOutcome);
-    } catch {}
+  try {
+    return (await isOwn(handle)) ? await handle.readFile('utf8') : null;
+  } finally {
+    await handle.close();
   }
-  const { lostTaskIds } = await store.record([], outcomes);
-  await rename(path, `${path}.applied`);
-  return outcomes.length - lostTaskIds.length;
+}
+
+async function isOwn(handle: FileHandle): Promise<boolean> {
+  const found = await handle.stat();
+  return found.isFile() && (process.geteuid === undefined || found.uid === process.geteuid());
 }
