@@ -113,7 +113,7 @@ CREATE TABLE results (
 ) STRICT;
 
 -- The ledger: one row for every HTTP request, written before it leaves. finished_at_ms is null while it is
--- open; kind is null for a good answer; lost says that a crash hid the outcome.
+-- open, attempt_token only then not; kind is null for a good answer; lost says that a crash hid the outcome.
 CREATE TABLE calls (
   id               INTEGER PRIMARY KEY,
   run_id           INTEGER NOT NULL REFERENCES runs (id),
@@ -121,6 +121,7 @@ CREATE TABLE calls (
   lane             TEXT    NOT NULL,
   started_at_ms    INTEGER NOT NULL,
   reserved_tokens  INTEGER NOT NULL,
+  attempt_token    TEXT,
   lost             INTEGER NOT NULL DEFAULT 0 CHECK (lost IN (0, 1)),
   finished_at_ms   INTEGER,
   latency_ms       REAL,

@@ -11,6 +11,7 @@ CREATE TABLE calls (
   lane             TEXT    NOT NULL,
   started_at_ms    INTEGER NOT NULL,
   reserved_tokens  INTEGER NOT NULL,
+  attempt_token    TEXT,
   lost             INTEGER NOT NULL DEFAULT 0 CHECK (lost IN (0, 1)),
   finished_at_ms   INTEGER,
   latency_ms       REAL,

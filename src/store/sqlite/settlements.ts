@@ -48,8 +48,8 @@ export class Settlements {
          cached_tokens, reasoning_tokens, partial_output_json, output_json)
        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
     );
-    this.#leased = database.prepare<[number], { id: number; crash_count: number }>(
-      `SELECT id, crash_count FROM tasks INDEXED BY tasks_leased
+    this.#leased = database.prepare<[number], { id: number; attempt_token: string; crash_count: number }>(
+      `SELECT id, attempt_token, crash_count FROM tasks INDEXED BY tasks_leased
        WHERE state = 'in_progress' AND lease_until_ms < ? ORDER BY id`,
     );
     this.#rescue = database.prepare<[number, number]>(
@@ -103,7 +103,7 @@ export class Settlements {
   ): { rescued: number; lost: number; poisoned: number } {
     const report = { rescued: 0, lost: 0, poisoned: 0 };
     for (const task of this.#leased.all(beforeMs)) {
-      const lost = this.#ledger.loseOfTask(task.id, nowMs);
+      const lost = this.#ledger.loseOfAttempt(task.id, task.attempt_token, nowMs);
       report.lost += lost;
       const crashCount = task.crash_count + (lost > 0 ? 1 : 0);
       if (lost > 0 && crashCount >= crashLimit) {

@@ -8,6 +8,7 @@ import {
   documents,
   NOW_MS,
   openRun,
+  released,
   results,
   startCall,
   USAGE,
@@ -46,6 +47,21 @@ export function rescueContract(storeOf: StoreOf): void {
         { line: 2, crashCount: 0, attempts: 0 },
       ]);
       expect((await store.summarizeRun(runId)).calls).toEqual({ made: 1, open: 0, failed: 0, repeated: 1 });
+    });
+
+    it('does not blame an attempt for an open call of another', async () => {
+      const store = await storeOf();
+      const runId = await openRun(store, documents(1));
+      const first = await claimOne(store, runId);
+      await startCall(store, runId, first);
+      await store.record([], [released(first)]);
+      await claimOne(store, runId);
+      expect(await store.rescueTasks({ nowMs: NOW_MS, whose: 'everyone', crashLimit: 1 })).toEqual({
+        rescued: 1,
+        lostCalls: 1,
+        poisoned: 0,
+      });
+      expect((await claimOne(store, runId)).crashCount).toBe(0);
     });
 
     it('takes only leases that have ended, when others may be alive', async () => {
