@@ -87,7 +87,12 @@ export async function connect(settings: RunSettings, context: CommandContext): P
       }),
       lane.models,
     ),
-    limiter: createLimiter({ requestsPerMinute: lane.rpm, tokensPerMinute: lane.tpm, random }),
+    limiter: createLimiter({
+      requestsPerMinute: lane.rpm,
+      tokensPerMinute: lane.tpm,
+      requestsPerDay: lane.rpd,
+      random,
+    }),
   });
   const lanes = lanesOf(settings, simulator?.url ?? null).map(open);
   return {

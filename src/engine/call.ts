@@ -1,9 +1,9 @@
 /** One task's way through one call, as steps in a row: prepare → admit → record → send → judge. */
 import type { Clock, Random } from '../core/clock.js';
-import type { ProviderFailure } from '../core/failure.js';
+import type { FailureKind, ProviderFailure } from '../core/failure.js';
 import { decideRetry, type RetryPolicy } from '../core/retry.js';
 import type { TokenUsage } from '../core/usage.js';
-import type { Cost, Grant } from '../limiter/limiter.js';
+import type { Cost, Grant, RefusalReason } from '../limiter/limiter.js';
 import type { ProviderReply, ProviderRequest } from '../provider/provider.js';
 import type { CallEnd, LeasedTask, TaskError, TaskOutcome } from '../store/store.js';
 import type { Journal } from './journal.js';
@@ -91,18 +91,26 @@ function settleGrant(lane: Lane, grant: Grant, reply: ProviderReply, nowMs: numb
     limiter.commit(grant, null, nowMs);
     return;
   }
-  limiter.observe(reply.hints, nowMs);
-  if (!reply.ok && reply.failure.kind === 'rate_limited') {
-    limiter.commit(grant, 0, nowMs);
-    limiter.throttled(reply.failure.retryAfterMs ?? null, nowMs, grant);
+  limiter.observe(reply.hints, nowMs, grant);
+  if (reply.ok) {
+    limiter.commit(grant, usedTokens(reply.usage), nowMs);
+    limiter.succeeded(nowMs, grant);
     return;
   }
-  limiter.commit(
-    grant,
-    reply.usage === null ? null : reply.usage.inputTokens + reply.usage.outputTokens,
-    nowMs,
-  );
-  if (reply.ok) limiter.succeeded(nowMs, grant);
+  const { kind, code, retryAfterMs } = reply.failure;
+  limiter.commit(grant, kind === 'rate_limited' ? 0 : usedTokens(reply.usage), nowMs);
+  const reason = refusalReason(kind, code);
+  if (reason !== null) limiter.throttled(retryAfterMs ?? null, nowMs, grant, reason);
+}
+
+function usedTokens(usage: TokenUsage | null): number | null {
+  return usage === null ? null : usage.inputTokens + usage.outputTokens;
+}
+
+function refusalReason(kind: FailureKind, code: string | undefined): RefusalReason | null {
+  if (kind === 'overloaded') return 'overload';
+  if (kind !== 'rate_limited') return null;
+  return code === 'slow_down' ? 'slow_down' : 'rate';
 }
 
 function judge(

@@ -11,8 +11,9 @@ import { applySalvage, saveSalvage } from './salvage.js';
 /** A document that was in flight at this many crashes, and alone at the last, is taken for their cause. */
 const CRASH_LIMIT = 3;
 const LEASE_MS = 30_000;
-/** The limiter looks back a minute and its margin. */
-const SEED_WINDOW_MS = 61_000;
+/** A limiter looks back a minute and its margin; one that counts a day's requests, a day. */
+const MINUTE_SEED_MS = 61_000;
+const DAY_SEED_MS = 24 * 3_600_000;
 
 export interface ExecuteOptions {
   /** Opened for writing, drain lock held. */
@@ -98,10 +99,11 @@ function haltReason(kind: FailureKind, message: string): string {
   return `${kind}: ${message}`;
 }
 
-/** Calls of the last minute count against the same key's limits, whichever process made them. */
+/** Earlier calls count against the same key's limits, whichever process made them. */
 async function seedLimits(store: Store, lanes: readonly Lane[], clock: Clock): Promise<void> {
   const nowMs = clock.now();
-  const recent = await store.readRecentCalls(nowMs - SEED_WINDOW_MS);
+  const countsDays = lanes.some((lane) => lane.limiter.snapshot(clock.monotonicMs()).requestsPerDay !== null);
+  const recent = await store.readRecentCalls(nowMs - (countsDays ? DAY_SEED_MS : MINUTE_SEED_MS));
   for (const lane of lanes) {
     const entries = recent
       .filter((call) => call.lane === lane.name)

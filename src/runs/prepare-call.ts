@@ -29,11 +29,13 @@ export function createPrepareCall(settings: RunSettings): PrepareCall {
       };
     }
     const { inputText } = rendered;
-    const tokens = inputs.inputTokens(inputText) + outputs.outputTokens(rendered.outputCap);
+    const inputTokens = inputs.inputTokens(inputText);
+    const tokens = inputTokens + outputs.outputTokens(rendered.outputCap);
+    const tokensAtCap = rendered.outputCap === null ? tokens : inputTokens + rendered.outputCap;
     return {
       model: rendered.model,
       request: { endpoint: rendered.endpoint, bodyJson: rendered.bodyJson },
-      cost: { requests: 1, tokens },
+      cost: { requests: 1, tokens, tokensAtCap },
       learn(usage) {
         inputs.observe(inputText, usage.inputTokens);
         outputs.observe(usage.outputTokens);
