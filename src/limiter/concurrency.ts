@@ -1,0 +1,246 @@
+/**
+ * How many calls to keep open where the user leaves it to the program. It tries other numbers of open calls and
+ * keeps what brings more answers per second; beyond what the server can work on side by side, more open calls
+ * only wait longer.
+ *
+ *   trying: a factor of the best limit ── it pays off ──▶ the new best; the same factor again
+ *     ▲  ▲                             ── it does not ──▶ back to the best; the next factor, or steady
+ *     │  │
+ *     │  └── fewer and slower answers than before: smaller limits first ── steady ──┐
+ *     └───── after a while, later after each overload ────────────────────────── ───┤
+ *                                                                                   │
+ *            overload: back to the best limit, or below it if that was in force ────┘
+ *
+ * A limit is measured once its own calls come in (one latency after the change), over two latencies at least and
+ * more answers the smaller the step, so that chance does not decide. Where something else holds the calls back
+ * (rate limits, the end of the input), more of them bring nothing, and the limit stays.
+ */
+export interface ConcurrencyController {
+  /**
+   * A call has ended.
+   * @param ok false when the server could not cope: overloaded, timed out
+   */
+  observe(latencyMs: number, ok: boolean, nowMs: number): void;
+  /** Calls to keep open now. */
+  limit(): number;
+}
+
+export interface ConcurrencyOptions {
+  readonly initial?: number;
+  readonly least?: number;
+  readonly most?: number;
+}
+
+export function createConcurrencyController(options: ConcurrencyOptions = {}): ConcurrencyController {
+  return new ThroughputClimber(options.initial ?? 8, options.least ?? 1, options.most ?? 512);
+}
+
+/** A factor to try, and the answers per open call that its measurement takes. */
+interface Trial {
+  readonly factor: number;
+  readonly answersPerCall: number;
+}
+
+/** What one limit brought. */
+interface Measured {
+  readonly limit: number;
+  readonly answers: number;
+  readonly answersPerMs: number;
+  readonly latencyMs: number;
+}
+
+class ThroughputClimber implements ConcurrencyController {
+  readonly #least: number;
+  readonly #most: number;
+  #limit: number;
+  /** The best limit so far; null: the present one is yet to be measured. */
+  #best: Measured | null = null;
+  #trials: readonly Trial[] = FROM_THE_START;
+  /** Back at the best limit after a trial that failed, to measure it anew before the next one. */
+  #returning = false;
+  #steadyMeasurements = 0;
+  #rest = 1;
+  #changedAtMs: number | null = null;
+  #measurement: { readonly fromMs: number; answers: number; latencySumMs: number } | null = null;
+  #latencyMs: number | null = null;
+
+  constructor(initial: number, least: number, most: number) {
+    this.#least = least;
+    this.#most = most;
+    this.#limit = Math.min(most, Math.max(least, initial));
+  }
+
+  limit(): number {
+    return this.#limit;
+  }
+
+  observe(latencyMs: number, ok: boolean, nowMs: number): void {
+    this.#changedAtMs ??= nowMs - latencyMs;
+    if (!ok) {
+      // Calls opened under the limit of before say nothing of this one.
+      if (nowMs - latencyMs >= this.#changedAtMs) this.#overloaded(nowMs);
+      return;
+    }
+    this.#latencyMs ??= latencyMs;
+    if (nowMs < this.#changedAtMs + this.#latencyMs) return;
+    if (this.#measurement === null) {
+      this.#measurement = { fromMs: nowMs, answers: 0, latencySumMs: 0 };
+      return;
+    }
+    const measurement = this.#measurement;
+    measurement.answers += 1;
+    measurement.latencySumMs += latencyMs;
+    const lengthMs = Math.max(1, nowMs - measurement.fromMs);
+    const answersPerMs = measurement.answers / lengthMs;
+    const meanLatencyMs = measurement.latencySumMs / measurement.answers;
+    if (lengthMs < LATENCIES_MEASURED * meanLatencyMs) return;
+    if (measurement.answers < this.#answersNeeded && !this.#muchSlower(answersPerMs, measurement.answers))
+      return;
+    this.#measurement = null;
+    this.#latencyMs = meanLatencyMs;
+    this.#decide({
+      limit: this.#limit,
+      answers: measurement.answers,
+      answersPerMs,
+      latencyMs: meanLatencyMs,
+    });
+    this.#tryNext(nowMs);
+  }
+
+  get #answersNeeded(): number {
+    const answersPerCall = this.#trials[0]?.answersPerCall ?? STEADY_ANSWERS_PER_CALL;
+    return answersPerCall * Math.max(FEWEST_CALLS, this.#limit);
+  }
+
+  /** Plain enough to decide upon before all answers needed have come. */
+  #muchSlower(answersPerMs: number, answers: number): boolean {
+    return (
+      answers >= FEWEST_CALLS && this.#best !== null && answersPerMs < MUCH_FEWER * this.#best.answersPerMs
+    );
+  }
+
+  #decide(measured: Measured): void {
+    const best = this.#best;
+    this.#returning = false;
+    if (best === null) {
+      this.#best = measured;
+    } else if (
+      measured.answersPerMs < FEWER * best.answersPerMs &&
+      measured.latencyMs > SLOWER * best.latencyMs
+    ) {
+      this.#failed(measured, best);
+    } else if (measured.limit === best.limit) {
+      this.#best = together(best, measured);
+      if (this.#trials.length === 0) this.#staySteady();
+    } else if (measured.limit < best.limit ? !paysOff(best, measured) : paysOff(measured, best)) {
+      this.#best = measured;
+      if (this.#trials[0] === A_LITTLE_MORE) this.#trials = [MORE, ...this.#trials];
+    } else {
+      this.#failed(measured, best);
+    }
+  }
+
+  #failed(measured: Measured, best: Measured): void {
+    if (measured.limit === best.limit || measured.answersPerMs < MUCH_FEWER * best.answersPerMs) {
+      // The server itself has become slower: what was the best is no measure any more.
+      this.#best = measured;
+      this.#trials = WHEN_SLOWER;
+    } else {
+      this.#trials = this.#trials.slice(1);
+      this.#returning = true;
+    }
+  }
+
+  #staySteady(): void {
+    this.#steadyMeasurements += 1;
+    if (this.#steadyMeasurements < STEADY_MEASUREMENTS * this.#rest) return;
+    this.#steadyMeasurements = 0;
+    this.#trials = NOW_AND_THEN;
+  }
+
+  /** Sets the limit that the next trial asks for; after one that failed, first the best again, to measure it as long. */
+  #tryNext(nowMs: number): void {
+    const best = this.#best?.limit ?? this.#limit;
+    let next = best;
+    while (next === best && !this.#returning && this.#trials[0] !== undefined) {
+      const wanted = best * this.#trials[0].factor;
+      next = this.#within(wanted > best ? Math.max(best + 1, wanted) : Math.min(best - 1, wanted));
+      if (next === best) this.#trials = this.#trials.slice(1);
+    }
+    if (next !== this.#limit) this.#change(next, nowMs);
+  }
+
+  #overloaded(nowMs: number): void {
+    const best = this.#best?.limit ?? this.#limit;
+    this.#trials = [];
+    this.#returning = false;
+    this.#steadyMeasurements = 0;
+    this.#rest = Math.min(LONGEST_REST, this.#rest * 2);
+    if (this.#limit > best) {
+      this.#change(best, nowMs);
+    } else {
+      this.#best = null;
+      this.#change(this.#within(this.#limit * OVERLOAD_SHRINK), nowMs);
+    }
+  }
+
+  #change(limit: number, nowMs: number): void {
+    this.#limit = limit;
+    this.#changedAtMs = nowMs;
+    this.#measurement = null;
+  }
+
+  #within(limit: number): number {
+    return Math.min(this.#most, Math.max(this.#least, Math.round(limit)));
+  }
+}
+
+const DOUBLE: Trial = { factor: 2, answersPerCall: 2 };
+const MORE: Trial = { factor: 1.4, answersPerCall: 4 };
+const A_LITTLE_MORE: Trial = { factor: 1.15, answersPerCall: 12 };
+const A_LITTLE_LESS: Trial = { factor: 0.87, answersPerCall: 12 };
+const SLIGHTLY_MORE: Trial = { factor: 1.07, answersPerCall: 16 };
+const SLIGHTLY_LESS: Trial = { factor: 0.93, answersPerCall: 16 };
+const LESS: Trial = { factor: 0.6, answersPerCall: 3 };
+
+const FROM_THE_START = [DOUBLE, MORE, A_LITTLE_MORE, A_LITTLE_LESS, SLIGHTLY_MORE, SLIGHTLY_LESS];
+const NOW_AND_THEN = [A_LITTLE_MORE, A_LITTLE_LESS];
+const WHEN_SLOWER = [LESS, A_LITTLE_LESS, A_LITTLE_MORE];
+
+const STEADY_ANSWERS_PER_CALL = 4;
+/** Few open calls are measured as long as this many. */
+const FEWEST_CALLS = 10;
+const LATENCIES_MEASURED = 2;
+const STEADY_MEASUREMENTS = 30;
+/** Each overload makes the next attempt to grow come twice as late, up to this. */
+const LONGEST_REST = 16;
+const OVERLOAD_SHRINK = 0.7;
+const FEWER = 0.9;
+const SLOWER = 1.3;
+const MUCH_FEWER = 0.5;
+/** What was measured longer ago than so many answers counts for no more than they. */
+const ANSWERS_REMEMBERED = 2_000;
+
+/**
+ * The share of a larger limit that has to arrive as more answers. Where each open call more slows all others
+ * down, this stops at nine tenths of what the server could ever give, at a fraction of the open calls.
+ */
+const GAIN_NEEDED = 0.07;
+
+/** Two measurements of one limit as one, so that luck wears off. */
+function together(before: Measured, now: Measured): Measured {
+  const answersBefore = Math.min(before.answers, ANSWERS_REMEMBERED);
+  const answers = answersBefore + now.answers;
+  const mean = (one: number, other: number): number => (one * answersBefore + other * now.answers) / answers;
+  return {
+    limit: now.limit,
+    answers,
+    answersPerMs: mean(before.answersPerMs, now.answersPerMs),
+    latencyMs: mean(before.latencyMs, now.latencyMs),
+  };
+}
+
+function paysOff(more: Measured, less: Measured): boolean {
+  const growth = more.limit / less.limit - 1;
+  return more.answersPerMs >= less.answersPerMs * (1 + GAIN_NEEDED * growth);
+}
