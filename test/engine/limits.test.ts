@@ -55,7 +55,7 @@ describe('under a strict window of 60 seconds', () => {
   );
 
   it.each(['openai', 'none'] as const)(
-    '60,000 tokens per minute are used to 99 %% and never passed (headers: %s)',
+    '60,000 tokens per minute are used to 99 percent and never passed (headers: %s)',
     async (headers) => {
       const server = strictServer({
         headers,
