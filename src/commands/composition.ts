@@ -1,11 +1,18 @@
 /** The composition root: the only place that knows which concrete provider answers and what a lane is made of. */
+import type { Clock } from '../core/clock.js';
 import { EXIT_CODES, LlmBatchError, usageError } from '../core/errors.js';
 import { createRedactor } from '../core/redact.js';
 import type { Lane } from '../engine/lane.js';
 import { createLimiter } from '../limiter/limiter.js';
+import { costMicroUsd } from '../pricing/cost.js';
+import type { ModelPrice } from '../pricing/model-price.js';
+import type { PriceBook } from '../pricing/prices.js';
 import type { Provider } from '../provider/provider.js';
 import { type LaneSettings, lanesOf, type RunSettings } from '../runs/run-settings.js';
 import type { CommandContext } from './context.js';
+
+/** How the simulator names the models it stands in for. */
+const SIMULATED_PREFIX = 'simulated/';
 
 export interface Connection {
   readonly lanes: readonly Lane[];
@@ -72,7 +79,9 @@ const hideKeys = createRedactor([]);
 /** Opens the lanes of a run; for a simulated run it starts the simulator as well. */
 export async function connect(settings: RunSettings, context: CommandContext): Promise<Connection> {
   const { createOpenAIProvider } = await import('../provider/openai/client.js');
+  const { openPriceBook } = await import('../pricing/open-prices.js');
   const { clock, random, environment } = context;
+  const prices = await openPriceBook(settings.pricesFile);
   const simulator = settings.simulator === null ? null : await startSimulator(settings, context);
   const open = (lane: LaneSettings): Lane => ({
     name: lane.name,
@@ -93,6 +102,7 @@ export async function connect(settings: RunSettings, context: CommandContext): P
       requestsPerDay: lane.rpd,
       random,
     }),
+    costOf: pricedAt(prices, lane.baseUrl, clock),
   });
   const lanes = lanesOf(settings, simulator?.url ?? null).map(open);
   return {
@@ -101,6 +111,21 @@ export async function connect(settings: RunSettings, context: CommandContext): P
       await Promise.all(lanes.map((lane) => lane.provider.close()));
       await simulator?.close();
     },
+  };
+}
+
+/** Looks a model up once per run: a price that changes at midnight is not worth a search at every call. */
+function pricedAt(prices: PriceBook, baseUrl: string, clock: Clock): Lane['costOf'] {
+  const known = new Map<string, ModelPrice | null>();
+  return (asked, answeredBy, usage) => {
+    // What the request names is what is billed, except that a simulated answer costs nothing.
+    const model = answeredBy?.startsWith(SIMULATED_PREFIX) ? answeredBy : asked;
+    let price = known.get(model);
+    if (price === undefined) {
+      price = prices.priceOf(model, { baseUrl, nowMs: clock.now() });
+      known.set(model, price);
+    }
+    return price === null ? null : costMicroUsd(usage, price, { tier: 'standard' });
   };
 }
 

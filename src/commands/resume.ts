@@ -53,7 +53,7 @@ async function resume(
         `run the input again, it goes on where it was: llm-batch run ${found.inputPath}`,
       );
     }
-    const stored = withGivenFlags(settingsOfRun(found), resolved);
+    const stored = withGivenFlags(settingsOfRun(found), resolved, context.workingFolder);
     const runSettings =
       options.output === undefined
         ? stored

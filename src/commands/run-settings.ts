@@ -30,6 +30,7 @@ export async function runSettingsFrom(
     request: await requestSettings(settings, flags, workingFolder),
     connection: { ...connectionSettings(settings), lanes },
     pacing: pacingSettings(settings),
+    pricesFile: pricesFile(settings, workingFolder),
     simulator: flags.simulate ? REHEARSAL : null,
     output: outputFile(flags.output, workingFolder),
   };
@@ -41,7 +42,11 @@ export function outputFile(output: string | undefined, workingFolder: string): s
 }
 
 /** What was given as a flag replaces what the run has stored; everything else stays as it was. */
-export function withGivenFlags(stored: RunSettings, resolved: ResolvedSettings): RunSettings {
+export function withGivenFlags(
+  stored: RunSettings,
+  resolved: ResolvedSettings,
+  workingFolder: string,
+): RunSettings {
   const { settings, given } = resolved;
   const pick = <Part extends object>(before: Part, now: Part): Part => {
     const changed = Object.entries(now).filter(([name]) => given.has(name as keyof Settings));
@@ -56,7 +61,12 @@ export function withGivenFlags(stored: RunSettings, resolved: ResolvedSettings):
         given.has('apiKeyEnv') || given.has('baseUrl') ? null : (resolved.lanes ?? stored.connection.lanes),
     },
     pacing: pick(stored.pacing, pacingSettings(settings)),
+    pricesFile: given.has('prices') ? pricesFile(settings, workingFolder) : stored.pricesFile,
   };
+}
+
+function pricesFile({ prices }: Settings, workingFolder: string): string | null {
+  return prices === null ? null : resolve(workingFolder, prices);
 }
 
 async function requestSettings(

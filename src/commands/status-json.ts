@@ -1,4 +1,5 @@
 /** The JSON of `status --json`. A contract with scripts: fields are added, never renamed. */
+import type { TokenUsage } from '../core/usage.js';
 import type { RunInspection } from '../runs/inspect-run.js';
 
 export function statusJson({ run, summary, owner, ...rates }: RunInspection): object {
@@ -23,14 +24,17 @@ export function statusJson({ run, summary, owner, ...rates }: RunInspection): ob
     },
     failed_by_kind: summary.failedByKind,
     calls: { ...calls },
-    tokens: {
-      input: usage.inputTokens,
-      output: usage.outputTokens,
-      cached: usage.cachedTokens,
-      reasoning: usage.reasoningTokens,
-    },
+    tokens: tokens(usage),
     cost_usd: summary.costMicroUsd / 1_000_000,
     calls_without_cost: summary.callsWithoutCost,
+    lanes: summary.lanes.map((lane) => ({
+      lane: lane.lane,
+      calls: lane.calls,
+      failed: lane.failed,
+      throttled: lane.throttled,
+      tokens: tokens(lane.usage),
+      cost_usd: lane.costMicroUsd / 1_000_000,
+    })),
     latency_ms: summary.latencyMs,
     requests_per_minute: rates.requestsPerMinute,
     requests_per_minute_limit: rates.requestsPerMinuteLimit,
@@ -38,6 +42,15 @@ export function statusJson({ run, summary, owner, ...rates }: RunInspection): ob
     tokens_per_minute_limit: rates.tokensPerMinuteLimit,
     eta_ms: rates.etaMs === null ? null : Math.round(rates.etaMs),
     files: run.outputPaths,
+  };
+}
+
+function tokens(usage: TokenUsage): object {
+  return {
+    input: usage.inputTokens,
+    output: usage.outputTokens,
+    cached: usage.cachedTokens,
+    reasoning: usage.reasoningTokens,
   };
 }
 

@@ -14,6 +14,8 @@ export interface Settings {
   readonly maxLineBytes: number;
   readonly baseUrl: string | null;
   readonly apiKeyEnv: readonly string[];
+  /** A price file that overrules the packaged prices. */
+  readonly prices: string | null;
   readonly concurrency: number;
   /** Requests per minute; null: no limit of ours. */
   readonly rpm: number | null;
@@ -145,6 +147,16 @@ export const SETTINGS: readonly SettingDefinition[] = [
     initial: ['OPENAI_API_KEY'],
     initialText: 'OPENAI_API_KEY',
     parse: parseList,
+  }),
+  define({
+    name: 'prices',
+    group: 'connection',
+    flags: '--prices <file>',
+    environment: 'LLM_BATCH_PRICES',
+    help: "prices of your own, or LiteLLM's table; what it names overrules the packaged prices",
+    initial: null,
+    initialText: '',
+    parse: parseText,
   }),
   define({
     name: 'concurrency',

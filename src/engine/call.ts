@@ -80,7 +80,7 @@ export async function performTask(task: LeasedTask, context: CallContext): Promi
   settleGrant(lane, grant, reply, endedAtMs);
   gate.poke();
   if ('usage' in reply && reply.usage !== null) prepared.learn(reply.usage);
-  const call = callEnd(callId, reply, endedAtMs - sentAtMs, clock.now());
+  const call = callEnd(callId, reply, prepared.model, lane, endedAtMs - sentAtMs, clock.now());
   const failure = 'failure' in reply ? reply.failure : null;
   return { task, lane, failure, outcome: judge(task, reply, call, prepared.model, context) };
 }
@@ -198,41 +198,34 @@ function failedOutcome(task: LeasedTask, call: CallEnd | null, error: TaskError,
   return { action: 'failed', taskId: task.taskId, attemptToken: task.attemptToken, call, error, atMs };
 }
 
-function callEnd(callId: number, reply: ProviderReply, latencyMs: number, finishedAtMs: number): CallEnd {
+function callEnd(
+  callId: number,
+  reply: ProviderReply,
+  model: string,
+  lane: Lane,
+  latencyMs: number,
+  finishedAtMs: number,
+): CallEnd {
+  const end = { callId, finishedAtMs, latencyMs };
+  if ('aborted' in reply) {
+    return { ...end, httpStatus: null, kind: 'aborted', usage: null, costMicroUsd: null, requestId: null };
+  }
+  const { usage } = reply;
+  // What the server itself says of the cost is nearer the bill than any table.
+  const answeredBy = reply.ok ? reply.model : null;
+  const costMicroUsd = reply.costMicroUsd ?? (usage === null ? null : lane.costOf(model, answeredBy, usage));
   if (reply.ok) {
     return {
-      callId,
-      finishedAtMs,
-      latencyMs,
+      ...end,
       httpStatus: reply.httpStatus,
       kind: null,
-      usage: reply.usage,
-      costMicroUsd: reply.costMicroUsd,
+      usage,
+      costMicroUsd,
       requestId: reply.requestId,
     };
   }
-  if ('aborted' in reply) {
-    return {
-      callId,
-      finishedAtMs,
-      latencyMs,
-      httpStatus: null,
-      kind: 'aborted',
-      usage: null,
-      costMicroUsd: null,
-      requestId: null,
-    };
-  }
-  return {
-    callId,
-    finishedAtMs,
-    latencyMs,
-    httpStatus: reply.failure.httpStatus ?? null,
-    kind: reply.failure.kind,
-    usage: reply.usage,
-    costMicroUsd: reply.costMicroUsd,
-    requestId: reply.failure.requestId ?? null,
-  };
+  const { httpStatus = null, kind, requestId = null } = reply.failure;
+  return { ...end, httpStatus, kind, usage, costMicroUsd, requestId };
 }
 
 function taskError(failure: ProviderFailure): TaskError {

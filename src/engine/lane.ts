@@ -4,6 +4,7 @@
  * large task is never overtaken for ever by small ones.
  */
 import type { Clock } from '../core/clock.js';
+import type { TokenUsage } from '../core/usage.js';
 import type { BlockedBy, Cost, Grant, Limiter } from '../limiter/limiter.js';
 import type { Provider } from '../provider/provider.js';
 
@@ -13,6 +14,8 @@ export interface Lane {
   readonly weight: number;
   readonly provider: Provider;
   readonly limiter: Limiter;
+  /** Micro-dollars of a call at this lane's prices; null where no price is known. `answeredBy`: null if nobody did. */
+  readonly costOf: (model: string, answeredBy: string | null, usage: TokenUsage) => number | null;
 }
 
 export type Admission =

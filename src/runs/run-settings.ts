@@ -32,6 +32,8 @@ export interface RunSettings {
   readonly request: RequestSettings;
   readonly connection: ConnectionSettings;
   readonly pacing: PacingSettings;
+  /** `--prices`; null: the prices that come with the program. */
+  readonly pricesFile: string | null;
   /** Options of the simulator; null for a real server. */
   readonly simulator: JsonObject | null;
   /** Absolute path of the results file that `-o` named; null: beside the input. */

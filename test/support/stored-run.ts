@@ -63,6 +63,7 @@ export class StoredRun {
       },
       connection: { baseUrl: null, apiKeyEnv: ['OPENAI_API_KEY'], lanes: null },
       pacing: { ...PACING, ...pacing },
+      pricesFile: null,
       simulator: null,
       output: null,
     };
@@ -99,6 +100,7 @@ export class StoredRun {
     const lane: Lane = {
       name: 'lane',
       weight: 1,
+      costOf: () => null,
       provider,
       limiter: createLimiter({ requestsPerMinute: pacing.rpm, tokensPerMinute: pacing.tpm, random }),
     };
