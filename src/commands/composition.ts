@@ -11,6 +11,8 @@ import type { Provider } from '../provider/provider.js';
 import { type LaneSettings, lanesOf, type RunSettings } from '../runs/run-settings.js';
 import type { CommandContext } from './context.js';
 
+/** `--concurrency auto` stays below this many. */
+const MOST_CONNECTIONS = 512;
 /** How the simulator names the models it stands in for. */
 const SIMULATED_PREFIX = 'simulated/';
 
@@ -81,6 +83,7 @@ export async function connect(settings: RunSettings, context: CommandContext): P
   const { createOpenAIProvider } = await import('../provider/openai/client.js');
   const { openPriceBook } = await import('../pricing/open-prices.js');
   const { clock, random, environment } = context;
+  const { concurrency } = settings.pacing;
   const prices = await openPriceBook(settings.pricesFile);
   const simulator = settings.simulator === null ? null : await startSimulator(settings, context);
   const open = (lane: LaneSettings): Lane => ({
@@ -90,7 +93,7 @@ export async function connect(settings: RunSettings, context: CommandContext): P
       createOpenAIProvider({
         baseUrl: lane.baseUrl,
         apiKey: simulator === null ? (context.takeSecret(lane.apiKeyEnv) ?? null) : null,
-        maxConnections: settings.pacing.concurrency,
+        maxConnections: concurrency === 'auto' ? MOST_CONNECTIONS : concurrency,
         clock,
         environment,
       }),

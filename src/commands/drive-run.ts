@@ -67,7 +67,6 @@ export async function driveRun(options: DriveOptions): Promise<ExitCode> {
           drain: started,
           before,
           lanes: connection.lanes,
-          pacing: runSettings.pacing,
         });
       },
     });

@@ -4,7 +4,6 @@ import type { Drain, DrainSnapshot } from '../engine/drain.js';
 import type { Lane } from '../engine/lane.js';
 import type { LimiterSnapshot } from '../limiter/limiter.js';
 import { sumOfKnown } from '../runs/inspect-run.js';
-import type { PacingSettings } from '../runs/run-settings.js';
 import type { RunSummary } from '../store/store.js';
 import { EMPTY_SNAPSHOT, type HeldBackBy, type ProgressSnapshot } from '../ui/progress.js';
 
@@ -13,7 +12,6 @@ export interface DrainSource {
   /** The run's counts before the drain began. */
   readonly before: RunSummary;
   readonly lanes: readonly Lane[];
-  readonly pacing: PacingSettings;
 }
 
 /** An estimate from fewer settled documents than this swings too much to be shown. */
@@ -32,7 +30,7 @@ export class DrainProgress {
   }
 
   snapshot(): ProgressSnapshot {
-    const { drain, before, lanes, pacing } = this.#source;
+    const { drain, before, lanes } = this.#source;
     const nowMs = this.#clock.monotonicMs();
     const state = drain.snapshot();
     const limits = lanes.map((lane) => lane.limiter.snapshot(nowMs));
@@ -46,7 +44,7 @@ export class DrainProgress {
       completed,
       failed,
       openCalls: state.openCalls,
-      concurrency: pacing.concurrency,
+      concurrency: state.concurrency,
       requestsPerMinute: sum(limits.map((limit) => limit.requestsInWindow)),
       requestsPerMinuteLimit: sumOfKnown(limits.map((limit) => limit.requestsPerMinute)),
       tokensPerMinute: sum(limits.map((limit) => limit.tokensInWindow)),
@@ -54,7 +52,7 @@ export class DrainProgress {
       costMicroUsd:
         before.costMicroUsd + state.costMicroUsd > 0 ? before.costMicroUsd + state.costMicroUsd : null,
       etaMs: this.#etaMs(state, limits, total - completed - failed, nowMs),
-      ...heldBack(state, pacing.concurrency, nowMs, this.#clock.now()),
+      ...heldBack(state, nowMs, this.#clock.now()),
       graceLeftMs: state.abortAtMs === null ? null : Math.max(0, state.abortAtMs - nowMs),
     };
   }
@@ -93,7 +91,6 @@ function fastestMs(limits: readonly LimiterSnapshot[], left: number): number {
 
 function heldBack(
   state: DrainSnapshot,
-  concurrency: number,
   monotonicMs: number,
   wallMs: number,
 ): { heldBackBy: HeldBackBy | null; heldBackForMs: number | null } {
@@ -104,7 +101,7 @@ function heldBack(
     const dueInMs = state.nextDueAtMs === null ? null : Math.max(0, state.nextDueAtMs - wallMs);
     return { heldBackBy: 'retry_wait', heldBackForMs: dueInMs };
   }
-  return { heldBackBy: state.openCalls >= concurrency ? 'concurrency' : null, heldBackForMs: null };
+  return { heldBackBy: state.openCalls >= state.concurrency ? 'concurrency' : null, heldBackForMs: null };
 }
 
 function sum(numbers: readonly number[]): number {

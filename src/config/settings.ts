@@ -2,7 +2,15 @@
  * The one table of settings: flag, environment variable, key in `llm-batch.config.json`, default and help.
  * Whatever reads, prints or documents a setting reads this table.
  */
-import { parseBytes, parseCount, parseDuration, parseList, parseSwitch, parseText } from './values.js';
+import {
+  parseBytes,
+  parseCount,
+  parseCountOrAuto,
+  parseDuration,
+  parseList,
+  parseSwitch,
+  parseText,
+} from './values.js';
 
 export interface Settings {
   readonly db: string;
@@ -16,7 +24,8 @@ export interface Settings {
   readonly apiKeyEnv: readonly string[];
   /** A price file that overrules the packaged prices. */
   readonly prices: string | null;
-  readonly concurrency: number;
+  /** Calls open at once; `auto` finds out how many pay off. */
+  readonly concurrency: number | 'auto';
   /** Requests per minute; null: no limit of ours. */
   readonly rpm: number | null;
   /** Tokens per minute, in and out together; null: no limit of ours. */
@@ -161,12 +170,12 @@ export const SETTINGS: readonly SettingDefinition[] = [
   define({
     name: 'concurrency',
     group: 'pacing',
-    flags: '--concurrency <n>',
+    flags: '--concurrency <n|auto>',
     environment: 'LLM_BATCH_CONCURRENCY',
-    help: 'calls open at once',
+    help: 'calls open at once; auto finds out how many pay off',
     initial: 16,
     initialText: '16',
-    parse: parseCount,
+    parse: parseCountOrAuto,
   }),
   define({
     name: 'rpm',

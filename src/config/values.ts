@@ -22,6 +22,16 @@ export function parseCount(value: unknown): number {
   throw new Error('a whole number of at least 1');
 }
 
+/** As `parseCount`, or `auto`. */
+export function parseCountOrAuto(value: unknown): number | 'auto' {
+  if (String(value).trim().toLowerCase() === 'auto') return 'auto';
+  try {
+    return parseCount(value);
+  } catch {
+    throw new Error("a whole number of at least 1, or 'auto'");
+  }
+}
+
 const MS_PER_UNIT: Readonly<Record<string, number>> = {
   ms: 1,
   s: 1_000,

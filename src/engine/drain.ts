@@ -13,6 +13,7 @@ import type { Clock, Random } from '../core/clock.js';
 import { LlmBatchError } from '../core/errors.js';
 import type { ProviderFailure } from '../core/failure.js';
 import { haltsRun, type RetryPolicy } from '../core/retry.js';
+import { type ConcurrencyController, createConcurrencyController } from '../limiter/concurrency.js';
 import type { LeasedTask, Store, TaskOutcome } from '../store/store.js';
 import {
   type CallContext,
@@ -35,7 +36,8 @@ export interface DrainOptions {
   readonly prepare: PrepareCall;
   readonly clock: Clock;
   readonly random: Random;
-  readonly concurrency: number;
+  /** Calls open at once; `auto` follows what brings answers. */
+  readonly concurrency: number | 'auto';
   readonly retry: RetryPolicy;
   readonly timeoutMs: number;
   readonly graceMs: number;
@@ -80,6 +82,8 @@ export interface DrainSnapshot {
   readonly completed: number;
   readonly failed: number;
   readonly openCalls: number;
+  /** Calls that may be open now. */
+  readonly concurrency: number;
   /** Known costs of calls settled in this drain. */
   readonly costMicroUsd: number;
   readonly waiting: number;
@@ -106,6 +110,7 @@ export class Drain {
   readonly #trouble: StoreTrouble;
   readonly #firstCalls: FirstCalls<PerformedTask>;
   readonly #pool: ReturnType<typeof pLimit>;
+  readonly #controller: ConcurrencyController | null;
   readonly #held = new Map<number, LeasedTask>();
   readonly #openCalls = new Set<AbortController>();
   #woken = false;
@@ -124,7 +129,8 @@ export class Drain {
   constructor(options: DrainOptions) {
     this.#options = options;
     this.#gate = new Gate(options.lanes, options.clock);
-    this.#pool = pLimit(options.concurrency);
+    this.#controller = options.concurrency === 'auto' ? createConcurrencyController() : null;
+    this.#pool = pLimit(this.#controller?.limit() ?? Number(options.concurrency));
     this.#firstCalls = new FirstCalls(options.guardFirstCalls);
     this.#schedule = new Schedule(options.clock);
     this.#trouble = new StoreTrouble({
@@ -146,6 +152,7 @@ export class Drain {
       completed: this.#completed,
       failed: this.#failed,
       openCalls: this.#openCalls.size,
+      concurrency: this.#pool.concurrency,
       waiting: this.#gate.waiting,
       hold: this.#gate.hold,
       onlyDelayedLeft: this.#onlyDelayedLeft,
@@ -195,11 +202,12 @@ export class Drain {
   }
 
   async #claimUntilDone(): Promise<void> {
-    const { store, runId, concurrency } = this.#options;
-    // Twice the concurrency keeps the pool fed across a commit; a quarter free is worth a claim.
-    const capacity = concurrency * 2;
-    const refillAt = capacity - Math.max(1, Math.floor(concurrency / 2));
+    const { store, runId } = this.#options;
     while (!this.#stopping) {
+      const { concurrency } = this.#pool;
+      // Twice the concurrency keeps the pool fed across a commit; a quarter free is worth a claim.
+      const capacity = concurrency * 2;
+      const refillAt = capacity - Math.max(1, Math.floor(concurrency / 2));
       const busy = this.#held.size - this.#firstCalls.heldCount;
       if (busy > refillAt || this.#trouble.isActive) {
         await this.#nextWake(null);
@@ -245,11 +253,21 @@ export class Drain {
     if (performed.failure !== null && performed.lane !== null) {
       this.#failureSeen(performed.failure, performed.lane, task);
     }
+    this.#adaptConcurrency(performed);
     const { settle, giveBack, convicted } = this.#firstCalls.add(performed, this.#openCalls.size);
     this.#wake();
     for (const each of settle) this.#settle(each.task, each.outcome);
     for (const each of giveBack) this.#settle(each.task, releaseOutcome(each.task, each.outcome.call));
     if (convicted !== null && performed.lane !== null) this.#halt(convicted, performed.lane);
+  }
+
+  #adaptConcurrency({ outcome: { call }, failure }: PerformedTask): void {
+    if (this.#controller === null || call === null || call.kind === 'aborted') return;
+    // A refusal for quota says nothing of how many calls the server can work on side by side.
+    if (failure?.kind === 'rate_limited') return;
+    const couldNotCope = failure?.kind === 'overloaded' || failure?.kind === 'timeout';
+    this.#controller.observe(call.latencyMs, !couldNotCope, this.#options.clock.monotonicMs());
+    this.#pool.concurrency = this.#controller.limit();
   }
 
   /** The slot is free as soon as the answer is here; the commit goes on beside the next call. */

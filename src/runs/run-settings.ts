@@ -15,7 +15,7 @@ export interface ConnectionSettings {
 }
 
 export interface PacingSettings {
-  readonly concurrency: number;
+  readonly concurrency: number | 'auto';
   readonly rpm: number | null;
   readonly tpm: number | null;
   /** Requests in any 24 hours and lane. */
