@@ -27,7 +27,6 @@ import {
 } from '../contract/store/builders.js';
 
 const LEASE_MS = 1_000;
-const CRASH_LIMIT = 2;
 
 interface ModelTask {
   readonly key: string;
@@ -45,30 +44,84 @@ interface ModelTask {
   kind: FailureKind | null;
 }
 
-/** What a task in the input looks like: its key, which version of its text, and its priority. */
-const inputLine = fc.record({
-  key: fc.integer({ min: 0, max: 9 }),
-  version: fc.integer({ min: 0, max: 1 }),
-  priority: fc.constantFrom(0, 0, 1, -2.5),
-});
-const input = fc.uniqueArray(inputLine, { selector: (each) => each.key, maxLength: 10 });
-const someTask = fc.nat(19);
+const KEYS = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9];
+
+interface InputLine {
+  readonly key: number;
+  /** Of the document's text; mostly the first. */
+  readonly version: number;
+  readonly priority: number;
+}
+
+/** Most of the keys, in any order. */
+const input: fc.Arbitrary<InputLine[]> = fc.shuffledSubarray(KEYS, { minLength: 7 }).chain((keys) =>
+  fc.tuple(
+    ...keys.map((key) =>
+      fc.record({
+        key: fc.constant(key),
+        version: fc.constantFrom(0, 0, 0, 1),
+        priority: fc.constantFrom(0, 0, 1, -2.5),
+      }),
+    ),
+  ),
+);
+/** Counted from the newest lease back; mostly one that may still hold. */
+const whichLease = fc.oneof(fc.nat(3), fc.nat(3), fc.nat(30));
 
 const step = fc.oneof(
-  fc.record({ do: fc.constant('add' as const), input }),
-  fc.record({ do: fc.constant('reimport' as const), input, keepFinished: fc.boolean(), crash: fc.boolean() }),
-  fc.record({ do: fc.constant('claim' as const), limit: fc.integer({ min: 1, max: 4 }) }),
-  fc.record({ do: fc.constant('start' as const), which: someTask }),
-  fc.record({
-    do: fc.constant('settle' as const),
-    which: someTask,
-    as: fc.constantFrom('completed', 'failed', 'retry', 'released', 'throttled'),
-  }),
-  fc.record({ do: fc.constant('extend' as const), which: someTask }),
-  fc.record({ do: fc.constant('wait' as const), forMs: fc.constantFrom(1, 400, 1_500) }),
-  fc.record({ do: fc.constant('rescue' as const), whose: fc.constantFrom('everyone', 'expired') }),
-  fc.record({ do: fc.constant('retryFailed' as const), key: fc.option(fc.nat(9)) }),
-  fc.record({ do: fc.constant('restart' as const) }),
+  { weight: 1, arbitrary: fc.record({ do: fc.constant('add' as const), input }) },
+  {
+    weight: 2,
+    arbitrary: fc.record({
+      do: fc.constant('reimport' as const),
+      input,
+      keepFinished: fc.boolean(),
+      crash: fc.boolean(),
+    }),
+  },
+  {
+    weight: 4,
+    arbitrary: fc.record({ do: fc.constant('claim' as const), limit: fc.integer({ min: 1, max: 4 }) }),
+  },
+  { weight: 5, arbitrary: fc.record({ do: fc.constant('start' as const), which: whichLease }) },
+  {
+    weight: 8,
+    arbitrary: fc.record({
+      do: fc.constant('settle' as const),
+      which: whichLease,
+      as: fc.constantFrom(
+        'completed',
+        'completed',
+        'completed',
+        'failed',
+        'failed',
+        'retry',
+        'released',
+        'throttled',
+      ),
+    }),
+  },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant('extend' as const), which: whichLease }) },
+  {
+    weight: 2,
+    arbitrary: fc.record({ do: fc.constant('wait' as const), forMs: fc.constantFrom(1, 400, 1_500) }),
+  },
+  {
+    weight: 2,
+    arbitrary: fc.record({
+      do: fc.constant('rescue' as const),
+      whose: fc.constantFrom('everyone' as const, 'expired' as const),
+      crashLimit: fc.constantFrom(1, 3),
+    }),
+  },
+  {
+    weight: 2,
+    arbitrary: fc.record({
+      do: fc.constant('retryFailed' as const),
+      which: fc.constantFrom(null, 0, 1),
+    }),
+  },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant('restart' as const) }) },
 );
 type Step = typeof step extends fc.Arbitrary<infer Value> ? Value : never;
 
@@ -84,11 +137,14 @@ afterAll(() => {
   rmSync(folder, { recursive: true });
 });
 
-function newTasks(lines: readonly { key: number; version: number; priority: number }[]): NewTask[] {
+function newTasks(lines: readonly InputLine[]): NewTask[] {
   return lines.map(({ key, version, priority }, index) =>
     document(index + 1, { key: `key-${key}`, requestHash: `version-${version}`, priority }),
   );
 }
+
+/** What has happened at least once in some run: a test that never gets there would prove nothing. */
+const reached = new Set<string>();
 
 /** One run in the store and in the model; every step is done to both, and what they say is compared. */
 class Comparison {
@@ -122,9 +178,9 @@ class Comparison {
         this.#nowMs += each.forMs;
         return;
       case 'rescue':
-        return this.#rescue(each.whose === 'everyone' ? 'everyone' : 'expired');
+        return this.#rescue(each.whose, each.crashLimit);
       case 'retryFailed':
-        return this.#retryFailed(each.key === null ? undefined : `key-${each.key}`);
+        return this.#retryFailed(each.which);
       case 'restart':
         await this.#store.close();
         this.#store = await openStore(path, { mode: 'write', clock: systemClock });
@@ -176,6 +232,7 @@ class Comparison {
       }
     }
     expect(await this.#store.reimportTasks(this.#runId, tasks, keepFinished)).toEqual(tally);
+    for (const [what, count] of Object.entries(tally)) if (count > 0) reached.add(`reimport: ${what}`);
   }
 
   async #claim(limit: number): Promise<void> {
@@ -238,7 +295,10 @@ class Comparison {
     const model = this.#modelOf(task);
     const ours = model.state === 'in_progress' && model.token === task.attemptToken;
     expect(lostTaskIds).toEqual(ours ? [] : [task.taskId]);
-    if (!ours) return;
+    if (!ours) {
+      reached.add(`lost as ${as}`);
+      return;
+    }
     model.token = null;
     model.callOpen = false;
     if (as === 'completed' || as === 'failed' || as === 'retry') model.attempts += 1;
@@ -259,15 +319,15 @@ class Comparison {
   }
 
   /** All runs of the store but this one have nothing in progress when this is called. */
-  async #rescue(whose: 'everyone' | 'expired'): Promise<void> {
+  async #rescue(whose: 'everyone' | 'expired', crashLimit: number): Promise<void> {
     const dead = [...this.#tasks.values()].filter(
       (task) => task.state === 'in_progress' && (whose === 'everyone' || task.leaseUntilMs < this.#nowMs),
     );
-    const report = await this.#store.rescueTasks({ nowMs: this.#nowMs, whose, crashLimit: CRASH_LIMIT });
+    const report = await this.#store.rescueTasks({ nowMs: this.#nowMs, whose, crashLimit });
     let poisoned = 0;
     for (const task of dead) {
       if (task.callOpen) task.crashCount += 1;
-      const poison = task.callOpen && task.crashCount >= CRASH_LIMIT;
+      const poison = task.callOpen && task.crashCount >= crashLimit;
       if (poison) poisoned += 1;
       Object.assign(task, {
         state: poison ? 'failed' : 'ready',
@@ -279,13 +339,15 @@ class Comparison {
     expect(report).toMatchObject({ rescued: dead.length - poisoned, poisoned });
   }
 
-  async #retryFailed(key: string | undefined): Promise<void> {
-    const retrying = [...this.#tasks.values()].filter(
-      (task) => task.state === 'failed' && !task.gone && (key === undefined || task.key === key),
-    );
-    for (const task of retrying)
+  /** All failed tasks, or one of them by its key; an unknown key where there are fewer. */
+  async #retryFailed(which: number | null): Promise<void> {
+    const failedTasks = [...this.#tasks.values()].filter((task) => task.state === 'failed' && !task.gone);
+    const retrying = which === null ? failedTasks : failedTasks.slice(which, which + 1);
+    const filter = which === null ? {} : { key: retrying[0]?.key ?? 'unknown' };
+    if (retrying.length > 0) reached.add(which === null ? 'retried all' : 'retried one');
+    for (const task of retrying) {
       Object.assign(task, { state: 'ready', kind: null, attempts: 0, crashCount: 0 });
-    const filter = key === undefined ? {} : { key };
+    }
     expect(await this.#store.retryTasks(this.#runId, filter)).toBe(retrying.length);
   }
 
@@ -293,6 +355,9 @@ class Comparison {
   async compare(): Promise<void> {
     const summary = await this.#store.summarizeRun(this.#runId);
     const present = [...this.#tasks.values()].filter((task) => !task.gone);
+    for (const task of this.#tasks.values()) {
+      reached.add(`${task.gone ? 'gone ' : ''}${task.state}${task.kind === 'poison' ? ' by poison' : ''}`);
+    }
     const counts = Object.fromEntries(
       TASK_STATES.map((state) => [state, present.filter((task) => task.state === state).length]),
     );
@@ -387,21 +452,36 @@ it('does what the model says, whatever happens in whatever order', async () => {
   let store = await openStore(path, { mode: 'write', clock: systemClock });
   let runs = 0;
   await fc.assert(
-    fc.asyncProperty(fc.array(step, { minLength: 5, maxLength: 40 }), async (steps) => {
-      runs += 1;
-      const run = await createRun(store, `run ${runs}`);
-      const comparison = new Comparison(store, run.id);
-      try {
-        for (const each of steps) {
-          await comparison.run(each);
-          await comparison.compare();
+    fc.asyncProperty(
+      fc.tuple(input, fc.array(step, { minLength: 20, maxLength: 60, size: 'max' })),
+      async ([first, steps]) => {
+        runs += 1;
+        const run = await createRun(store, `run ${runs}`);
+        const comparison = new Comparison(store, run.id);
+        try {
+          await comparison.run({ do: 'add', input: first });
+          for (const each of steps) {
+            await comparison.run(each);
+            await comparison.compare();
+          }
+        } finally {
+          store = await comparison.end();
         }
-      } finally {
-        store = await comparison.end();
-      }
-    }),
+      },
+    ),
     { numRuns: 100 },
   );
   expect(differencesFromRecount()).toEqual([]);
+  const everyState = TASK_STATES.filter((state) => state !== 'cancelled');
+  const wanted = [
+    ...everyState,
+    ...everyState.map((state) => `gone ${state}`),
+    'failed by poison',
+    ...['completed', 'failed', 'retry', 'released', 'throttled'].map((as) => `lost as ${as}`),
+    ...['added', 'unchanged', 'replaced', 'kept'].map((what) => `reimport: ${what}`),
+    'retried all',
+    'retried one',
+  ];
+  expect(wanted.filter((each) => !reached.has(each))).toEqual([]);
   await store.close();
 });
