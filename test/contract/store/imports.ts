@@ -78,6 +78,8 @@ export function importsContract(storeOf: StoreOf): void {
       await expect(store.addTasks(run.id, [document(1), broken])).rejects.toThrow();
       expect((await store.summarizeRun(run.id)).counts.ready).toBe(0);
       expect(await store.addTasks(run.id, documents(2))).toEqual({ added: 2, duplicates: 0 });
+      const restarted = await storeOf.again();
+      expect(await restarted.addTasks(run.id, documents(2))).toEqual({ added: 0, duplicates: 2 });
     });
 
     it.each([
