@@ -74,7 +74,7 @@ export function importsContract(storeOf: StoreOf): void {
     it('adds nothing of a page that it can not add whole', async () => {
       const store = await storeOf();
       const run = await createRun(store);
-      const broken = { ...document(2), body: 12n as unknown as string };
+      const broken = { ...document(8), body: 12n as unknown as string };
       await expect(store.addTasks(run.id, [document(9), broken])).rejects.toThrow();
       expect((await store.summarizeRun(run.id)).counts.ready).toBe(0);
       expect(await store.addTasks(run.id, documents(2))).toEqual({ added: 2, duplicates: 0 });
