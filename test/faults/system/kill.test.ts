@@ -1,0 +1,92 @@
+/**
+ * SIGKILL at places rather than at times: at system calls, where a file is half written, and at points between an
+ * answer and its commit, which a clock would seldom hit.
+ */
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { HAS_STRACE } from '../../support/fault-tools.js';
+import { type SimulatorProcess, startSimulatorProcess } from '../../support/simulator-process.js';
+import type { SystemCall } from '../../support/strace.js';
+import {
+  countSystemCalls,
+  type KillReport,
+  killAtPoint,
+  killAtPoints,
+  killAtSystemCall,
+  killWhileNaming,
+  spread,
+} from './kill-cases.js';
+
+let simulator: SimulatorProcess;
+
+beforeAll(async () => {
+  simulator = await startSimulatorProcess({ latencyMs: 5 });
+});
+
+afterAll(() => simulator.stop());
+
+/** @param leastFired where the number of calls varies with how answers come together, a kill may find the end */
+function expectKills(reports: ReadonlyMap<string, KillReport>, leastFired = reports.size): void {
+  const broken = [...reports].filter(([, { violations }]) => violations.length > 0);
+  expect(Object.fromEntries(broken.map(([place, { violations }]) => [place, violations]))).toEqual({});
+  const fired = [...reports.values()].filter((report) => report.fired);
+  expect(fired.length).toBeGreaterThanOrEqual(leastFired);
+  const printed = fired.map((report) => report.printed);
+  const repeated = fired.reduce((sum, report) => sum + report.repeated, 0);
+  console.info(
+    `${fired.length} of ${reports.size} kills fired after ${Math.min(...printed)} to ${Math.max(...printed)} answers; ${repeated} calls were repeated`,
+  );
+}
+
+describe.skipIf(!HAS_STRACE)('killed at a system call (needs strace)', () => {
+  async function sweep(call: SystemCall): Promise<void> {
+    const reports = new Map<string, KillReport>();
+    for (const nth of spread(await countSystemCalls(simulator, call), 14)) {
+      reports.set(`${call} ${nth}`, await killAtSystemCall(simulator, call, nth));
+    }
+    expectKills(reports, 10);
+    const printed = [...reports.values()].map((report) => report.printed);
+    expect(Math.max(...printed), 'some kill must come after answers').toBeGreaterThan(0);
+  }
+
+  it('at the n-th pwrite64, for n from the first to the last, loses nothing', () => sweep('pwrite64'));
+
+  it('at the n-th fsync, for n from the first to the last, loses nothing', () => sweep('fsync'));
+
+  it('at the n-th fcntl (a lock), for n from the first to the last, loses nothing', () => sweep('fcntl'));
+
+  it.each(['link', 'rename'] as const)(
+    'at the %s that names the results file, leaves it whole or absent',
+    async (call) => {
+      const { found, whole, leftovers, violations } = await killWhileNaming(simulator, call);
+      expect(found).toBe(call === 'rename' ? whole : null);
+      expect(leftovers).toEqual([]);
+      expect(violations).toEqual([]);
+    },
+  );
+});
+
+describe('killed at a named point', () => {
+  it.each([
+    'after an import page',
+    'after a claim',
+    'after a call start',
+    'after a reply',
+    'before a commit',
+    'after a commit',
+    'before the end',
+  ])('%s, loses nothing', async (point) => {
+    const reports = new Map<string, KillReport>();
+    const isOnce = ['after an import page', 'before the end'].includes(point);
+    for (const nth of isOnce ? [1] : [1, 2, 5]) {
+      reports.set(`${point} ${nth}`, await killAtPoint(simulator, point, nth));
+    }
+    expectKills(reports);
+  });
+
+  it('again and again, in each life somewhere else, loses nothing', async () => {
+    const points = ['after a reply', 'after a rescue', 'before a commit', 'after a claim', 'after a commit'];
+    const report = await killAtPoints(simulator, [...points, ...points]);
+    expect(report.violations).toEqual([]);
+    expect(report.printed).toBeGreaterThan(0);
+  });
+});
