@@ -4,7 +4,7 @@ import { EXIT_CODES, LlmBatchError, usageError } from '../core/errors.js';
 import { createRedactor } from '../core/redact.js';
 import type { Lane } from '../engine/lane.js';
 import { createLimiter } from '../limiter/limiter.js';
-import { costMicroUsd } from '../pricing/cost.js';
+import { costMicroUsd, worstCaseMicroUsd } from '../pricing/cost.js';
 import type { ModelPrice } from '../pricing/model-price.js';
 import type { PriceBook } from '../pricing/prices.js';
 import type { Provider } from '../provider/provider.js';
@@ -105,7 +105,7 @@ export async function connect(settings: RunSettings, context: CommandContext): P
       requestsPerDay: lane.rpd,
       random,
     }),
-    costOf: pricedAt(prices, lane.baseUrl, clock),
+    ...pricedAt(prices, lane.baseUrl, clock),
   });
   const lanes = lanesOf(settings, simulator?.url ?? null).map(open);
   return {
@@ -118,17 +118,26 @@ export async function connect(settings: RunSettings, context: CommandContext): P
 }
 
 /** Looks a model up once per run: a price that changes at midnight is not worth a search at every call. */
-function pricedAt(prices: PriceBook, baseUrl: string, clock: Clock): Lane['costOf'] {
+function pricedAt(prices: PriceBook, baseUrl: string, clock: Clock): Pick<Lane, 'costOf' | 'mostOf'> {
   const known = new Map<string, ModelPrice | null>();
-  return (asked, answeredBy, usage) => {
-    // What the request names is what is billed, except that a simulated answer costs nothing.
-    const model = answeredBy?.startsWith(SIMULATED_PREFIX) ? answeredBy : asked;
+  const priceOf = (model: string): ModelPrice | null => {
     let price = known.get(model);
     if (price === undefined) {
       price = prices.priceOf(model, { baseUrl, nowMs: clock.now() });
       known.set(model, price);
     }
-    return price === null ? null : costMicroUsd(usage, price, { tier: 'standard' });
+    return price;
+  };
+  return {
+    costOf(asked, answeredBy, usage) {
+      // What the request names is what is billed, except that a simulated answer costs nothing.
+      const price = priceOf(answeredBy?.startsWith(SIMULATED_PREFIX) ? answeredBy : asked);
+      return price === null ? null : costMicroUsd(usage, price, { tier: 'standard' });
+    },
+    mostOf(model, inputTokens, outputCap) {
+      const price = priceOf(model);
+      return price === null ? null : worstCaseMicroUsd(inputTokens, outputCap, price, { tier: 'standard' });
+    },
   };
 }
 

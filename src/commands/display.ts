@@ -163,6 +163,15 @@ export class Display {
           ),
         ]);
         return;
+      case 'limit_reached':
+        this.#say('limit_reached', { limit: notice.limit }, [
+          this.#appearance.colours.yellow(
+            notice.limit === 'budget'
+              ? 'stopping: the next call could pass --max-cost or --max-tokens-total'
+              : 'stopping: more documents have failed than --max-failures accepts',
+          ),
+        ]);
+        return;
       case 'halted':
         this.#say('halted', { lane: notice.lane, ...notice.failure }, [
           this.#appearance.colours.red(`stopping: ${notice.failure.kind}: ${notice.failure.message}`),

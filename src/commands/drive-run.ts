@@ -1,12 +1,14 @@
 /** What `run` and `resume` share: connect, drain under the progress display, write the files, sum up. */
 import type { Settings } from '../config/settings.js';
 import { EXIT_CODES, type ExitCode } from '../core/errors.js';
+import { DEFAULT_MODEL } from '../documents/request.js';
 import type { Drain, DrainEnd, SettledTask } from '../engine/drain.js';
 import type { OutputPaths } from '../results/output-paths.js';
 import { resultLine } from '../results/result-line.js';
 import { type WrittenRunFiles, writeRunFiles } from '../results/run-files.js';
 import { openStreamSink } from '../results/sink.js';
 import { executeRun } from '../runs/execute-run.js';
+import { checkBudget } from '../runs/run-budget.js';
 import { settingsOfRun } from '../runs/run-settings.js';
 import type { RunRecord, RunSummary, Store } from '../store/store.js';
 import { connect } from './composition.js';
@@ -38,6 +40,7 @@ export async function driveRun(options: DriveOptions): Promise<ExitCode> {
   await claimOutputs(store, run, outputPaths);
   const before = await store.summarizeRun(run.id);
   const connection = await connect(runSettings, context);
+  checkBudget(runSettings.budget, connection.lanes, runSettings.request.model ?? DEFAULT_MODEL);
   const startedAtMs = clock.monotonicMs();
 
   let drain: Drain | null = null;
@@ -133,7 +136,7 @@ function streamAnswers(context: CommandContext, onReaderGone: () => void) {
 }
 
 function exitCodeOf(end: DrainEnd, summary: RunSummary): ExitCode {
-  if (end.reason === 'halted') return EXIT_CODES.halted;
+  if (end.reason === 'halted' || end.reason === 'limit_reached') return EXIT_CODES.halted;
   if (end.reason === 'stopped') return EXIT_CODES.interrupted;
   return summary.counts.failed > 0 ? EXIT_CODES.someFailed : EXIT_CODES.completed;
 }

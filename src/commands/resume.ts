@@ -21,7 +21,7 @@ export function registerResume(program: Command, context: CommandContext, action
     .description('go on after a crash, a reboot, a Ctrl-C or an empty account; needs the store only')
     .option('-o, --output <file>', 'results file, or - to stream each new answer to standard output')
     .option('--force', 'overwrite a results file of another run');
-  addSettingFlags(command, ['connection', 'pacing', 'store', 'display']);
+  addSettingFlags(command, ['connection', 'pacing', 'budget', 'store', 'display']);
   command.action(
     action((run: string | undefined, options: ResumeOptions) => resume(command, context, run, options)),
   );

@@ -7,7 +7,12 @@ import { usageError } from '../core/errors.js';
 import type { JsonObject } from '../core/json.js';
 import { DEFAULT_MODEL, type RequestSettings } from '../documents/request.js';
 import { isStandardOutput } from '../results/output-paths.js';
-import type { ConnectionSettings, PacingSettings, RunSettings } from '../runs/run-settings.js';
+import type {
+  BudgetSettings,
+  ConnectionSettings,
+  PacingSettings,
+  RunSettings,
+} from '../runs/run-settings.js';
 
 /** A rehearsal should feel like a server: some calls are quick, some are not. */
 const REHEARSAL: JsonObject = { latencyMs: { min: 80, max: 400 } };
@@ -30,6 +35,7 @@ export async function runSettingsFrom(
     request: await requestSettings(settings, flags, workingFolder),
     connection: { ...connectionSettings(settings), lanes },
     pacing: pacingSettings(settings),
+    budget: budgetSettings(settings),
     pricesFile: pricesFile(settings, workingFolder),
     simulator: flags.simulate ? REHEARSAL : null,
     output: outputFile(flags.output, workingFolder),
@@ -61,6 +67,7 @@ export function withGivenFlags(
         given.has('apiKeyEnv') || given.has('baseUrl') ? null : (resolved.lanes ?? stored.connection.lanes),
     },
     pacing: pick(stored.pacing, pacingSettings(settings)),
+    budget: pick(stored.budget, budgetSettings(settings)),
     pricesFile: given.has('prices') ? pricesFile(settings, workingFolder) : stored.pricesFile,
   };
 }
@@ -102,6 +109,10 @@ async function readPrompt(path: string): Promise<string> {
 
 function connectionSettings({ baseUrl, apiKeyEnv }: Settings): Omit<ConnectionSettings, 'lanes'> {
   return { baseUrl, apiKeyEnv };
+}
+
+function budgetSettings({ maxCostMicroUsd, maxTokensTotal, maxFailures }: Settings): BudgetSettings {
+  return { maxCostMicroUsd, maxTokensTotal, maxFailures };
 }
 
 function pacingSettings(settings: Settings): PacingSettings {

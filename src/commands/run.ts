@@ -42,7 +42,7 @@ export function registerRun(program: Command, context: CommandContext, action: A
     .option('-o, --output <file>', 'results file, or - to stream each answer to standard output')
     .option('--force', 'overwrite a results file of another run')
     .option('--simulate', 'rehearse against a simulated server on this machine: free, nobody is called');
-  addSettingFlags(command, ['input', 'connection', 'pacing', 'store', 'display']);
+  addSettingFlags(command, ['input', 'connection', 'pacing', 'budget', 'store', 'display']);
   command.action(action((input: string, options: RunOptions) => run(command, context, input, options)));
 }
 

@@ -1,7 +1,7 @@
 /** The table of settings as commander options, and back from parsed options to settings. */
 import type { Command } from 'commander';
 import { type ResolvedSettings, readConfigFile, resolveSettings } from '../config/load.js';
-import { type SettingGroup, settingsOf } from '../config/settings.js';
+import { SETTINGS, type SettingGroup, settingsOf } from '../config/settings.js';
 import type { CommandContext } from './context.js';
 
 export function addSettingFlags(command: Command, groups: readonly SettingGroup[]): Command {
@@ -19,14 +19,7 @@ export function addSettingFlags(command: Command, groups: readonly SettingGroup[
 export function readSettings(command: Command, context: CommandContext): ResolvedSettings {
   const flags: Record<string, unknown> = {};
   const options = command.optsWithGlobals() as Record<string, unknown>;
-  for (const { name, flags: flagText } of settingsOf([
-    'store',
-    'request',
-    'input',
-    'connection',
-    'pacing',
-    'display',
-  ])) {
+  for (const { name, flags: flagText } of SETTINGS) {
     const optionName = optionNameOf(flagText);
     if (command.getOptionValueSource(optionName) === 'cli') flags[name] = options[optionName];
   }

@@ -3,11 +3,14 @@
  * Whatever reads, prints or documents a setting reads this table.
  */
 import {
+  type FailureLimit,
   parseBytes,
   parseCount,
   parseCountOrAuto,
   parseDuration,
+  parseFailureLimit,
   parseList,
+  parseMoney,
   parseSwitch,
   parseText,
 } from './values.js';
@@ -36,6 +39,9 @@ export interface Settings {
   readonly timeoutMs: number;
   readonly maxWaitMs: number;
   readonly graceMs: number;
+  readonly maxCostMicroUsd: number | null;
+  readonly maxTokensTotal: number | null;
+  readonly maxFailures: FailureLimit | null;
   readonly guard: boolean;
   readonly quiet: boolean;
   readonly verbose: boolean;
@@ -44,7 +50,7 @@ export interface Settings {
   readonly debug: boolean;
 }
 
-export type SettingGroup = 'store' | 'request' | 'input' | 'connection' | 'pacing' | 'display';
+export type SettingGroup = 'store' | 'request' | 'input' | 'connection' | 'pacing' | 'budget' | 'display';
 
 export interface SettingDefinition<Name extends keyof Settings = keyof Settings> {
   readonly name: Name;
@@ -256,6 +262,36 @@ export const SETTINGS: readonly SettingDefinition[] = [
     initial: true,
     initialText: '',
     parse: parseSwitch,
+  }),
+  define({
+    name: 'maxCostMicroUsd',
+    group: 'budget',
+    flags: '--max-cost <dollars>',
+    environment: 'LLM_BATCH_MAX_COST',
+    help: 'stop before the run could cost more, open calls included',
+    initial: null,
+    initialText: 'no cap',
+    parse: parseMoney,
+  }),
+  define({
+    name: 'maxTokensTotal',
+    group: 'budget',
+    flags: '--max-tokens-total <n>',
+    environment: 'LLM_BATCH_MAX_TOKENS_TOTAL',
+    help: 'the same for tokens, in and out',
+    initial: null,
+    initialText: 'no cap',
+    parse: parseCount,
+  }),
+  define({
+    name: 'maxFailures',
+    group: 'budget',
+    flags: '--max-failures <n|percent>',
+    environment: 'LLM_BATCH_MAX_FAILURES',
+    help: 'stop when more documents have failed, e.g. 100 or 5%',
+    initial: null,
+    initialText: 'no limit',
+    parse: parseFailureLimit,
   }),
   define({
     name: 'quiet',

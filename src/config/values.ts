@@ -82,3 +82,23 @@ export function parseSwitch(value: unknown): boolean {
   if (['0', 'false', 'no', 'off', ''].includes(text)) return false;
   throw new Error('true or false');
 }
+
+/** Micro-dollars of `5`, `$2.50` or `0.0001`. */
+export function parseMoney(value: unknown): number {
+  const match = /^\$?(\d+(?:\.\d{1,6})?)$/.exec(String(value).trim());
+  const microUsd = match === null ? Number.NaN : Math.round(Number(match[1]) * 1_000_000);
+  if (Number.isSafeInteger(microUsd) && microUsd > 0) return microUsd;
+  throw new Error('an amount in dollars such as 5 or 0.25');
+}
+
+/** How many documents may fail: a number of them, or a share of those that are done. */
+export type FailureLimit = { readonly documents: number } | { readonly share: number };
+
+/** `100`, or `5%`. */
+export function parseFailureLimit(value: unknown): FailureLimit {
+  const text = String(value).trim();
+  const percent = /^(\d+(?:\.\d+)?)%$/.exec(text);
+  if (percent !== null && Number(percent[1]) <= 100) return { share: Number(percent[1]) / 100 };
+  if (/^\d+$/.test(text)) return { documents: Number(text) };
+  throw new Error('a number of documents such as 100, or a share such as 5%');
+}

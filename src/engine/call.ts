@@ -6,6 +6,7 @@ import type { TokenUsage } from '../core/usage.js';
 import type { Cost, Grant, RefusalReason } from '../limiter/limiter.js';
 import type { ProviderReply, ProviderRequest } from '../provider/provider.js';
 import type { CallEnd, LeasedTask, TaskError, TaskOutcome } from '../store/store.js';
+import type { Budget, Spending } from './budget.js';
 import type { Journal } from './journal.js';
 import type { Gate, Lane } from './lane.js';
 import type { Schedule } from './schedule.js';
@@ -15,8 +16,18 @@ export interface PreparedCall {
   /** The model asked for, where a server does not say which one answered. */
   readonly model: string;
   readonly cost: Cost;
+  readonly billing: BillingBounds;
   /** Told the real usage, so that later estimates follow it. */
   readonly learn: (usage: TokenUsage) => void;
+}
+
+/** Bounds of what a call can be billed. */
+export interface BillingBounds {
+  readonly model: string;
+  /** No tokenizer makes more tokens than there are bytes. */
+  readonly inputBytes: number;
+  /** Null: the request sets no cap of its own. */
+  readonly outputCap: number | null;
 }
 
 /** Renders a stored document as a request; a document that can not be rendered any more is an error value. */
@@ -35,7 +46,18 @@ export interface CallContext {
   /** One controller per open call; aborting it cuts that call off. */
   readonly openCalls: Set<AbortController>;
   readonly isAborted: () => boolean;
+  /** Null: the run has no budget. */
+  readonly budget: RunBudget | null;
+  /** No further call fits into the budget. */
+  readonly onExhausted: () => void;
 }
+
+/** A budget that knows what a call could cost at most. */
+export interface RunBudget extends Pick<Budget, 'admit' | 'settle' | 'close'> {
+  mostOf(bounds: BillingBounds): Spending;
+}
+
+const NOTHING_SPENT: Spending = { costMicroUsd: 0, tokens: 0 };
 
 /** What became of a task, and of the call that was made for it, if one was. */
 export interface PerformedTask {
@@ -47,11 +69,53 @@ export interface PerformedTask {
 
 /** Makes at most one call and says what became of the task. */
 export async function performTask(task: LeasedTask, context: CallContext): Promise<PerformedTask> {
-  const uncalled = (outcome: TaskOutcome): PerformedTask => ({ task, outcome, failure: null, lane: null });
-  const { clock, gate, journal } = context;
   const prepared = context.prepare(task);
-  if ('refused' in prepared) return uncalled(failedOutcome(task, null, prepared.refused, clock.now()));
+  if ('refused' in prepared)
+    return uncalledTask(task, failedOutcome(task, null, prepared.refused, context.clock.now()));
 
+  const { budget } = context;
+  if (budget === null) return callFor(task, prepared, context);
+  const most = budget.mostOf(prepared.billing);
+  const answer = await budget.admit(most);
+  if (answer !== 'granted') {
+    if (answer === 'exhausted') context.onExhausted();
+    return uncalledTask(task, releaseOutcome(task, null));
+  }
+  let billed = NOTHING_SPENT;
+  try {
+    const performed = await callFor(task, prepared, context);
+    billed = billedFor(performed, most);
+    return performed;
+  } finally {
+    budget.settle(most, billed);
+  }
+}
+
+function uncalledTask(task: LeasedTask, outcome: TaskOutcome): PerformedTask {
+  return { task, outcome, failure: null, lane: null };
+}
+
+/** What is not known to be free counts as the most it could be: a call that was cut off may have been billed. */
+function billedFor({ outcome: { call }, failure }: PerformedTask, most: Spending): Spending {
+  if (call === null) return NOTHING_SPENT;
+  const { usage, costMicroUsd } = call;
+  if (usage !== null) {
+    return {
+      costMicroUsd: costMicroUsd ?? most.costMicroUsd,
+      tokens: usage.inputTokens + usage.outputTokens,
+    };
+  }
+  // An error status is an answer without tokens; servers do not bill it.
+  return failure?.httpStatus !== undefined && failure.httpStatus >= 400 ? NOTHING_SPENT : most;
+}
+
+async function callFor(
+  task: LeasedTask,
+  prepared: PreparedCall,
+  context: CallContext,
+): Promise<PerformedTask> {
+  const uncalled = (outcome: TaskOutcome): PerformedTask => uncalledTask(task, outcome);
+  const { clock, gate, journal } = context;
   const admission = await gate.admit(prepared.cost);
   if (!admission.admitted) {
     if (!admission.impossible) return uncalled(releaseOutcome(task, null));

@@ -14,12 +14,13 @@ import { LlmBatchError } from '../core/errors.js';
 import type { ProviderFailure } from '../core/failure.js';
 import { haltsRun, type RetryPolicy } from '../core/retry.js';
 import { type ConcurrencyController, createConcurrencyController } from '../limiter/concurrency.js';
-import type { LeasedTask, Store, TaskOutcome } from '../store/store.js';
+import { type LeasedTask, type Store, SUSPECT_AFTER_CRASHES, type TaskOutcome } from '../store/store.js';
 import {
   type CallContext,
   type PerformedTask,
   type PrepareCall,
   performTask,
+  type RunBudget,
   releaseOutcome,
 } from './call.js';
 import { FirstCalls } from './first-calls.js';
@@ -44,6 +45,10 @@ export interface DrainOptions {
   readonly leaseMs: number;
   /** Stop the run when its first calls all fail in the same way. */
   readonly guardFirstCalls: boolean;
+  /** Null: spend what it takes. */
+  readonly budget: RunBudget | null;
+  /** Says, after each commit, whether more documents have failed than the user accepts; null: never. */
+  readonly tooManyFailures: ((completed: number, failed: number) => boolean) | null;
   /** Keeps outcomes that the store can not take. @returns the path of the file they are in */
   readonly salvage: (outcomes: readonly TaskOutcome[]) => Promise<string>;
   /** After each commit, in commit order. */
@@ -67,6 +72,7 @@ export type DrainNotice =
     }
   /** A lane's key or account fails; its work goes to the lanes that are left. */
   | { readonly type: 'lane_set_aside'; readonly lane: string; readonly failure: ProviderFailure }
+  | { readonly type: 'limit_reached'; readonly limit: 'budget' | 'failures' }
   | { readonly type: 'halted'; readonly lane: string; readonly failure: ProviderFailure }
   | { readonly type: 'store_trouble'; readonly error: LlmBatchError }
   | { readonly type: 'store_recovered' }
@@ -76,6 +82,8 @@ export type DrainNotice =
 export type DrainEnd =
   | { readonly reason: 'drained' }
   | { readonly reason: 'stopped' }
+  /** A limit that the user set on spending or on failures. */
+  | { readonly reason: 'limit_reached'; readonly limit: 'budget' | 'failures' }
   | { readonly reason: 'halted'; readonly failure: ProviderFailure; readonly lane: string };
 
 export interface DrainSnapshot {
@@ -122,7 +130,10 @@ export class Drain {
   #stopping = false;
   #aborted = false;
   #halted: { failure: ProviderFailure; lane: string } | null = null;
+  #limitReached: 'budget' | 'failures' | null = null;
   #crash: { error: unknown } | null = null;
+  /** Outcomes that no file could take so far. */
+  #unsalvaged: TaskOutcome[] = [];
   #onlyDelayedLeft = false;
   #nextDueAtMs: number | null = null;
 
@@ -168,6 +179,7 @@ export class Drain {
     if (this.#stopping) return;
     this.#stopping = true;
     this.#gate.close();
+    this.#options.budget?.close();
     this.#wake();
     const { clock, graceMs } = this.#options;
     this.#abortAtMs = clock.monotonicMs() + graceMs;
@@ -198,6 +210,7 @@ export class Drain {
     }
     if (this.#crash !== null) throw this.#crash.error;
     if (this.#halted !== null) return { reason: 'halted', ...this.#halted };
+    if (this.#limitReached !== null) return { reason: 'limit_reached', limit: this.#limitReached };
     return { reason: this.#stopping ? 'stopped' : 'drained' };
   }
 
@@ -205,11 +218,12 @@ export class Drain {
     const { store, runId } = this.#options;
     while (!this.#stopping) {
       const { concurrency } = this.#pool;
-      // Twice the concurrency keeps the pool fed across a commit; a quarter free is worth a claim.
-      const capacity = concurrency * 2;
+      // Twice the concurrency keeps the pool fed across a commit; a quarter free is worth a claim. A single task is
+      // held alone, so that three crashes tell whether it is their cause.
+      const capacity = concurrency === 1 ? 1 : concurrency * 2;
       const refillAt = capacity - Math.max(1, Math.floor(concurrency / 2));
       const busy = this.#held.size - this.#firstCalls.heldCount;
-      if (busy > refillAt || this.#trouble.isActive) {
+      if (busy > refillAt || this.#trouble.isActive || this.#holdsSuspect) {
         await this.#nextWake(null);
         continue;
       }
@@ -232,12 +246,22 @@ export class Drain {
     }
   }
 
-  #claim(limit: number): Promise<readonly LeasedTask[]> {
+  /** None when the drain was asked to stop while the store was in trouble. */
+  async #claim(limit: number): Promise<readonly LeasedTask[]> {
     const { store, runId, workerId, leaseMs } = this.#options;
-    return this.#trouble.waitOut(
-      () => store.claimTasks({ runId, workerId, limit, leaseMs, nowMs: this.#schedule.now() }),
-      () => !this.#stopping,
-    );
+    const claim = () => store.claimTasks({ runId, workerId, limit, leaseMs, nowMs: this.#schedule.now() });
+    try {
+      return await this.#trouble.waitOut(claim, () => !this.#stopping);
+    } catch (error) {
+      if (this.#stopping && mayPass(error)) return [];
+      throw error;
+    }
+  }
+
+  /** The store hands a suspect out alone, so any held task tells. */
+  get #holdsSuspect(): boolean {
+    for (const task of this.#held.values()) return isSuspect(task);
+    return false;
   }
 
   #begin(task: LeasedTask): void {
@@ -254,6 +278,11 @@ export class Drain {
       this.#failureSeen(performed.failure, performed.lane, task);
     }
     this.#adaptConcurrency(performed);
+    if (isSuspect(task)) {
+      // Held back it would not be alone any more, and nothing more could be claimed.
+      this.#settle(task, performed.outcome);
+      return;
+    }
     const { settle, giveBack, convicted } = this.#firstCalls.add(performed, this.#openCalls.size);
     this.#wake();
     for (const each of settle) this.#settle(each.task, each.outcome);
@@ -297,6 +326,8 @@ export class Drain {
       journal: this.#journal,
       openCalls: this.#openCalls,
       isAborted: () => this.#aborted,
+      budget: this.#options.budget,
+      onExhausted: () => this.#reachLimit('budget'),
     };
   }
 
@@ -311,6 +342,13 @@ export class Drain {
     } else {
       this.#halt(failure, lane);
     }
+  }
+
+  #reachLimit(limit: 'budget' | 'failures'): void {
+    if (this.#stopping) return;
+    this.#limitReached = limit;
+    this.#options.onNotice?.({ type: 'limit_reached', limit });
+    this.stop();
   }
 
   #halt(failure: ProviderFailure, lane: Lane): void {
@@ -330,6 +368,7 @@ export class Drain {
       if (task !== undefined) settled.push({ task, outcome });
     }
     if (settled.length > 0) this.#options.onSettled?.(settled);
+    if (this.#options.tooManyFailures?.(this.#completed, this.#failed)) this.#reachLimit('failures');
   }
 
   #troubleChanged(error: LlmBatchError | null): void {
@@ -338,8 +377,16 @@ export class Drain {
   }
 
   async #salvage(outcomes: readonly TaskOutcome[]): Promise<void> {
-    const path = await this.#options.salvage(outcomes);
-    this.#options.onNotice?.({ type: 'salvaged', outcomes: outcomes.length, path });
+    this.#unsalvaged.push(...outcomes);
+    try {
+      const path = await this.#options.salvage(this.#unsalvaged);
+      this.#options.onNotice?.({ type: 'salvaged', outcomes: this.#unsalvaged.length, path });
+      this.#unsalvaged = [];
+    } catch (error) {
+      // Whatever came before, this is what the user has to hear of.
+      this.#crash = { error };
+      throw error;
+    }
   }
 
   /**
@@ -394,4 +441,8 @@ export class Drain {
   async #poolIdle(): Promise<void> {
     while (this.#held.size > 0) await this.#nextWake(null);
   }
+}
+
+function isSuspect(task: LeasedTask): boolean {
+  return task.crashCount >= SUSPECT_AFTER_CRASHES;
 }

@@ -16,6 +16,8 @@ export interface Lane {
   readonly limiter: Limiter;
   /** Micro-dollars of a call at this lane's prices; null where no price is known. `answeredBy`: null if nobody did. */
   readonly costOf: (model: string, answeredBy: string | null, usage: TokenUsage) => number | null;
+  /** The most a call could cost; null where there is no price or nothing bounds the answer. */
+  readonly mostOf: (model: string, inputTokens: number, outputCap: number | null) => number | null;
 }
 
 export type Admission =

@@ -1,15 +1,14 @@
 /** Drains a run that has been imported: put back what a crash left, seed the limits, drain, say how it ended. */
 import type { Clock, Random } from '../core/clock.js';
-import type { FailureKind } from '../core/failure.js';
 import { Drain, type DrainEnd, type DrainNotice, type SettledTask } from '../engine/drain.js';
 import type { Lane } from '../engine/lane.js';
 import type { RescueReport, RunRecord, RunSummary, Store } from '../store/store.js';
 import { createPrepareCall } from './prepare-call.js';
+import { recoverStore } from './recover.js';
+import { createRunBudget, failureLimit } from './run-budget.js';
 import { settingsOfRun } from './run-settings.js';
-import { applySalvage, saveSalvage } from './salvage.js';
+import { saveSalvage } from './salvage.js';
 
-/** A document that was in flight at this many crashes, and alone at the last, is taken for their cause. */
-const CRASH_LIMIT = 3;
 const LEASE_MS = 30_000;
 /** A limiter looks back a minute and its margin; one that counts a day's requests, a day. */
 const MINUTE_SEED_MS = 61_000;
@@ -44,12 +43,7 @@ export async function executeRun(options: ExecuteOptions): Promise<ExecutionRepo
   const settings = settingsOfRun(run);
   const { pacing } = settings;
 
-  await applySalvage(store, options.salvagePath);
-  const rescue = await store.rescueTasks({
-    nowMs: clock.now(),
-    whose: 'everyone',
-    crashLimit: await crashLimit(store, run),
-  });
+  const rescue = await recoverStore(store, options.salvagePath, clock);
   if (rescue.rescued > 0 || rescue.poisoned > 0) options.onRescue(rescue);
   await seedLimits(store, lanes, clock);
 
@@ -67,6 +61,8 @@ export async function executeRun(options: ExecuteOptions): Promise<ExecutionRepo
     graceMs: pacing.graceMs,
     leaseMs: LEASE_MS,
     guardFirstCalls: pacing.guard,
+    budget: createRunBudget(settings.budget, lanes, await store.summarizeRun(run.id)),
+    tooManyFailures: failureLimit(settings.budget.maxFailures),
     salvage: (outcomes) => saveSalvage(options.salvagePath, outcomes),
     onNotice: options.onNotice,
     onSettled: options.onSettled,
@@ -81,22 +77,22 @@ export async function executeRun(options: ExecuteOptions): Promise<ExecutionRepo
   const stopped = await store.updateRun(run.id, {
     status: finished ? 'finished' : 'open',
     stoppedAtMs: clock.now(),
-    haltReason: end.reason === 'halted' ? haltReason(end.failure.kind, end.failure.message) : null,
+    haltReason: haltReason(end),
   });
   return { end, summary, run: stopped };
 }
 
-/**
- * Of several calls that were open nobody can tell which was the cause, if any was: a machine that loses its power
- * three times must not cost the documents that happened to be in flight.
- */
-async function crashLimit(store: Store, run: RunRecord): Promise<number> {
-  const { calls } = await store.summarizeRun(run.id);
-  return calls.open > 1 ? Number.MAX_SAFE_INTEGER : CRASH_LIMIT;
-}
-
-function haltReason(kind: FailureKind, message: string): string {
-  return `${kind}: ${message}`;
+function haltReason(end: DrainEnd): string | null {
+  switch (end.reason) {
+    case 'halted':
+      return `${end.failure.kind}: ${end.failure.message}`;
+    case 'limit_reached':
+      return end.limit === 'budget'
+        ? 'budget: the next call could pass --max-cost or --max-tokens-total'
+        : 'failures: more documents failed than --max-failures accepts';
+    default:
+      return null;
+  }
 }
 
 /** Earlier calls count against the same key's limits, whichever process made them. */

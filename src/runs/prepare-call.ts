@@ -28,13 +28,18 @@ export function createPrepareCall(settings: RunSettings): PrepareCall {
         },
       };
     }
-    const { inputText } = rendered;
+    const { inputText, bodyJson } = rendered;
     const inputTokens = inputs.inputTokens(inputText);
     const tokens = inputTokens + outputs.outputTokens(rendered.outputCap);
     const tokensAtCap = rendered.outputCap === null ? tokens : inputTokens + rendered.outputCap;
     return {
       model: rendered.model,
-      request: { endpoint: rendered.endpoint, bodyJson: rendered.bodyJson },
+      request: { endpoint: rendered.endpoint, bodyJson },
+      billing: {
+        model: rendered.model,
+        inputBytes: Buffer.byteLength(bodyJson),
+        outputCap: rendered.outputCap,
+      },
       cost: { requests: 1, tokens, tokensAtCap },
       learn(usage) {
         inputs.observe(inputText, usage.inputTokens);

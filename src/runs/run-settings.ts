@@ -1,6 +1,7 @@
 /** What a run needs to go on from the store alone. Stored as JSON with the run; never holds a key. */
 
 import type { LaneDefinition } from '../config/lanes.js';
+import type { FailureLimit } from '../config/values.js';
 import type { JsonObject } from '../core/json.js';
 import type { RequestSettings } from '../documents/request.js';
 import type { RunRecord } from '../store/store.js';
@@ -28,10 +29,19 @@ export interface PacingSettings {
   readonly guard: boolean;
 }
 
+export interface BudgetSettings {
+  /** Null: no cap. */
+  readonly maxCostMicroUsd: number | null;
+  readonly maxTokensTotal: number | null;
+  /** A number of documents, or a share of those that are done; null: no limit. */
+  readonly maxFailures: FailureLimit | null;
+}
+
 export interface RunSettings {
   readonly request: RequestSettings;
   readonly connection: ConnectionSettings;
   readonly pacing: PacingSettings;
+  readonly budget: BudgetSettings;
   /** `--prices`; null: the prices that come with the program. */
   readonly pricesFile: string | null;
   /** Options of the simulator; null for a real server. */

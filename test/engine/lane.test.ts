@@ -16,7 +16,7 @@ function lane(name: string, limits: { rpm?: number; tpm?: number }): Lane {
     marginMs: 0,
     random: () => 0.5,
   });
-  return { name, weight: 1, limiter, provider: noProvider, costOf: () => null };
+  return { name, weight: 1, limiter, provider: noProvider, costOf: () => null, mostOf: () => null };
 }
 
 function gateOver(...lanes: Lane[]) {

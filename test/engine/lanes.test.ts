@@ -33,7 +33,7 @@ function laneOf(name: string, rpm: number, more: SimulatorOptions = {}): Lane & 
     wayBackMs: wayMs,
   });
   const limiter = createLimiter({ requestsPerMinute: rpm, tokensPerMinute: null, random });
-  return { name, weight: 1, provider: server, limiter, server, costOf: () => null };
+  return { name, weight: 1, provider: server, limiter, server, costOf: () => null, mostOf: () => null };
 }
 
 describe('three lanes of 300, 200 and 100 requests per minute', () => {

@@ -6,7 +6,12 @@ import type { Lane } from '../../src/engine/lane.js';
 import { createLimiter } from '../../src/limiter/limiter.js';
 import type { Provider } from '../../src/provider/provider.js';
 import { type ExecutionReport, executeRun } from '../../src/runs/execute-run.js';
-import { type PacingSettings, type RunSettings, settingsToJson } from '../../src/runs/run-settings.js';
+import {
+  type BudgetSettings,
+  type PacingSettings,
+  type RunSettings,
+  settingsToJson,
+} from '../../src/runs/run-settings.js';
 import { openStore } from '../../src/store/open.js';
 import type { RunRecord, Store } from '../../src/store/store.js';
 import type { FakeClock } from './fake-clock.js';
@@ -50,6 +55,7 @@ export class StoredRun {
     texts: readonly string[],
     pacing: Partial<PacingSettings>,
     clock: FakeClock,
+    budget: BudgetSettings = { maxCostMicroUsd: null, maxTokensTotal: null, maxFailures: null },
   ): Promise<StoredRun> {
     const folder = temporaryFolder();
     const store = await openStore(join(folder.path, 'llm-batch.db'), { mode: 'write', clock });
@@ -63,6 +69,7 @@ export class StoredRun {
       },
       connection: { baseUrl: null, apiKeyEnv: ['OPENAI_API_KEY'], lanes: null },
       pacing: { ...PACING, ...pacing },
+      budget,
       pricesFile: null,
       simulator: null,
       output: null,
@@ -101,6 +108,7 @@ export class StoredRun {
       name: 'lane',
       weight: 1,
       costOf: () => null,
+      mostOf: () => null,
       provider,
       limiter: createLimiter({ requestsPerMinute: pacing.rpm, tokensPerMinute: pacing.tpm, random }),
     };

@@ -1,0 +1,99 @@
+/** Budgets over the whole engine and a real store, on a clock that stands still. */
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import type { Lane } from '../../src/engine/lane.js';
+import { createLimiter } from '../../src/limiter/limiter.js';
+import type { BudgetSettings } from '../../src/runs/run-settings.js';
+import type { SimulatorOptions } from '../../src/simulator/options.js';
+import { FakeClock } from '../support/fake-clock.js';
+import { type JudgedProvider, judgedProvider } from '../support/judged-provider.js';
+import { seededRandom } from '../support/seeded-random.js';
+import { StoredRun } from '../support/stored-run.js';
+
+/** Ten cents an answer token, input free, so that a call with a cap of one token costs exactly 0.10. */
+const MICRO_USD_PER_TOKEN = 100_000;
+
+const NO_BUDGET: BudgetSettings = { maxCostMicroUsd: null, maxTokensTotal: null, maxFailures: null };
+
+function laneOver(server: JudgedProvider, outputCap: number): Lane {
+  return {
+    name: 'lane',
+    weight: 1,
+    provider: server,
+    limiter: createLimiter({ requestsPerMinute: null, tokensPerMinute: null, random: () => 0.5 }),
+    costOf: (_model, _answeredBy, usage) => usage.outputTokens * MICRO_USD_PER_TOKEN,
+    mostOf: (_model, _input, cap) => (cap ?? outputCap) * MICRO_USD_PER_TOKEN,
+  };
+}
+
+async function drained(
+  documents: number,
+  budget: Partial<BudgetSettings>,
+  options: { readonly concurrency: number; readonly server?: SimulatorOptions; readonly outputCap: number },
+) {
+  const clock = new FakeClock();
+  const server = judgedProvider(
+    { latencyMs: { min: 5, max: 90 }, outputTokens: 1, ...options.server },
+    clock,
+  );
+  const texts = Array.from({ length: documents }, (_, index) => `Document number ${index + 1}.`);
+  const run = await StoredRun.of(texts, { concurrency: options.concurrency }, clock, {
+    ...NO_BUDGET,
+    ...budget,
+  });
+  try {
+    const report = await run.executeOver([laneOver(server, options.outputCap)], seededRandom(5));
+    return { ...report, calls: server.arrivals.length };
+  } finally {
+    await run.remove();
+  }
+}
+
+describe('a run under a cap', () => {
+  it('of 1.00 at 0.10 a call sends exactly ten of fifty, and says why it stopped', async () => {
+    const { end, summary, run, calls } = await drained(
+      50,
+      { maxCostMicroUsd: 1_000_000 },
+      { concurrency: 50, outputCap: 1 },
+    );
+    expect(calls).toBe(10);
+    expect(end).toEqual({ reason: 'limit_reached', limit: 'budget' });
+    expect(summary.costMicroUsd).toBe(1_000_000);
+    expect(summary.counts).toMatchObject({ completed: 10, ready: 40, failed: 0 });
+    expect(run.haltReason).toMatch(/--max-cost/);
+  });
+
+  it('is never passed, and what is left over is less than the next call could cost', async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.integer({ min: 1, max: 64 }),
+        fc.integer({ min: 1, max: 40 }),
+        fc.integer({ min: 1, max: 6 }),
+        async (concurrency, capInDimes, longest) => {
+          const cap = capInDimes * MICRO_USD_PER_TOKEN;
+          const { summary, end } = await drained(
+            30,
+            { maxCostMicroUsd: cap },
+            { concurrency, outputCap: longest, server: { outputTokens: { min: 1, max: longest } } },
+          );
+          expect(summary.costMicroUsd).toBeLessThanOrEqual(cap);
+          if (end.reason === 'limit_reached') {
+            expect(cap - summary.costMicroUsd).toBeLessThan(longest * MICRO_USD_PER_TOKEN);
+          } else expect(summary.counts.completed).toBe(30);
+        },
+      ),
+      { numRuns: 40 },
+    );
+  });
+
+  it('on failures stops when more documents have failed than the user accepts', async () => {
+    const { end, summary } = await drained(
+      200,
+      { maxFailures: { documents: 3 } },
+      { concurrency: 1, outputCap: 1, server: { errorRate: { refuse: 1 } } },
+    );
+    expect(end).toEqual({ reason: 'limit_reached', limit: 'failures' });
+    expect(summary.counts.failed).toBeGreaterThan(3);
+    expect(summary.counts.failed).toBeLessThan(10);
+  });
+});
