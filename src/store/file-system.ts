@@ -10,6 +10,8 @@ export interface FileSystem {
   readonly name: string;
   /** Files may be changed from another machine. */
   readonly network: boolean;
+  /** It may or may not be: FUSE carries local file systems and remote ones such as sshfs. */
+  readonly uncertain: boolean;
   readonly freeBytes: number;
 }
 
@@ -30,7 +32,7 @@ const MAGIC: Readonly<Record<number, readonly [name: string, network: boolean]>>
   4266872130: ['smb2', true],
   20859: ['smb', true],
   16914839: ['9p', true],
-  1702057286: ['fuse', true],
+  1702057286: ['fuse', false],
   12805120: ['ceph', true],
   1397113167: ['afs', true],
   // Lustre and GPFS have magic numbers of their own drivers.
@@ -46,5 +48,5 @@ export function fileSystemOf(path: string, statfs: typeof statfsSync = statfsSyn
   const { type, bavail, bsize } = statfs(dirname(resolve(path)));
   // Some kernels report the 32-bit number with its sign.
   const [name, network] = MAGIC[type >>> 0] ?? ['unknown', false];
-  return { name, network, freeBytes: Number(bavail) * Number(bsize) };
+  return { name, network, uncertain: name === 'fuse', freeBytes: Number(bavail) * Number(bsize) };
 }

@@ -10,6 +10,8 @@ export interface OpenStoreOptions {
   /** `read` never creates or changes a store, and works while another process drains it. */
   readonly mode: 'write' | 'read';
   readonly clock: Clock;
+  /** Default true: a store that is not there is made, when it is opened to write. */
+  readonly create?: boolean;
 }
 
 /** At least two letters, so that a Windows drive is a path. */

@@ -95,6 +95,12 @@ export interface ClaimOptions {
   readonly nowMs: number;
 }
 
+/**
+ * A task that was in progress at this many crashes may be their cause. It is claimed alone, so that the next crash
+ * tells: of several tasks in progress nobody can say which brought the process down, if any did.
+ */
+export const SUSPECT_AFTER_CRASHES = 2;
+
 /** A task this worker owns until its lease ends; every later write names `attemptToken`. */
 export interface LeasedTask {
   readonly taskId: number;
@@ -103,6 +109,7 @@ export interface LeasedTask {
   readonly body: string;
   /** Attempts used before this one. */
   readonly attempts: number;
+  /** Crashes at which it was in progress. From `SUSPECT_AFTER_CRASHES` on it is claimed alone. */
   readonly crashCount: number;
   readonly throttledSinceMs: number | null;
   /** Random, new at each claim: a worker that lost its lease can not write with an old one. */
@@ -181,7 +188,7 @@ export interface RescueReport {
   readonly rescued: number;
   /** Calls whose outcome nobody knows; they may have been billed and will be repeated. */
   readonly lostCalls: number;
-  /** Parked as failed: they were in progress at too many crashes. */
+  /** Parked as failed: each was the only task in progress at too many crashes. */
   readonly poisoned: number;
 }
 
@@ -217,6 +224,18 @@ export interface ResultPageOptions {
   readonly kind?: FailureKind;
 }
 
+/** What one lane has done for a run. */
+export interface LaneSummary {
+  readonly lane: string;
+  readonly calls: number;
+  /** Those refused by throttling among them. */
+  readonly failed: number;
+  readonly throttled: number;
+  readonly usage: TokenUsage;
+  /** Sum of known costs. */
+  readonly costMicroUsd: number;
+}
+
 /** What one run has done so far; everything `status` shows. */
 export interface RunSummary {
   readonly counts: TaskCounts;
@@ -234,6 +253,8 @@ export interface RunSummary {
   readonly costMicroUsd: number;
   /** Calls that used tokens and have no known cost. */
   readonly callsWithoutCost: number;
+  /** Lanes that have made calls, by name. */
+  readonly lanes: readonly LaneSummary[];
   readonly failedByKind: Readonly<Partial<Record<FailureKind, number>>>;
   /** Of calls that ended with an answer; null when there was none. */
   readonly latencyMs: {
@@ -254,6 +275,32 @@ export interface RecentCall {
   readonly lane: string;
   /** Used tokens where known, else reserved. */
   readonly tokens: number;
+}
+
+/** A count that is kept beside the rows it counts, and differs from them. */
+export interface CountDifference {
+  readonly runName: string;
+  /** What is counted, e.g. `failed documents (refused)`. */
+  readonly what: string;
+  readonly kept: number;
+  readonly recounted: number;
+}
+
+/** What a look at the store as a whole finds. */
+export interface StoreCondition {
+  readonly schemaVersion: number;
+  /** Of the storage engine, e.g. `SQLite 3.53.2`. */
+  readonly engine: string;
+  /** What the engine's own check of the stored data complains of; empty when it is sound. */
+  readonly damage: readonly string[];
+  readonly dataBytes: number;
+  /** Of the log that has not been brought into the data yet. */
+  readonly logBytes: number;
+  /** Room inside the store that could be given back to the file system. */
+  readonly freeBytes: number;
+  readonly openLeases: number;
+  /** Runs that were deleted and still have rows. */
+  readonly unsweptRuns: number;
 }
 
 /** Who drains this store now. */
@@ -283,8 +330,28 @@ export interface Store {
   listRuns(): Promise<readonly RunRecord[]>;
   /** @throws LlmBatchError RUN_MISSING, as every method that names a run that is not there and writes to it */
   updateRun(runId: number, change: RunChange): Promise<RunRecord>;
-  /** The run, its tasks, results and calls. Its number is not given again. */
+  /**
+   * The run is gone for everyone, and its name is free; its number is not given again. What it had is removed by
+   * `sweepDeletedRuns`, whether at once or after a crash.
+   * @throws LlmBatchError STORE_LOCKED when another process drains or imports this very run
+   */
   deleteRun(runId: number): Promise<void>;
+  /**
+   * Removes what deleted runs left, a page at a time so that no transaction is long; call until `isDone`.
+   * @param limit about how many rows to look at
+   */
+  sweepDeletedRuns(limit: number): Promise<{ readonly isDone: boolean }>;
+  /**
+   * Gives room that nothing needs any more back to the file system, a page at a time; call while `reclaimedBytes`
+   * is not 0. The last call also cuts the log.
+   */
+  reclaimSpace(limitBytes: number): Promise<{ readonly reclaimedBytes: number }>;
+  /**
+   * Ends a run for good: every task that is not settled becomes cancelled, and so does the run. What is settled
+   * stays and can be read. Call with the drain lock held.
+   * @returns how many tasks were cancelled
+   */
+  cancelRun(runId: number, nowMs: number): Promise<number>;
 
   /** For a run that is still empty or went on importing: adds what is new, leaves what is there. */
   addTasks(runId: number, tasks: readonly NewTask[]): Promise<{ added: number; duplicates: number }>;
@@ -305,7 +372,12 @@ export interface Store {
   reimportTasks(runId: number, tasks: readonly NewTask[], keepFinished: boolean): Promise<ImportTally>;
   finishReimport(runId: number): Promise<{ gone: number }>;
 
-  /** By priority, higher first, then input order; due delayed tasks are promoted first. */
+  /**
+   * By priority, higher first, then input order; due delayed tasks are promoted first. A suspect (see
+   * `SUSPECT_AFTER_CRASHES`) comes alone, and only to a worker that has no other task in progress: a claim ends
+   * before the first suspect, is empty where that is the first of all, and stays empty while the suspect is in
+   * progress.
+   */
   claimTasks(options: ClaimOptions): Promise<readonly LeasedTask[]>;
   /** Wall time at which the next delayed task is due, null when none is delayed. */
   nextDueAtMs(runId: number): Promise<number | null>;
@@ -318,7 +390,8 @@ export interface Store {
   ): Promise<number>;
   /**
    * Puts tasks of dead workers back. `everyone`: this process holds the drain lock, so every lease is dead;
-   * `expired`: only leases that ended before `nowMs`.
+   * `expired`: only leases that ended before `nowMs`. Each was in progress at one more crash; one that was its
+   * worker's only task at `crashLimit` crashes is parked as failed, whether or not its call had begun.
    */
   rescueTasks(options: {
     readonly nowMs: number;
@@ -332,6 +405,10 @@ export interface Store {
   /** One page, empty after the last; more than `limit` rows only where a line stands twice at its end. */
   readResults(options: ResultPageOptions): Promise<readonly ResultRow[]>;
   summarizeRun(runId: number): Promise<RunSummary>;
+  /** Compares every count and sum that is kept with the rows themselves: reads the whole store. */
+  recount(): Promise<readonly CountDifference[]>;
+  /** Looks at the store as a whole, its data included. */
+  examine(): Promise<StoreCondition>;
   /** Calls of every run started at or after `sinceMs`, oldest first. */
   readRecentCalls(sinceMs: number): Promise<readonly RecentCall[]>;
   readOwner(): Promise<StoreOwner | null>;

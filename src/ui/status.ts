@@ -1,5 +1,6 @@
 /** The `status` page of one run. */
-import type { RunRecord, RunSummary, StoreOwner } from '../store/store.js';
+import type { RunInspection } from '../runs/inspect-run.js';
+import type { LaneSummary, RunSummary } from '../store/store.js';
 import { drawBar } from './bar.js';
 import { type Appearance, inCharacterSet } from './colours.js';
 import { dotted, type Fact, factLines } from './facts.js';
@@ -7,6 +8,7 @@ import { nextCommand } from './next-command.js';
 import {
   formatAgo,
   formatCount,
+  formatMoney,
   formatPercent,
   formatQuantity,
   formatRate,
@@ -16,25 +18,10 @@ import {
 import { callFacts, documentFacts, openOf, totalOf } from './summary-facts.js';
 import { printable, wrapToWidth } from './width.js';
 
-export interface StatusView {
-  readonly run: RunRecord;
-  readonly summary: RunSummary;
-  /** The process that drains this very run now. */
-  readonly owner: StoreOwner | null;
-  readonly nowMs: number;
-  /** Of the last minute. */
-  readonly requestsPerMinute: number;
-  readonly tokensPerMinute: number;
-  /** Null where none is known. */
-  readonly requestsPerMinuteLimit: number | null;
-  readonly tokensPerMinuteLimit: number | null;
-  readonly etaMs: number | null;
-}
-
 const BAR_CELLS = 40;
 
 /** The lines of the page, none wider than `columns` unless a path or a command is. */
-export function renderStatus(view: StatusView, columns: number, appearance: Appearance): string[] {
+export function renderStatus(view: RunInspection, columns: number, appearance: Appearance): string[] {
   const { run, summary } = view;
   const { colours } = appearance;
   const facts: Fact[] = [
@@ -43,6 +30,7 @@ export function renderStatus(view: StatusView, columns: number, appearance: Appe
     ...documentFacts(summary, colours),
     ...speedFacts(view),
     ...callFacts(summary, null),
+    ...laneFacts(summary.lanes),
   ];
   if (run.simulated) {
     facts.push({
@@ -76,7 +64,7 @@ export function renderStatus(view: StatusView, columns: number, appearance: Appe
   ];
 }
 
-function stateText(view: StatusView): string {
+function stateText(view: RunInspection): string {
   const { run, owner, nowMs } = view;
   if (owner !== null)
     return `running for ${formatRemaining(nowMs - owner.sinceMs)}, process ${owner.pid} on ${owner.host}`;
@@ -104,7 +92,7 @@ function barLines(summary: RunSummary, columns: number, appearance: Appearance):
   return [inCharacterSet(`  ${drawBar(shares, cells, appearance.colours)}  ${text}`, appearance)];
 }
 
-function speedFacts(view: StatusView): Fact[] {
+function speedFacts(view: RunInspection): Fact[] {
   const facts: Fact[] = [];
   if (view.owner !== null || view.requestsPerMinute > 0) {
     facts.push({
@@ -118,6 +106,22 @@ function speedFacts(view: StatusView): Fact[] {
   if (view.etaMs !== null && openOf(view.summary) > 0)
     facts.push({ name: 'ETA', value: formatRemaining(view.etaMs) });
   return facts;
+}
+
+/** Of a single lane the lines above tell everything. */
+function laneFacts(lanes: readonly LaneSummary[]): Fact[] {
+  if (lanes.length < 2) return [];
+  return lanes.map((lane, index) => ({
+    name: index === 0 ? 'lanes' : '',
+    value: `${printable(lane.lane)}: ${dotted([
+      formatQuantity(lane.calls, 'call'),
+      lane.failed > 0 ? `${formatCount(lane.failed)} failed` : null,
+      lane.throttled > 0 ? `${formatCount(lane.throttled)} of them throttled` : null,
+      `${formatTokens(lane.usage.inputTokens)} in`,
+      `${formatTokens(lane.usage.outputTokens)} out`,
+      lane.costMicroUsd > 0 ? formatMoney(lane.costMicroUsd) : null,
+    ])}`,
+  }));
 }
 
 function quota(used: number, limit: number | null, format: (count: number) => string): string {

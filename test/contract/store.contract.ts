@@ -9,6 +9,7 @@ import { ownerContract } from './store/owner.js';
 import { queueContract } from './store/queue.js';
 import { recordContract } from './store/record.js';
 import { reimportsContract } from './store/reimports.js';
+import { removalContract } from './store/removal.js';
 import { rescueContract } from './store/rescue.js';
 import { resultsContract } from './store/results.js';
 import { runsContract } from './store/runs.js';
@@ -27,6 +28,7 @@ export function storeContract(name: string, open: OpenStoreUnderTest): void {
     rescueContract(storeOf);
     resultsContract(storeOf);
     summaryContract(storeOf);
+    removalContract(storeOf);
     ownerContract(storeOf);
   });
 }

@@ -13,7 +13,7 @@ import { systemClock } from '../../src/core/clock.js';
 import type { FailureKind } from '../../src/core/failure.js';
 import { TASK_STATES, type TaskState } from '../../src/core/task.js';
 import { openStore } from '../../src/store/open.js';
-import type { LeasedTask, NewTask, Store } from '../../src/store/store.js';
+import { type LeasedTask, type NewTask, type Store, SUSPECT_AFTER_CRASHES } from '../../src/store/store.js';
 import {
   callEnd,
   completed,
@@ -37,10 +37,10 @@ interface ModelTask {
   gone: boolean;
   attempts: number;
   crashCount: number;
+  loneCrashCount: number;
   notBeforeMs: number;
   leaseUntilMs: number;
   token: string | null;
-  callOpen: boolean;
   kind: FailureKind | null;
 }
 
@@ -239,10 +239,8 @@ class Comparison {
     for (const task of this.#tasks.values()) {
       if (task.state === 'delayed' && !task.gone && task.notBeforeMs <= this.#nowMs) task.state = 'ready';
     }
-    const expected = [...this.#tasks.values()]
-      .filter((task) => task.state === 'ready' && !task.gone)
-      .sort((a, b) => b.priority - a.priority || a.line - b.line)
-      .slice(0, limit);
+    const expected = this.#claimable(limit);
+    if (expected.some(isSuspect)) reached.add('claimed a suspect');
     const claimed = await this.#store.claimTasks({
       runId: this.#runId,
       workerId: 'worker',
@@ -263,12 +261,26 @@ class Comparison {
     }
   }
 
+  #claimable(limit: number): ModelTask[] {
+    const ready = [...this.#tasks.values()]
+      .filter((task) => task.state === 'ready' && !task.gone)
+      .sort((a, b) => b.priority - a.priority || a.line - b.line);
+    const held = this.#inProgress();
+    if (held.some(isSuspect)) return [];
+    const suspect = ready.findIndex(isSuspect);
+    if (suspect === 0) return held.length === 0 ? ready.slice(0, 1) : [];
+    return ready.slice(0, suspect < 0 ? limit : Math.min(limit, suspect));
+  }
+
+  #inProgress(): ModelTask[] {
+    return [...this.#tasks.values()].filter((task) => task.state === 'in_progress');
+  }
+
   async #start(which: number): Promise<void> {
     const lease = this.#leases.at(-1 - (which % Math.max(1, this.#leases.length)));
     const model = lease && this.#modelOf(lease.task);
     if (lease === undefined || lease.callId !== null || model?.token !== lease.task.attemptToken) return;
     lease.callId = await startCall(this.#store, this.#runId, lease.task, this.#nowMs);
-    model.callOpen = true;
   }
 
   async #settle(which: number, as: string): Promise<void> {
@@ -300,7 +312,6 @@ class Comparison {
       return;
     }
     model.token = null;
-    model.callOpen = false;
     if (as === 'completed' || as === 'failed' || as === 'retry') model.attempts += 1;
     if (as === 'failed') model.kind = 'refused';
     model.notBeforeMs = laterMs;
@@ -320,20 +331,19 @@ class Comparison {
 
   /** All runs of the store but this one have nothing in progress when this is called. */
   async #rescue(whose: 'everyone' | 'expired', crashLimit: number): Promise<void> {
-    const dead = [...this.#tasks.values()].filter(
-      (task) => task.state === 'in_progress' && (whose === 'everyone' || task.leaseUntilMs < this.#nowMs),
-    );
+    const held = this.#inProgress();
+    const dead = held.filter((task) => whose === 'everyone' || task.leaseUntilMs < this.#nowMs);
     const report = await this.#store.rescueTasks({ nowMs: this.#nowMs, whose, crashLimit });
     let poisoned = 0;
     for (const task of dead) {
-      if (task.callOpen) task.crashCount += 1;
-      const poison = task.callOpen && task.crashCount >= crashLimit;
+      task.crashCount += 1;
+      if (held.length === 1) task.loneCrashCount += 1;
+      const poison = held.length === 1 && task.loneCrashCount >= crashLimit;
       if (poison) poisoned += 1;
       Object.assign(task, {
         state: poison ? 'failed' : 'ready',
         kind: poison ? 'poison' : null,
         token: null,
-        callOpen: false,
       });
     }
     expect(report).toMatchObject({ rescued: dead.length - poisoned, poisoned });
@@ -346,7 +356,7 @@ class Comparison {
     const filter = which === null ? {} : { key: retrying[0]?.key ?? 'unknown' };
     if (retrying.length > 0) reached.add(which === null ? 'retried all' : 'retried one');
     for (const task of retrying) {
-      Object.assign(task, { state: 'ready', kind: null, attempts: 0, crashCount: 0 });
+      Object.assign(task, { state: 'ready', kind: null, attempts: 0, crashCount: 0, loneCrashCount: 0 });
     }
     expect(await this.#store.retryTasks(this.#runId, filter)).toBe(retrying.length);
   }
@@ -382,6 +392,12 @@ class Comparison {
     );
   }
 
+  async cancel(): Promise<void> {
+    const open = [...this.#tasks.values()].filter(({ state }) => state !== 'completed' && state !== 'failed');
+    for (const task of open) task.state = 'cancelled';
+    expect(await this.#store.cancelRun(this.#runId, this.#nowMs)).toBe(open.length);
+  }
+
   /** Leaves the run as a crash would, with nothing in progress for the next. */
   async end(): Promise<Store> {
     await this.#store.rescueTasks({ nowMs: this.#nowMs, whose: 'everyone', crashLimit: 99 });
@@ -395,6 +411,10 @@ class Comparison {
   }
 }
 
+function isSuspect(task: ModelTask): boolean {
+  return task.crashCount >= SUSPECT_AFTER_CRASHES;
+}
+
 function newModelTask(task: NewTask): ModelTask {
   return {
     key: task.key,
@@ -405,10 +425,10 @@ function newModelTask(task: NewTask): ModelTask {
     gone: false,
     attempts: 0,
     crashCount: 0,
+    loneCrashCount: 0,
     notBeforeMs: 0,
     leaseUntilMs: 0,
     token: null,
-    callOpen: false,
     kind: null,
   };
 }
@@ -464,6 +484,10 @@ it('does what the model says, whatever happens in whatever order', async () => {
             await comparison.run(each);
             await comparison.compare();
           }
+          if (runs % 2 === 0) {
+            await comparison.cancel();
+            await comparison.compare();
+          }
         } finally {
           store = await comparison.end();
         }
@@ -472,6 +496,7 @@ it('does what the model says, whatever happens in whatever order', async () => {
     { numRuns: 100 },
   );
   expect(differencesFromRecount()).toEqual([]);
+  expect(await store.recount()).toEqual([]);
   const everyState = TASK_STATES.filter((state) => state !== 'cancelled');
   const wanted = [
     ...everyState,
@@ -481,6 +506,7 @@ it('does what the model says, whatever happens in whatever order', async () => {
     ...['added', 'unchanged', 'replaced', 'kept'].map((what) => `reimport: ${what}`),
     'retried all',
     'retried one',
+    'claimed a suspect',
   ];
   expect(wanted.filter((each) => !reached.has(each))).toEqual([]);
   await store.close();

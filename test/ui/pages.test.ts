@@ -1,9 +1,10 @@
 /** The pages that are printed at the end of a run and by `status`, to the letter. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import type { RunInspection } from '../../src/runs/inspect-run.js';
 import { PLAIN_APPEARANCE } from '../../src/ui/colours.js';
 import { nextCommand, shellWord } from '../../src/ui/next-command.js';
-import { renderStatus, type StatusView } from '../../src/ui/status.js';
+import { renderStatus } from '../../src/ui/status.js';
 import { type RunEndReport, renderSummary } from '../../src/ui/summary.js';
 import { displayWidth } from '../../src/ui/width.js';
 import { run, summary } from './sample-run.js';
@@ -92,7 +93,7 @@ describe('the summary', () => {
   });
 });
 
-const view: StatusView = {
+const view: RunInspection = {
   run,
   summary: {
     ...summary,
@@ -107,7 +108,7 @@ const view: StatusView = {
   etaMs: 3_840_000,
 };
 
-function statusOf(change: Partial<StatusView>, columns = 90): string {
+function statusOf(change: Partial<RunInspection>, columns = 90): string {
   return renderStatus({ ...view, ...change }, columns, PLAIN_APPEARANCE).join('\n');
 }
 
@@ -142,6 +143,23 @@ describe('the status page', () => {
     const text = statusOf({ run: { ...run, stoppedAtMs: 9_000_000, ...change }, owner: null });
     expect(text.split('\n')[0]).toBe(`reviews · ${state}`);
     expect(text).toMatch(new RegExp(`next {7}llm-batch ${next} reviews$`));
+  });
+
+  it('has a line for each lane where there are several', () => {
+    const usage = { inputTokens: 30_000, outputTokens: 4_000, cachedTokens: 0, reasoningTokens: 0 };
+    const lane = { calls: 900, failed: 0, throttled: 0, usage, costMicroUsd: 0 };
+    const lanes = [
+      { ...lane, lane: 'KEY_A@api.openai.com', failed: 12, throttled: 9, costMicroUsd: 1_200_000 },
+      { ...lane, lane: 'KEY_B@other\x1b[2J', calls: 1 },
+    ];
+    expect(statusOf({ summary: { ...view.summary, lanes } })).toContain(
+      `
+  lanes      KEY_A@api.openai.com: 900 calls · 12 failed · 9 of them throttled · 30.0k in
+             · 4.0k out · $1.20
+             KEY_B@other�[2J: 1 call · 30.0k in · 4.0k out
+`,
+    );
+    expect(statusOf({ summary: { ...view.summary, lanes: lanes.slice(0, 1) } })).not.toContain('lanes');
   });
 
   it('of a run without documents has no bar', () => {

@@ -23,6 +23,8 @@ const WAL_KEPT_BYTES = 64 * 1024 * 1024;
 export interface OpenDatabaseOptions {
   readonly mode: 'write' | 'read';
   readonly clock: Clock;
+  /** Default true: a file that is not there is made, when it is opened to write. */
+  readonly create?: boolean;
   /** Those of this version, unless a test plays an older or a newer one. */
   readonly migrations?: readonly Migration[];
 }
@@ -30,7 +32,7 @@ export interface OpenDatabaseOptions {
 /** @throws LlmBatchError STORE_* (exit 5) */
 export async function openDatabase(file: string, options: OpenDatabaseOptions): Promise<Connection> {
   const migrations = options.migrations ?? MIGRATIONS;
-  const path = locate(file, options.mode);
+  const path = locate(file, options);
   const connection = new Connection(path, { readonly: options.mode === 'read', clock: options.clock });
   try {
     assertSqliteVersion(connection.database);
@@ -64,9 +66,9 @@ export function createPrivateFile(path: string): void {
 }
 
 /** The real path, so that two names for one store meet at one lock file. */
-function locate(file: string, mode: 'write' | 'read'): string {
+function locate(file: string, { mode, create = true }: OpenDatabaseOptions): string {
   const path = resolve(file);
-  if (mode === 'write') createPrivateFile(path);
+  if (mode === 'write' && create) createPrivateFile(path);
   else if (!existsSync(path)) throw missing(path);
   try {
     // SQLite opens a read-only file without complaint, and the first paid answer would be the one to find out.
@@ -134,6 +136,8 @@ function identify(database: Database.Database, path: string, newestVersion: numb
 
 async function prepareForWriting(connection: Connection, migrations: readonly Migration[]): Promise<void> {
   const { database, path } = connection;
+  // Takes effect in a file that is still empty: what it is for says space.ts.
+  await connection.patiently(() => database.pragma('auto_vacuum = INCREMENTAL'));
   await connection.patiently(() => database.pragma('journal_mode = WAL'));
   configure(database);
   await connection.write(() => {

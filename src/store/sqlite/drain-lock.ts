@@ -38,13 +38,17 @@ export class DrainLock {
   /** Null when no living process holds the lock, whatever its last owner left written. */
   async readOwner(): Promise<StoreOwner | null> {
     if (!this.#isHeld()) return null;
-    return this.#connection.read(() => {
-      const json = this.#connection.database
-        .prepare<[string], string>('SELECT value FROM meta WHERE key = ?')
-        .pluck()
-        .get(OWNER_KEY);
-      return json === undefined ? null : (JSON.parse(json) as StoreOwner);
-    });
+    return this.#connection.read(() => this.#writtenOwner());
+  }
+
+  /**
+   * Call inside a write transaction: who becomes the owner meanwhile has to wait for its end.
+   * @throws LlmBatchError STORE_LOCKED when another process drains this run
+   */
+  refuseOtherOwnerOf(runName: string): void {
+    if (this.#held !== null || !this.#isHeld()) return;
+    const owner = this.#writtenOwner();
+    if (owner?.runName === runName) throw this.#refusal(owner);
   }
 
   release(): void {
@@ -62,14 +66,13 @@ export class DrainLock {
       } catch (error) {
         lock.close();
         if (!isBusy(error)) throw translateError(error, this.#lockPath);
-        if (attempt >= TRIES) throw await this.#refusal();
+        if (attempt >= TRIES) throw this.#refusal(await this.readOwner());
       }
       await this.#clock.sleep(BETWEEN_TRIES_MS);
     }
   }
 
-  async #refusal(): Promise<LlmBatchError> {
-    const owner = await this.readOwner();
+  #refusal(owner: StoreOwner | null): LlmBatchError {
     const who =
       owner === null
         ? 'another process'
@@ -79,6 +82,14 @@ export class DrainLock {
       exitCode: EXIT_CODES.store,
       hint: 'Wait for it, or stop it with Ctrl-C; `llm-batch status` shows its progress. For a second run at the same time, name another store with --db.',
     });
+  }
+
+  #writtenOwner(): StoreOwner | null {
+    const json = this.#connection.database
+      .prepare<[string], string>('SELECT value FROM meta WHERE key = ?')
+      .pluck()
+      .get(OWNER_KEY);
+    return json === undefined ? null : (JSON.parse(json) as StoreOwner);
   }
 
   async #writeOwner(owner: StoreOwner): Promise<void> {

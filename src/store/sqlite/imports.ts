@@ -61,7 +61,7 @@ export class Imports {
       insert('documents', DOCUMENT_COLUMNS, DOCUMENT_VALUES, ROWS_PER_INSERT),
     ];
     this.#generation = database
-      .prepare<[number], number>('SELECT import_generation FROM runs WHERE id = ?')
+      .prepare<[number], number>('SELECT import_generation FROM runs WHERE id = ? AND deleted = 0')
       .pluck();
     this.#lastTaskId = database.prepare<[], number>('SELECT coalesce(max(id), 0) FROM tasks').pluck();
     this.#count = database.prepare<[number, number]>(
@@ -80,7 +80,7 @@ export class Imports {
     );
     this.#replace = database.prepare<[number, number, number, string, number]>(
       `UPDATE tasks SET import_generation = ?, line = ?, priority = ?, request_hash = ?, gone = 0,
-         state = 'ready', attempts = 0, crash_count = 0, attempt_token = NULL, worker_id = NULL,
+         state = 'ready', attempts = 0, crash_count = 0, lone_crash_count = 0, attempt_token = NULL, worker_id = NULL,
          lease_until_ms = NULL, not_before_ms = NULL, throttled_since_ms = NULL, failure_kind = NULL
        WHERE id = ?`,
     );

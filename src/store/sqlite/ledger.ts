@@ -14,7 +14,19 @@ import {
   storableTextOrNull,
 } from './storable.js';
 
-/** What one transaction adds to `run_totals` and `latency_buckets` of one run. */
+/** What one transaction adds to a row of `lane_totals`. */
+class LaneTotals {
+  made = 0;
+  failed = 0;
+  throttled = 0;
+  costMicroUsd = 0;
+  inputTokens = 0;
+  outputTokens = 0;
+  cachedTokens = 0;
+  reasoningTokens = 0;
+}
+
+/** What one transaction adds to `run_totals`, `lane_totals` and `latency_buckets` of one run. */
 class RunTotals {
   made = 0;
   ended = 0;
@@ -30,7 +42,17 @@ class RunTotals {
   reasoningTokens = 0;
   firstAtMs: number | null = null;
   lastAtMs: number | null = null;
+  readonly lanes = new Map<string, LaneTotals>();
   readonly latencyBuckets = new Map<number, number>();
+
+  lane(name: string): LaneTotals {
+    let lane = this.lanes.get(name);
+    if (lane === undefined) {
+      lane = new LaneTotals();
+      this.lanes.set(name, lane);
+    }
+    return lane;
+  }
 
   seen(atMs: number): void {
     if (this.firstAtMs === null || atMs < this.firstAtMs) this.firstAtMs = atMs;
@@ -38,7 +60,13 @@ class RunTotals {
   }
 }
 
-type CallRow = [runId: number, lost: number, finishedAtMs: number | null, latencyMs: number | null];
+type CallRow = [
+  runId: number,
+  lane: string,
+  lost: number,
+  finishedAtMs: number | null,
+  latencyMs: number | null,
+];
 
 export class Ledger {
   readonly #start;
@@ -47,6 +75,7 @@ export class Ledger {
   readonly #loseOfAttempt;
   readonly #loseOpen;
   readonly #addTotals;
+  readonly #addLane;
   readonly #addLatency;
   readonly #recent;
   readonly #totals = new Map<number, RunTotals>();
@@ -57,7 +86,9 @@ export class Ledger {
        VALUES (?, ?, ?, ?, ?, ?)`,
     );
     this.#select = database
-      .prepare<[number], CallRow>('SELECT run_id, lost, finished_at_ms, latency_ms FROM calls WHERE id = ?')
+      .prepare<[number], CallRow>(
+        'SELECT run_id, lane, lost, finished_at_ms, latency_ms FROM calls WHERE id = ?',
+      )
       .raw();
     this.#end = database.prepare<(string | number | null)[]>(
       `UPDATE calls SET attempt_token = NULL, finished_at_ms = ?, latency_ms = ?, http_status = ?, kind = ?, message = ?, request_id = ?,
@@ -88,6 +119,19 @@ export class Ledger {
          last_call_at_ms = coalesce(max(last_call_at_ms, ?), last_call_at_ms, ?)
        WHERE run_id = ?`,
     );
+    this.#addLane = database.prepare<(number | string)[]>(
+      `INSERT INTO lane_totals (run_id, lane, calls_made, calls_failed, calls_throttled, cost_micro_usd,
+         input_tokens, output_tokens, cached_tokens, reasoning_tokens)
+       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+       ON CONFLICT DO UPDATE SET
+         calls_made = calls_made + excluded.calls_made, calls_failed = calls_failed + excluded.calls_failed,
+         calls_throttled = calls_throttled + excluded.calls_throttled,
+         cost_micro_usd = cost_micro_usd + excluded.cost_micro_usd,
+         input_tokens = input_tokens + excluded.input_tokens,
+         output_tokens = output_tokens + excluded.output_tokens,
+         cached_tokens = cached_tokens + excluded.cached_tokens,
+         reasoning_tokens = reasoning_tokens + excluded.reasoning_tokens`,
+    );
     this.#addLatency = database.prepare<[number, number, number]>(
       `INSERT INTO latency_buckets (run_id, bucket, calls) VALUES (?, ?, ?)
        ON CONFLICT DO UPDATE SET calls = calls + excluded.calls`,
@@ -106,16 +150,18 @@ export class Ledger {
   /** @returns the call's id */
   start(call: CallStart): number {
     const startedAtMs = storableInteger(call.startedAtMs);
+    const lane = storableText(call.lane);
     const { lastInsertRowid } = this.#start.run(
       call.runId,
       call.taskId,
       call.attemptToken,
-      storableText(call.lane),
+      lane,
       startedAtMs,
       storableCount(call.reservedTokens),
     );
     const totals = this.#totalsOf(call.runId);
     totals.made += 1;
+    totals.lane(lane).made += 1;
     totals.seen(startedAtMs);
     return Number(lastInsertRowid);
   }
@@ -128,7 +174,7 @@ export class Ledger {
   end(call: CallEnd, message: string | null): void {
     const row = this.#select.get(call.callId);
     if (row === undefined) return;
-    const [runId, lost, endedAtMs, knownLatencyMs] = row;
+    const [runId, laneName, lost, endedAtMs, knownLatencyMs] = row;
     if (endedAtMs !== null && (lost === 0 || knownLatencyMs !== null)) return;
 
     const { usage, kind } = call;
@@ -150,6 +196,7 @@ export class Ledger {
     );
 
     const totals = this.#totalsOf(runId);
+    const lane = totals.lane(laneName);
     if (endedAtMs === null) totals.ended += 1;
     totals.seen(finishedAtMs);
     if (kind === null) {
@@ -159,13 +206,20 @@ export class Ledger {
       totals.latencyBuckets.set(bucket, (totals.latencyBuckets.get(bucket) ?? 0) + 1);
     } else if (kind !== 'aborted') {
       totals.failed += 1;
+      lane.failed += 1;
+      if (kind === 'rate_limited') lane.throttled += 1;
     }
-    if (call.costMicroUsd !== null) totals.costMicroUsd += storableReal(call.costMicroUsd);
+    if (call.costMicroUsd !== null) {
+      totals.costMicroUsd += storableReal(call.costMicroUsd);
+      lane.costMicroUsd += storableReal(call.costMicroUsd);
+    }
     if (usage === null) return;
-    totals.inputTokens += storableCount(usage.inputTokens);
-    totals.outputTokens += storableCount(usage.outputTokens);
-    totals.cachedTokens += storableCount(usage.cachedTokens);
-    totals.reasoningTokens += storableCount(usage.reasoningTokens);
+    for (const sums of [totals, lane]) {
+      sums.inputTokens += storableCount(usage.inputTokens);
+      sums.outputTokens += storableCount(usage.outputTokens);
+      sums.cachedTokens += storableCount(usage.cachedTokens);
+      sums.reasoningTokens += storableCount(usage.reasoningTokens);
+    }
     if (call.costMicroUsd === null && usage.inputTokens + usage.outputTokens > 0) totals.withoutCost += 1;
   }
 
@@ -201,12 +255,28 @@ export class Ledger {
         totals.lastAtMs,
         runId,
       );
+      for (const [name, lane] of totals.lanes) this.#storeLane(runId, name, lane);
       for (const [bucket, calls] of totals.latencyBuckets) this.#addLatency.run(runId, bucket, calls);
     }
   }
 
   recent(sinceMs: number): RecentCall[] {
     return this.#recent.all(storableInteger(sinceMs));
+  }
+
+  #storeLane(runId: number, name: string, lane: LaneTotals): void {
+    this.#addLane.run(
+      runId,
+      name,
+      lane.made,
+      lane.failed,
+      lane.throttled,
+      lane.costMicroUsd,
+      lane.inputTokens,
+      lane.outputTokens,
+      lane.cachedTokens,
+      lane.reasoningTokens,
+    );
   }
 
   #countLost(runIds: readonly number[]): number {

@@ -24,10 +24,12 @@ CREATE TABLE meta (
   value TEXT NOT NULL
 ) STRICT, WITHOUT ROWID;
 
--- Ids of deleted runs are not given again: a stale id must find nothing rather than another run.
+-- Ids of deleted runs are not given again: a stale id must find nothing rather than another run. A run is deleted
+-- by its mark; its rows in the large tables are removed afterwards, a page at a time (sweep.ts).
 CREATE TABLE runs (
   id                INTEGER PRIMARY KEY AUTOINCREMENT,
-  name              TEXT    NOT NULL UNIQUE,
+  deleted           INTEGER NOT NULL DEFAULT 0 CHECK (deleted IN (0, 1)),
+  name              TEXT    NOT NULL,
   status            TEXT    NOT NULL CHECK (status IN ('importing', 'open', 'finished', 'cancelled')),
   input_path        TEXT    NOT NULL,
   simulated         INTEGER NOT NULL CHECK (simulated IN (0, 1)),
@@ -40,6 +42,8 @@ CREATE TABLE runs (
   settings_json     TEXT    NOT NULL
 ) STRICT;
 
+CREATE UNIQUE INDEX runs_name ON runs (name) WHERE deleted = 0;
+
 -- Narrow on purpose: SQLite rewrites the whole row at each change of state.
 CREATE TABLE tasks (
   id                 INTEGER PRIMARY KEY,
@@ -50,6 +54,7 @@ CREATE TABLE tasks (
   priority           REAL    NOT NULL,
   attempts           INTEGER NOT NULL DEFAULT 0,
   crash_count        INTEGER NOT NULL DEFAULT 0,
+  lone_crash_count   INTEGER NOT NULL DEFAULT 0,
   import_generation  INTEGER NOT NULL,
   attempt_token      TEXT,
   worker_id          TEXT,
@@ -157,6 +162,21 @@ CREATE TABLE run_totals (
   first_call_at_ms   INTEGER,
   last_call_at_ms    INTEGER
 ) STRICT;
+
+-- The same for each lane, as far as status tells them apart.
+CREATE TABLE lane_totals (
+  run_id           INTEGER NOT NULL REFERENCES runs (id),
+  lane             TEXT    NOT NULL,
+  calls_made       INTEGER NOT NULL,
+  calls_failed     INTEGER NOT NULL,
+  calls_throttled  INTEGER NOT NULL,
+  cost_micro_usd   REAL    NOT NULL,
+  input_tokens     INTEGER NOT NULL,
+  output_tokens    INTEGER NOT NULL,
+  cached_tokens    INTEGER NOT NULL,
+  reasoning_tokens INTEGER NOT NULL,
+  PRIMARY KEY (run_id, lane)
+) STRICT, WITHOUT ROWID;
 
 CREATE TABLE latency_buckets (
   run_id INTEGER NOT NULL REFERENCES runs (id),

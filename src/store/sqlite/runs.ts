@@ -9,19 +9,6 @@ import { storableInteger, storableIntegerOrNull, storableText, storableTextOrNul
 const COLUMNS = `id, name, status, input_path, simulated, created_at_ms, stopped_at_ms, halt_reason,
   output_paths_json, settings_json`;
 
-/** Children first: foreign keys are checked at once. Totals and counts go with the run. */
-const DELETIONS: readonly string[] = [
-  'DELETE FROM results WHERE task_id IN (SELECT id FROM tasks WHERE run_id = ?)',
-  'DELETE FROM documents WHERE task_id IN (SELECT id FROM tasks WHERE run_id = ?)',
-  'DELETE FROM calls WHERE run_id = ?',
-  'DELETE FROM task_keys WHERE run_id = ?',
-  'DELETE FROM tasks WHERE run_id = ?',
-  'DELETE FROM task_counts WHERE run_id = ?',
-  'DELETE FROM latency_buckets WHERE run_id = ?',
-  'DELETE FROM run_totals WHERE run_id = ?',
-  'DELETE FROM runs WHERE id = ?',
-];
-
 export function runMissing(runId: number): LlmBatchError {
   return new LlmBatchError(`The store has no run with the number ${runId}.`, {
     code: 'RUN_MISSING',
@@ -31,23 +18,26 @@ export function runMissing(runId: number): LlmBatchError {
 }
 
 export class Runs {
-  readonly #database: Database.Database;
   readonly #insert;
   readonly #insertTotals;
   readonly #select;
   readonly #selectAll;
   readonly #update;
   readonly #reopen;
+  readonly #markDeleted;
 
   constructor(database: Database.Database) {
-    this.#database = database;
     this.#insert = database.prepare<[string, string, number, string, number]>(
       `INSERT INTO runs (name, status, input_path, simulated, settings_json, created_at_ms)
        VALUES (?, 'importing', ?, ?, ?, ?)`,
     );
     this.#insertTotals = database.prepare<[number]>('INSERT INTO run_totals (run_id) VALUES (?)');
-    this.#select = database.prepare<[number], RunRow>(`SELECT ${COLUMNS} FROM runs WHERE id = ?`);
-    this.#selectAll = database.prepare<[], RunRow>(`SELECT ${COLUMNS} FROM runs ORDER BY id DESC`);
+    this.#select = database.prepare<[number], RunRow>(
+      `SELECT ${COLUMNS} FROM runs WHERE id = ? AND deleted = 0`,
+    );
+    this.#selectAll = database.prepare<[], RunRow>(
+      `SELECT ${COLUMNS} FROM runs WHERE deleted = 0 ORDER BY id DESC`,
+    );
     this.#update = database.prepare<[string, string, number | null, string | null, string, number]>(
       `UPDATE runs SET status = ?, settings_json = ?, stopped_at_ms = ?, halt_reason = ?, output_paths_json = ?
        WHERE id = ?`,
@@ -55,6 +45,7 @@ export class Runs {
     this.#reopen = database.prepare<[number]>(
       `UPDATE runs SET status = 'open' WHERE id = ? AND status = 'finished'`,
     );
+    this.#markDeleted = database.prepare<[number]>('UPDATE runs SET deleted = 1 WHERE id = ?');
   }
 
   create(run: NewRun): RunRecord {
@@ -107,8 +98,17 @@ export class Runs {
     this.#reopen.run(runId);
   }
 
+  cancel(runId: number, nowMs: number): void {
+    this.update(runId, { status: 'cancelled', stoppedAtMs: nowMs, haltReason: null });
+  }
+
+  exists(runId: number): boolean {
+    return this.#select.get(runId) !== undefined;
+  }
+
+  /** Marks a run as deleted: from here on nothing finds it. */
   delete(runId: number): void {
     this.get(runId);
-    for (const sql of DELETIONS) this.#database.prepare<[number]>(sql).run(runId);
+    this.#markDeleted.run(runId);
   }
 }

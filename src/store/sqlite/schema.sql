@@ -32,6 +32,20 @@ CREATE TABLE documents (
   body          TEXT NOT NULL
 ) STRICT;
 
+CREATE TABLE lane_totals (
+  run_id           INTEGER NOT NULL REFERENCES runs (id),
+  lane             TEXT    NOT NULL,
+  calls_made       INTEGER NOT NULL,
+  calls_failed     INTEGER NOT NULL,
+  calls_throttled  INTEGER NOT NULL,
+  cost_micro_usd   REAL    NOT NULL,
+  input_tokens     INTEGER NOT NULL,
+  output_tokens    INTEGER NOT NULL,
+  cached_tokens    INTEGER NOT NULL,
+  reasoning_tokens INTEGER NOT NULL,
+  PRIMARY KEY (run_id, lane)
+) STRICT, WITHOUT ROWID;
+
 CREATE TABLE latency_buckets (
   run_id INTEGER NOT NULL REFERENCES runs (id),
   bucket INTEGER NOT NULL,
@@ -85,7 +99,8 @@ CREATE TABLE run_totals (
 
 CREATE TABLE runs (
   id                INTEGER PRIMARY KEY AUTOINCREMENT,
-  name              TEXT    NOT NULL UNIQUE,
+  deleted           INTEGER NOT NULL DEFAULT 0 CHECK (deleted IN (0, 1)),
+  name              TEXT    NOT NULL,
   status            TEXT    NOT NULL CHECK (status IN ('importing', 'open', 'finished', 'cancelled')),
   input_path        TEXT    NOT NULL,
   simulated         INTEGER NOT NULL CHECK (simulated IN (0, 1)),
@@ -122,6 +137,7 @@ CREATE TABLE tasks (
   priority           REAL    NOT NULL,
   attempts           INTEGER NOT NULL DEFAULT 0,
   crash_count        INTEGER NOT NULL DEFAULT 0,
+  lone_crash_count   INTEGER NOT NULL DEFAULT 0,
   import_generation  INTEGER NOT NULL,
   attempt_token      TEXT,
   worker_id          TEXT,
@@ -144,6 +160,8 @@ CREATE TABLE tasks (
 CREATE INDEX calls_open    ON calls (task_id) WHERE finished_at_ms IS NULL;
 
 CREATE INDEX calls_started ON calls (started_at_ms);
+
+CREATE UNIQUE INDEX runs_name ON runs (name) WHERE deleted = 0;
 
 CREATE INDEX tasks_delayed ON tasks (run_id, not_before_ms) WHERE state = 'delayed' AND gone = 0;
 

@@ -13,6 +13,13 @@ const POISON = { httpStatus: null, code: null, requestId: null, partialOutputJso
 const LEAVE = `attempt_token = NULL, worker_id = NULL, lease_until_ms = NULL`;
 const OURS = `WHERE id = ? AND attempt_token = ? AND state = 'in_progress'`;
 
+interface LeasedRow {
+  id: number;
+  attempt_token: string;
+  crash_count: number;
+  lone_crash_count: number;
+}
+
 type ResultBindings = (string | number | null)[];
 
 export class Settlements {
@@ -23,6 +30,7 @@ export class Settlements {
   readonly #release;
   readonly #insertResult;
   readonly #leased;
+  readonly #lone;
   readonly #rescue;
   readonly #poison;
 
@@ -48,15 +56,22 @@ export class Settlements {
          cached_tokens, reasoning_tokens, partial_output_json, output_json)
        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
     );
-    this.#leased = database.prepare<[number], { id: number; attempt_token: string; crash_count: number }>(
-      `SELECT id, attempt_token, crash_count FROM tasks INDEXED BY tasks_leased
-       WHERE state = 'in_progress' AND lease_until_ms < ? ORDER BY id`,
+    this.#leased = database.prepare<[number], LeasedRow>(
+      `SELECT id, attempt_token, crash_count, lone_crash_count
+       FROM tasks INDEXED BY tasks_leased WHERE state = 'in_progress' AND lease_until_ms < ? ORDER BY id`,
     );
-    this.#rescue = database.prepare<[number, number]>(
-      `UPDATE tasks SET state = 'ready', crash_count = ?, ${LEAVE} WHERE id = ?`,
+    this.#lone = database
+      .prepare<[], number>(
+        `SELECT min(id) FROM tasks INDEXED BY tasks_leased WHERE state = 'in_progress'
+         GROUP BY run_id, worker_id HAVING count(*) = 1`,
+      )
+      .pluck();
+    this.#rescue = database.prepare<[number, number, number]>(
+      `UPDATE tasks SET state = 'ready', crash_count = ?, lone_crash_count = ?, ${LEAVE} WHERE id = ?`,
     );
-    this.#poison = database.prepare<[number, number]>(
-      `UPDATE tasks SET state = 'failed', failure_kind = 'poison', crash_count = ?, ${LEAVE} WHERE id = ?`,
+    this.#poison = database.prepare<[number, number, number]>(
+      `UPDATE tasks SET state = 'failed', failure_kind = 'poison', crash_count = ?, lone_crash_count = ?, ${LEAVE}
+       WHERE id = ?`,
     );
   }
 
@@ -93,8 +108,8 @@ export class Settlements {
   }
 
   /**
-   * Puts tasks back whose lease ended before `beforeMs`. Only a task whose call was open may have brought the
-   * process down, so only that counts as a crash of it.
+   * Puts tasks back whose lease ended before `beforeMs`. Each may have brought its worker down, whether its call was
+   * open, it was being prepared or it only took up memory; only one that was alone can be blamed.
    */
   rescue(
     nowMs: number,
@@ -102,20 +117,23 @@ export class Settlements {
     crashLimit: number,
   ): { rescued: number; lost: number; poisoned: number } {
     const report = { rescued: 0, lost: 0, poisoned: 0 };
-    for (const task of this.#leased.all(beforeMs)) {
-      const lost = this.#ledger.loseOfAttempt(task.id, task.attempt_token, nowMs);
-      report.lost += lost;
-      const crashCount = task.crash_count + (lost > 0 ? 1 : 0);
-      if (lost > 0 && crashCount >= crashLimit) {
-        this.#poison.run(crashCount, task.id);
+    const leased = this.#leased.all(beforeMs);
+    const lone = new Set(this.#lone.all());
+    for (const task of leased) {
+      report.lost += this.#ledger.loseOfAttempt(task.id, task.attempt_token, nowMs);
+      const isAlone = lone.has(task.id);
+      const crashCount = task.crash_count + 1;
+      const loneCrashCount = task.lone_crash_count + (isAlone ? 1 : 0);
+      if (isAlone && loneCrashCount >= crashLimit) {
+        this.#poison.run(crashCount, loneCrashCount, task.id);
         this.#storeResult(task.id, nowMs, null, null, {
           ...POISON,
           kind: 'poison',
-          message: `The program died ${crashCount} times while this document's call was open.`,
+          message: `The program died ${loneCrashCount} times while it worked on this document alone.`,
         });
         report.poisoned += 1;
       } else {
-        this.#rescue.run(crashCount, task.id);
+        this.#rescue.run(crashCount, loneCrashCount, task.id);
         report.rescued += 1;
       }
     }

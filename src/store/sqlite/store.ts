@@ -4,6 +4,7 @@ import type { FailureKind } from '../../core/failure.js';
 import type {
   CallStart,
   ClaimOptions,
+  CountDifference,
   ImportMatch,
   ImportTally,
   LeasedTask,
@@ -18,21 +19,26 @@ import type {
   RunRecord,
   RunSummary,
   Store,
+  StoreCondition,
   StoreOwner,
   TaskOutcome,
 } from '../store.js';
 import type { Connection } from './connection.js';
 import { type OpenDatabaseOptions, openDatabase } from './database.js';
 import { DrainLock } from './drain-lock.js';
+import { examineDatabase } from './examination.js';
 import { Imports } from './imports.js';
 import { KeyIndex } from './key-index.js';
 import { Ledger } from './ledger.js';
 import { Queue } from './queue.js';
+import { Recount } from './recount.js';
 import { Results } from './results.js';
 import { Runs } from './runs.js';
 import { Settlements } from './settlements.js';
+import { Space } from './space.js';
 import { storableInteger } from './storable.js';
 import { Summary } from './summary.js';
+import { Sweep, type SweepPass } from './sweep.js';
 
 /** @throws LlmBatchError STORE_* (exit 5) */
 export async function openSqliteStore(path: string, options: OpenDatabaseOptions): Promise<Store> {
@@ -51,6 +57,9 @@ export class SqliteStore implements Store {
   readonly #settlements: Settlements;
   readonly #results: Results;
   readonly #summary: Summary;
+  readonly #sweep: Sweep;
+  readonly #space: Space;
+  #sweepPass: SweepPass | null = null;
 
   constructor(connection: Connection, clock: Clock) {
     const { database } = connection;
@@ -64,6 +73,8 @@ export class SqliteStore implements Store {
     this.#settlements = new Settlements(database, this.#ledger);
     this.#results = new Results(database);
     this.#summary = new Summary(database);
+    this.#sweep = new Sweep(database);
+    this.#space = new Space(database);
     connection.onUndone = () => this.#keys.forget();
   }
 
@@ -92,8 +103,29 @@ export class SqliteStore implements Store {
 
   deleteRun(runId: number): Promise<void> {
     return this.#connection.write(() => {
+      this.#lock.refuseOtherOwnerOf(this.#runs.get(runId).name);
       this.#keys.forget();
       this.#runs.delete(runId);
+    });
+  }
+
+  async sweepDeletedRuns(limit: number): Promise<{ readonly isDone: boolean }> {
+    // Remembered only once the page is committed.
+    this.#sweepPass = await this.#connection.write(() => this.#sweep.page(this.#sweepPass, limit));
+    return { isDone: this.#sweepPass === null };
+  }
+
+  async reclaimSpace(limitBytes: number): Promise<{ readonly reclaimedBytes: number }> {
+    const reclaimedBytes = await this.#connection.patiently(() => this.#space.reclaim(limitBytes));
+    if (reclaimedBytes === 0) await this.#connection.patiently(() => this.#space.cutLog());
+    return { reclaimedBytes };
+  }
+
+  cancelRun(runId: number, nowMs: number): Promise<number> {
+    return this.#connection.write(() => {
+      this.#keys.settle(runId);
+      this.#runs.cancel(runId, nowMs);
+      return this.#queue.cancelOpen(runId);
     });
   }
 
@@ -178,11 +210,19 @@ export class SqliteStore implements Store {
   }
 
   readResults(options: ResultPageOptions): Promise<readonly ResultRow[]> {
-    return this.#connection.read(() => this.#results.page(options));
+    return this.#connection.read(() => (this.#runs.exists(options.runId) ? this.#results.page(options) : []));
   }
 
   summarizeRun(runId: number): Promise<RunSummary> {
     return this.#connection.read(() => this.#summary.of(runId));
+  }
+
+  recount(): Promise<readonly CountDifference[]> {
+    return this.#connection.read(() => new Recount(this.#connection.database).differences());
+  }
+
+  examine(): Promise<StoreCondition> {
+    return this.#connection.read(() => examineDatabase(this.#connection));
   }
 
   readRecentCalls(sinceMs: number): Promise<readonly RecentCall[]> {

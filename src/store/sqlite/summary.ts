@@ -2,8 +2,9 @@
 import type Database from 'better-sqlite3';
 import type { FailureKind } from '../../core/failure.js';
 import { TASK_STATES, type TaskState } from '../../core/task.js';
+import type { TokenUsage } from '../../core/usage.js';
 import { type LatencyBucket, latencyQuantileMs } from '../latency-buckets.js';
-import type { RunSummary } from '../store.js';
+import type { LaneSummary, RunSummary } from '../store.js';
 import { runMissing } from './runs.js';
 
 interface TotalsRow {
@@ -23,6 +24,18 @@ interface TotalsRow {
   last_call_at_ms: number | null;
 }
 
+interface LaneRow {
+  lane: string;
+  calls_made: number;
+  calls_failed: number;
+  calls_throttled: number;
+  cost_micro_usd: number;
+  input_tokens: number;
+  output_tokens: number;
+  cached_tokens: number;
+  reasoning_tokens: number;
+}
+
 interface CountRow {
   state: TaskState | 'gone';
   kind: FailureKind | '';
@@ -31,11 +44,17 @@ interface CountRow {
 
 export class Summary {
   readonly #totals;
+  readonly #lanes;
   readonly #counts;
   readonly #latencies;
 
   constructor(database: Database.Database) {
-    this.#totals = database.prepare<[number], TotalsRow>('SELECT * FROM run_totals WHERE run_id = ?');
+    this.#totals = database.prepare<[number], TotalsRow>(
+      `SELECT run_totals.* FROM run_totals JOIN runs ON runs.id = run_id WHERE run_id = ? AND deleted = 0`,
+    );
+    this.#lanes = database.prepare<[number], LaneRow>(
+      'SELECT * FROM lane_totals WHERE run_id = ? ORDER BY lane',
+    );
     this.#counts = database.prepare<[number], CountRow>(
       'SELECT state, kind, tasks FROM task_counts WHERE run_id = ? AND tasks > 0',
     );
@@ -55,14 +74,10 @@ export class Summary {
         failed: totals.calls_failed,
         repeated: totals.calls_lost,
       },
-      usage: {
-        inputTokens: totals.input_tokens,
-        outputTokens: totals.output_tokens,
-        cachedTokens: totals.cached_tokens,
-        reasoningTokens: totals.reasoning_tokens,
-      },
+      usage: toUsage(totals),
       costMicroUsd: totals.cost_micro_usd,
       callsWithoutCost: totals.calls_without_cost,
+      lanes: this.#lanes.all(runId).map(toLane),
       latencyMs: this.#latencyOf(runId, totals),
       firstCallAtMs: totals.first_call_at_ms,
       lastCallAtMs: totals.last_call_at_ms,
@@ -92,4 +107,26 @@ export class Summary {
       p99: quantile(0.99),
     };
   }
+}
+
+function toLane(row: LaneRow): LaneSummary {
+  return {
+    lane: row.lane,
+    calls: row.calls_made,
+    failed: row.calls_failed,
+    throttled: row.calls_throttled,
+    usage: toUsage(row),
+    costMicroUsd: row.cost_micro_usd,
+  };
+}
+
+function toUsage(
+  row: Pick<LaneRow, 'input_tokens' | 'output_tokens' | 'cached_tokens' | 'reasoning_tokens'>,
+): TokenUsage {
+  return {
+    inputTokens: row.input_tokens,
+    outputTokens: row.output_tokens,
+    cachedTokens: row.cached_tokens,
+    reasoningTokens: row.reasoning_tokens,
+  };
 }

@@ -88,6 +88,7 @@ export async function startCall(
   runId: number,
   task: Pick<LeasedTask, 'taskId' | 'attemptToken'>,
   startedAtMs = NOW_MS,
+  lane = 'lane-1',
 ): Promise<number> {
   const { callIds } = await store.record(
     [
@@ -95,7 +96,7 @@ export async function startCall(
         runId,
         taskId: task.taskId,
         attemptToken: task.attemptToken,
-        lane: 'lane-1',
+        lane,
         startedAtMs,
         reservedTokens: 500,
       },

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import type { Store } from '../../../src/store/store.js';
 import {
   claim,
   claimOne,
@@ -199,6 +200,72 @@ export function queueContract(storeOf: StoreOf): void {
       expect((await store.listRuns())[0]?.status).toBe('finished');
       await store.retryTasks(runId, {});
       expect((await store.listRuns())[0]?.status).toBe('open');
+    });
+  });
+
+  describe('suspects, in progress at two crashes', () => {
+    async function crash(store: Store): Promise<void> {
+      await store.rescueTasks({ nowMs: NOW_MS, whose: 'everyone', crashLimit: 3 });
+    }
+
+    /** A run of `count` documents, the first of which are suspects. */
+    async function withSuspects(store: Store, suspects: number, count: number): Promise<number> {
+      const runId = await openRun(store, documents(suspects));
+      for (let crashes = 0; crashes < 2; crashes += 1) {
+        await claim(store, runId, suspects);
+        await crash(store);
+      }
+      await store.addTasks(runId, documents(count).slice(suspects));
+      return runId;
+    }
+
+    it('are claimed one at a time, and nothing beside them', async () => {
+      const store = await storeOf();
+      const runId = await withSuspects(store, 2, 5);
+      for (const line of [1, 2]) {
+        const claimed = await claim(store, runId, 9);
+        expect(claimed).toMatchObject([{ line, crashCount: 2 }]);
+        expect(await claim(store, runId, 9)).toEqual([]);
+        await store.record(
+          [],
+          claimed.map((task) => completed(task)),
+        );
+      }
+      expect((await claim(store, runId, 9)).map((task) => task.line)).toEqual([3, 4, 5]);
+    });
+
+    it('wait until what is in progress is settled', async () => {
+      const store = await storeOf();
+      const runId = await withSuspects(store, 2, 2);
+      await store.addTasks(runId, [document(3, { priority: 1 }), document(4, { priority: 1 })]);
+      const first = await claim(store, runId, 9);
+      expect(first.map((task) => task.line)).toEqual([3, 4]);
+      const [one, other] = first;
+      if (!one || !other) throw new Error('claimed too few');
+      await store.record([], [completed(one)]);
+      expect(await claim(store, runId, 9)).toEqual([]);
+      await store.record([], [released(other, NOW_MS + 1_000)]);
+      expect(await claim(store, runId, 9)).toMatchObject([{ line: 1 }]);
+    });
+
+    it('let others go first, and hold nothing of another run or another worker up', async () => {
+      const store = await storeOf();
+      const runId = await withSuspects(store, 2, 3);
+      const other = await openRun(store, documents(2), 'other');
+      expect(await claim(store, runId, 9)).toHaveLength(1);
+      expect(await claim(store, other, 9)).toHaveLength(2);
+      const elsewhere = { runId, workerId: 'worker-2', limit: 9, leaseMs: 60_000, nowMs: NOW_MS };
+      expect((await store.claimTasks(elsewhere)).map((task) => task.line)).toEqual([2]);
+    });
+
+    it('are not suspects any more once their document was changed', async () => {
+      const store = await storeOf();
+      const runId = await withSuspects(store, 2, 2);
+      await store.beginReimport(runId);
+      const changed = documents(2).map((task) => ({ ...task, requestHash: 'another' }));
+      await store.reimportTasks(runId, changed, false);
+      await store.finishReimport(runId);
+      expect(await claim(store, runId, 9)).toMatchObject([{ crashCount: 0 }, { crashCount: 0 }]);
     });
   });
 }

@@ -35,33 +35,31 @@ export function rescueContract(storeOf: StoreOf): void {
       expect((await restarted.summarizeRun(second)).counts).toMatchObject({ ready: 1, in_progress: 0 });
     });
 
-    it('counts a crash only for a task whose call was open, and uses no attempt', async () => {
+    it('counts a crash for every task in progress, called or not, and uses no attempt', async () => {
       const store = await storeOf();
-      const runId = await openRun(store, documents(2));
+      const runId = await openRun(store, documents(3));
       const [called] = await claim(store, runId, 2);
       if (!called) throw new Error('claimed too few');
       await startCall(store, runId, called);
       await store.rescueTasks({ nowMs: NOW_MS, whose: 'everyone', crashLimit: 3 });
-      expect(await claim(store, runId, 2)).toMatchObject([
+      expect(await claim(store, runId, 3)).toMatchObject([
         { line: 1, crashCount: 1, attempts: 0 },
-        { line: 2, crashCount: 0, attempts: 0 },
+        { line: 2, crashCount: 1, attempts: 0 },
+        { line: 3, crashCount: 0, attempts: 0 },
       ]);
       expect((await store.summarizeRun(runId)).calls).toEqual({ made: 1, open: 0, failed: 0, repeated: 1 });
     });
 
-    it('does not blame an attempt for an open call of another', async () => {
+    it('ends no call but those of the attempts that are put back', async () => {
       const store = await storeOf();
       const runId = await openRun(store, documents(1));
       const first = await claimOne(store, runId);
       await startCall(store, runId, first);
       await store.record([], [released(first)]);
       await claimOne(store, runId);
-      expect(await store.rescueTasks({ nowMs: NOW_MS, whose: 'everyone', crashLimit: 1 })).toEqual({
-        rescued: 1,
-        lostCalls: 1,
-        poisoned: 0,
-      });
-      expect((await claimOne(store, runId)).crashCount).toBe(0);
+      const later = { nowMs: NOW_MS + 70_000, crashLimit: 3 };
+      expect(await store.rescueTasks({ ...later, whose: 'expired' })).toMatchObject({ lostCalls: 0 });
+      expect(await store.rescueTasks({ ...later, whose: 'everyone' })).toMatchObject({ lostCalls: 1 });
     });
 
     it('takes only leases that have ended, when others may be alive', async () => {
@@ -83,31 +81,68 @@ export function rescueContract(storeOf: StoreOf): void {
       expect((await store.summarizeRun(runId)).calls.open).toBe(1);
     });
 
-    it('parks a document that brought the process down too often, as failed by poison', async () => {
+    it.each(['called', 'only claimed'])(
+      'parks a document that was %s and alone at too many crashes, as failed by poison',
+      async (how) => {
+        const store = await storeOf();
+        const runId = await openRun(store, documents(1));
+        for (const poisoned of [0, 0, 1]) {
+          const task = await claimOne(store, runId);
+          if (how === 'called') await startCall(store, runId, task);
+          const report = await store.rescueTasks({ nowMs: NOW_MS, whose: 'everyone', crashLimit: 3 });
+          expect(report).toEqual({ rescued: 1 - poisoned, lostCalls: how === 'called' ? 1 : 0, poisoned });
+        }
+        expect(await claim(store, runId, 9)).toEqual([]);
+        expect(await results(store, runId)).toMatchObject([
+          { state: 'failed', settledAtMs: NOW_MS, error: { kind: 'poison' }, result: null, usage: null },
+        ]);
+        expect((await store.summarizeRun(runId)).failedByKind).toEqual({ poison: 1 });
+        expect(await store.retryTasks(runId, { kind: 'poison' })).toBe(1);
+        expect((await claimOne(store, runId)).crashCount).toBe(0);
+        const afterwards = await store.rescueTasks({ nowMs: NOW_MS, whose: 'everyone', crashLimit: 2 });
+        expect(afterwards.poisoned).toBe(0);
+      },
+    );
+
+    it('never parks a task of a crowd: of several nobody can tell which it was', async () => {
       const store = await storeOf();
-      const runId = await openRun(store, documents(1));
-      for (const poisoned of [0, 0, 1]) {
-        await startCall(store, runId, await claimOne(store, runId));
-        const report = await store.rescueTasks({ nowMs: NOW_MS, whose: 'everyone', crashLimit: 3 });
-        expect(report).toEqual({ rescued: 1 - poisoned, lostCalls: 1, poisoned });
+      const runId = await openRun(store, documents(5));
+      for (let crash = 0; crash < 2; crash += 1) {
+        await claim(store, runId, 5);
+        const report = await store.rescueTasks({ nowMs: NOW_MS, whose: 'everyone', crashLimit: 1 });
+        expect(report).toEqual({ rescued: 5, lostCalls: 0, poisoned: 0 });
       }
-      expect(await claim(store, runId, 9)).toEqual([]);
-      expect(await results(store, runId)).toMatchObject([
-        { state: 'failed', settledAtMs: NOW_MS, error: { kind: 'poison' }, result: null, usage: null },
-      ]);
-      expect((await store.summarizeRun(runId)).failedByKind).toEqual({ poison: 1 });
-      expect(await store.retryTasks(runId, { kind: 'poison' })).toBe(1);
-      expect((await claimOne(store, runId)).crashCount).toBe(0);
     });
 
-    it('never parks a task that was only waiting in memory', async () => {
+    it('does not take a task for alone because the leases of the others have not ended yet', async () => {
       const store = await storeOf();
-      const runId = await openRun(store, documents(1));
-      for (let crash = 0; crash < 5; crash += 1) {
-        await claimOne(store, runId);
-        const report = await store.rescueTasks({ nowMs: NOW_MS, whose: 'everyone', crashLimit: 3 });
-        expect(report).toEqual({ rescued: 1, lostCalls: 0, poisoned: 0 });
+      const runId = await openRun(store, documents(2));
+      await claimOne(store, runId, NOW_MS);
+      await claimOne(store, runId, NOW_MS + 30_000);
+      const report = await store.rescueTasks({ nowMs: NOW_MS + 70_000, whose: 'expired', crashLimit: 1 });
+      expect(report).toMatchObject({ rescued: 1, poisoned: 0 });
+    });
+
+    it('finds the one document that brings every process down, in few crashes, and blames no other', async () => {
+      const store = await storeOf();
+      const runId = await openRun(store, documents(100));
+      let crashes = 0;
+      for (;;) {
+        const tasks = await claim(store, runId, 16);
+        if (tasks.length === 0) break;
+        if (tasks.some((task) => task.line === 37)) {
+          crashes += 1;
+          await store.rescueTasks({ nowMs: NOW_MS, whose: 'everyone', crashLimit: 3 });
+        } else {
+          await store.record(
+            [],
+            tasks.map((task) => completed(task)),
+          );
+        }
       }
+      expect(crashes).toBe(5);
+      expect(await results(store, runId, 'failed')).toMatchObject([{ line: 37, error: { kind: 'poison' } }]);
+      expect((await store.summarizeRun(runId)).counts).toMatchObject({ completed: 99, failed: 1 });
     });
 
     it('keeps the bill, but not the answer, of a call that ends after its task was rescued', async () => {

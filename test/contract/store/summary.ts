@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import type { CallEnd } from '../../../src/store/store.js';
 import {
   callEnd,
   claim,
@@ -27,6 +28,7 @@ export function summaryContract(storeOf: StoreOf): void {
         usage: { inputTokens: 0, outputTokens: 0, cachedTokens: 0, reasoningTokens: 0 },
         costMicroUsd: 0,
         callsWithoutCost: 0,
+        lanes: [],
         failedByKind: {},
         latencyMs: null,
         firstCallAtMs: null,
@@ -83,6 +85,32 @@ export function summaryContract(storeOf: StoreOf): void {
         costMicroUsd: 50,
         callsWithoutCost: 1,
       });
+    });
+
+    it('adds up each lane by itself', async () => {
+      const store = await storeOf();
+      const runId = await openRun(store, documents(4));
+      const [a, b, c, d] = await claim(store, runId, 4);
+      if (!a || !b || !c || !d) throw new Error('claimed too few');
+      const refused = { usage: null, costMicroUsd: null };
+      const onFirst = await Promise.all([a, b].map((task) => startCall(store, runId, task)));
+      const onSecond = await Promise.all(
+        [c, d].map((task) => startCall(store, runId, task, NOW_MS, 'lane-0')),
+      );
+      const call = (id: number | undefined, change = {}): CallEnd => callEnd(id ?? 0, change);
+      await store.record(
+        [],
+        [
+          completed(a, call(onFirst[0])),
+          released(b, null, NOW_MS, call(onFirst[1], { ...refused, kind: 'rate_limited' })),
+          failed(c, 'refused', call(onSecond[0], { kind: 'refused' })),
+        ],
+      );
+      const { lanes } = await (await storeOf.again()).summarizeRun(runId);
+      expect(lanes).toEqual([
+        { lane: 'lane-0', calls: 2, failed: 1, throttled: 0, usage: USAGE, costMicroUsd: 42 },
+        { lane: 'lane-1', calls: 2, failed: 1, throttled: 1, usage: USAGE, costMicroUsd: 42 },
+      ]);
     });
 
     it('tells the latency of answers within two percent, and leaves failures out', async () => {

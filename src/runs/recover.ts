@@ -1,0 +1,17 @@
+/** What a process has to do first that becomes the owner of a store: the one before may have died. */
+import type { Clock } from '../core/clock.js';
+import type { RescueReport, Store } from '../store/store.js';
+import { applySalvage } from './salvage.js';
+
+/** A document that the process has worked on alone at this many crashes is taken for their cause. */
+const CRASH_LIMIT = 3;
+
+/**
+ * Records the answers that an earlier process could not store, then puts back what it left in progress. In this
+ * order: a task that was put back takes no answer any more.
+ * @param store drain lock held
+ */
+export async function recoverStore(store: Store, salvagePath: string, clock: Clock): Promise<RescueReport> {
+  await applySalvage(store, salvagePath);
+  return store.rescueTasks({ nowMs: clock.now(), whose: 'everyone', crashLimit: CRASH_LIMIT });
+}

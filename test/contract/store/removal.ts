@@ -1,0 +1,225 @@
+import { describe, expect, it } from 'vitest';
+import type { Store } from '../../../src/store/store.js';
+import {
+  callEnd,
+  claim,
+  claimOne,
+  completed,
+  createRun,
+  document,
+  documents,
+  drain,
+  failed,
+  NOW_MS,
+  openRun,
+  results,
+  retried,
+  startCall,
+} from './builders.js';
+import type { StoreOf } from './store-of.js';
+
+const SMALL_PAGE = 2;
+
+async function sweep(store: Store): Promise<number> {
+  for (let pages = 1; ; pages += 1) if ((await store.sweepDeletedRuns(SMALL_PAGE)).isDone) return pages;
+}
+
+export function removalContract(storeOf: StoreOf): void {
+  describe('a deleted run', () => {
+    it('is gone at once, before anything of it is swept up', async () => {
+      const store = await storeOf();
+      const runId = await openRun(store, documents(6));
+      await drain(store, runId);
+      await store.deleteRun(runId);
+      for (const each of [store, await storeOf.again()]) {
+        expect(await each.listRuns()).toEqual([]);
+        expect(await results(each, runId)).toEqual([]);
+        const missing = { code: 'RUN_MISSING' };
+        await expect(each.summarizeRun(runId)).rejects.toMatchObject(missing);
+        await expect(each.updateRun(runId, { status: 'open' })).rejects.toMatchObject(missing);
+        await expect(each.addTasks(runId, documents(1))).rejects.toMatchObject(missing);
+        await expect(each.beginReimport(runId)).rejects.toMatchObject(missing);
+        await expect(each.cancelRun(runId, NOW_MS)).rejects.toMatchObject(missing);
+        await expect(each.deleteRun(runId)).rejects.toMatchObject(missing);
+      }
+      expect((await store.examine()).unsweptRuns).toBe(1);
+    });
+
+    it('is swept up in pages, by whoever comes after a crash in between, and nothing else is', async () => {
+      const store = await storeOf();
+      const kept = await openRun(store, documents(5), 'kept');
+      const doomed = await openRun(store, documents(9), 'doomed');
+      await store.addTasks(kept, documents(8));
+      await drain(store, doomed);
+      await drain(store, kept);
+      const before = await store.summarizeRun(kept);
+      await store.deleteRun(doomed);
+      for (let page = 0; page < 3; page += 1) {
+        expect((await store.sweepDeletedRuns(SMALL_PAGE)).isDone).toBe(false);
+      }
+
+      const heir = await storeOf.again();
+      expect((await heir.listRuns()).map((run) => run.name)).toEqual(['kept']);
+      expect(await sweep(heir)).toBeGreaterThan(3);
+
+      expect((await heir.examine()).unsweptRuns).toBe(0);
+      expect(await heir.summarizeRun(kept)).toEqual(before);
+      expect(await results(heir, kept)).toHaveLength(8);
+      expect(await heir.readRecentCalls(0)).toHaveLength(8);
+      expect(await heir.recount()).toEqual([]);
+      expect(await heir.matchTasks(kept, [document(8), document(9)])).toEqual(['unchanged', 'new']);
+    });
+
+    it('may be one of several, deleted while others are swept up', async () => {
+      const store = await storeOf();
+      const runIds: number[] = [];
+      for (const name of ['first', 'second', 'third']) runIds.push(await openRun(store, documents(4), name));
+      for (const runId of runIds) await drain(store, runId);
+      const [first = 0, second = 0, third = 0] = runIds;
+      await store.deleteRun(second);
+      await store.sweepDeletedRuns(SMALL_PAGE);
+      await store.sweepDeletedRuns(SMALL_PAGE);
+      // What is before the place that the sweep has reached is to be swept up all the same.
+      await (await storeOf.again()).deleteRun(first);
+      await sweep(store);
+      expect((await store.examine()).unsweptRuns).toBe(0);
+      expect(await store.readRecentCalls(0)).toHaveLength(4);
+      expect(await results(store, third)).toHaveLength(4);
+    });
+
+    it('takes tasks with it that were in progress when its process died', async () => {
+      const store = await storeOf();
+      const runId = await openRun(store, documents(3));
+      await startCall(store, runId, await claimOne(store, runId));
+      await store.deleteRun(runId);
+      await store.rescueTasks({ nowMs: NOW_MS, whose: 'everyone', crashLimit: 1 });
+      await sweep(store);
+      expect(await store.examine()).toMatchObject({ openLeases: 0, unsweptRuns: 0 });
+    });
+
+    it('leaves room that is given back, in pages', async () => {
+      const store = await storeOf();
+      const long = documents(300).map((task) => ({ ...task, body: 'x'.repeat(5_000) }));
+      const runId = await openRun(store, long);
+      const full = (await store.examine()).dataBytes;
+      await store.deleteRun(runId);
+      while (!(await store.sweepDeletedRuns(100)).isDone);
+      const { freeBytes } = await store.examine();
+      expect(freeBytes).toBeGreaterThan(1_000_000);
+      let pages = 0;
+      let reclaimed = 0;
+      for (;;) {
+        const { reclaimedBytes } = await store.reclaimSpace(200_000);
+        if (reclaimedBytes === 0) break;
+        expect(reclaimedBytes).toBeLessThanOrEqual(250_000);
+        reclaimed += reclaimedBytes;
+        pages += 1;
+      }
+      expect(pages).toBeGreaterThan(5);
+      expect(await store.examine()).toMatchObject({
+        freeBytes: 0,
+        logBytes: 0,
+        dataBytes: full - reclaimed,
+      });
+      expect((await store.examine()).dataBytes).toBeLessThan(full / 5);
+    });
+
+    it('can not be one that another process drains, but one of another process that is done', async () => {
+      const store = await storeOf();
+      const drained = await openRun(store, documents(1), 'drained');
+      const idle = await openRun(store, documents(1), 'idle');
+      const owner = await storeOf.again();
+      await owner.acquireDrainLock({ pid: 123, host: 'laptop', runName: 'drained', sinceMs: NOW_MS });
+      await expect(store.deleteRun(drained)).rejects.toMatchObject({ code: 'STORE_LOCKED' });
+      await store.deleteRun(idle);
+      expect((await store.listRuns()).map((run) => run.name)).toEqual(['drained']);
+      await owner.close();
+      await store.deleteRun(drained);
+      expect(await store.listRuns()).toEqual([]);
+    });
+
+    it('may be the own one of the process that drains, whose import was refused', async () => {
+      const store = await storeOf();
+      await store.acquireDrainLock({ pid: 123, host: 'laptop', runName: 'reviews', sinceMs: NOW_MS });
+      const run = await createRun(store, 'reviews');
+      await store.deleteRun(run.id);
+      expect(await store.listRuns()).toEqual([]);
+    });
+  });
+
+  describe('a cancelled run', () => {
+    it('has every task cancelled that was not settled, and keeps what is', async () => {
+      const store = await storeOf();
+      const runId = await openRun(store, documents(8));
+      const other = await openRun(store, documents(2), 'other');
+      const [a, b, c] = await claim(store, runId, 4);
+      if (!a || !b || !c) throw new Error('claimed too few');
+      await store.record([], [completed(a), failed(b, 'refused'), retried(c)]);
+      await store.updateRun(runId, { haltReason: 'the account is empty' });
+
+      expect(await store.cancelRun(runId, NOW_MS + 5)).toBe(6);
+
+      expect((await store.summarizeRun(runId)).counts).toEqual({
+        ready: 0,
+        delayed: 0,
+        in_progress: 0,
+        completed: 1,
+        failed: 1,
+        cancelled: 6,
+      });
+      expect((await store.listRuns())[1]).toMatchObject({
+        status: 'cancelled',
+        stoppedAtMs: NOW_MS + 5,
+        haltReason: null,
+      });
+      expect(await claim(store, runId, 9, NOW_MS + 1e9)).toEqual([]);
+      expect(await store.nextDueAtMs(runId)).toBeNull();
+      expect((await results(store, runId)).map((row) => row.line)).toEqual([1, 2]);
+      expect((await store.summarizeRun(other)).counts.ready).toBe(2);
+      expect(await store.recount()).toEqual([]);
+      expect(await store.cancelRun(runId, NOW_MS + 9)).toBe(0);
+    });
+
+    it('takes no answer of a worker that does not know yet, but the bill of its call', async () => {
+      const store = await storeOf();
+      const runId = await openRun(store, documents(1));
+      const task = await claimOne(store, runId);
+      const callId = await startCall(store, runId, task);
+      await store.cancelRun(runId, NOW_MS);
+      const late = completed(task, callEnd(callId));
+      expect((await store.record([], [late])).lostTaskIds).toEqual([task.taskId]);
+      expect(await store.extendLeases([task.taskId], [task.attemptToken], NOW_MS)).toBe(0);
+      expect(await store.summarizeRun(runId)).toMatchObject({
+        counts: { cancelled: 1, completed: 0 },
+        costMicroUsd: 42,
+      });
+    });
+
+    it('may be one whose import was cut off', async () => {
+      const store = await storeOf();
+      const run = await createRun(store);
+      await store.addTasks(run.id, documents(3));
+      expect(await store.cancelRun(run.id, NOW_MS)).toBe(3);
+    });
+  });
+
+  describe('a recount', () => {
+    it('finds nothing after work of every kind', async () => {
+      const store = await storeOf();
+      const runId = await openRun(store, documents(30));
+      await openRun(store, documents(2), 'idle');
+      await drain(store, runId, (task, call) => {
+        if (task.line % 3 === 0)
+          return failed(task, 'refused', { ...call, kind: 'refused', costMicroUsd: 0.1 });
+        return completed(task, { ...call, costMicroUsd: task.line / 7, latencyMs: task.line });
+      });
+      await store.retryTasks(runId, {});
+      await startCall(store, runId, await claimOne(store, runId));
+      await store.rescueTasks({ nowMs: NOW_MS, whose: 'everyone', crashLimit: 3 });
+      await store.beginReimport(runId);
+      await store.reimportTasks(runId, documents(12), false);
+      await store.finishReimport(runId);
+      expect(await store.recount()).toEqual([]);
+    });
+  });
+}
