@@ -1,0 +1,101 @@
+/** Caps on money, tokens and failures, over the real program and a simulated server that states its prices. */
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { type SimulatorProcess, startSimulatorProcess } from '../support/simulator-process.js';
+import { numberedDocuments, Workspace } from '../support/workspace.js';
+
+let workspace: Workspace;
+let simulator: SimulatorProcess;
+
+beforeEach(async () => {
+  workspace = new Workspace();
+  simulator = await startSimulatorProcess({
+    latencyMs: 10,
+    outputTokens: 1,
+    prices: { inputMicroUsdPerToken: 0, outputMicroUsdPerToken: 100_000 },
+  });
+  workspace.writeDocuments('docs.jsonl', numberedDocuments(50));
+  // A dime for a token out, nothing for tokens in: a call with a cap of one token costs exactly 0.10.
+  workspace.write(
+    'prices.json',
+    JSON.stringify({ models: { 'gpt-4o-mini': { input: 0, output: 100_000 } } }),
+  );
+});
+
+afterEach(async () => {
+  await simulator.stop();
+  workspace.remove();
+});
+
+function run(...args: string[]) {
+  const environment = { OPENAI_BASE_URL: simulator.url };
+  return workspace.run([...args, '--prices', 'prices.json'], { environment });
+}
+
+describe('--max-cost', () => {
+  const capped = ['run', 'docs.jsonl', '--param', 'max_tokens=1', '--concurrency', '50'];
+
+  it('of 1.00 at 0.10 a call sends exactly ten, stops with exit 4, and resumes under a higher cap', async () => {
+    const first = await run(...capped, '--max-cost', '1.00');
+    expect(first.exitCode).toBe(4);
+    expect(first.stderr).toMatch(/--max-cost/);
+    expect((await simulator.books()).calls).toBe(10);
+
+    const again = await run('resume');
+    expect(again.exitCode).toBe(4);
+    expect((await simulator.books()).calls).toBe(10);
+
+    const more = await run('resume', '--max-cost', '1.50');
+    expect(more.exitCode).toBe(4);
+    expect((await simulator.books()).calls).toBe(15);
+
+    const rest = await run('resume', '--max-cost', '5');
+    expect(rest.exitCode).toBe(0);
+    expect((await simulator.books()).calls).toBe(50);
+    expect(await workspace.results()).toHaveLength(50);
+  });
+
+  it('refuses a model without a known price before any call, and does not take it for free', async () => {
+    const { exitCode, stderr } = await run(...capped, '--model', 'nobody-knows-me', '--max-cost', '1');
+    expect(exitCode).toBe(2);
+    expect(stderr).toMatch(/no price is known for model 'nobody-knows-me'/);
+    expect(stderr).toMatch(/--prices/);
+    expect((await simulator.books()).calls).toBe(0);
+  });
+});
+
+describe('--max-tokens-total', () => {
+  it('stops before the tokens of the run could pass it', async () => {
+    const { exitCode } = await run(
+      'run',
+      'docs.jsonl',
+      '--param',
+      'max_tokens=1',
+      '--max-tokens-total',
+      '500',
+    );
+    expect(exitCode).toBe(4);
+    const [totals] = workspace.query<{ tokens: number }>(
+      'SELECT input_tokens + output_tokens AS tokens FROM run_totals',
+    );
+    expect(totals?.tokens).toBeGreaterThan(0);
+    expect(totals?.tokens).toBeLessThanOrEqual(500);
+  });
+});
+
+describe('--max-failures', () => {
+  it('stops a run in which more documents fail than the user accepts', async () => {
+    await simulator.reconfigure({ errorRate: { refuse: 1 } });
+    const { exitCode, stderr } = await run('run', 'docs.jsonl', '--concurrency', '1', '--max-failures', '3');
+    expect(exitCode).toBe(4);
+    expect(stderr).toMatch(/--max-failures/);
+    const { documents } = await workspace.status();
+    expect(documents['failed']).toBeGreaterThan(3);
+    expect(documents['pending']).toBeGreaterThan(30);
+  });
+
+  it.each(['many', '120%', '-1'])('of %s is refused', async (value) => {
+    const { exitCode, stderr } = await run('run', 'docs.jsonl', `--max-failures=${value}`);
+    expect(exitCode).toBe(2);
+    expect(stderr).toMatch(/a number of documents such as 100, or a share such as 5%/);
+  });
+});
