@@ -1,11 +1,17 @@
 /** The table of settings as commander options, and back from parsed options to settings. */
 import type { Command } from 'commander';
 import { type ResolvedSettings, readConfigFile, resolveSettings } from '../config/load.js';
-import { SETTINGS, type SettingGroup, settingsOf } from '../config/settings.js';
+import { SETTINGS, type SettingGroup, type Settings, settingsOf } from '../config/settings.js';
 import type { CommandContext } from './context.js';
 
-export function addSettingFlags(command: Command, groups: readonly SettingGroup[]): Command {
-  for (const { flags, help, initialText, environment } of settingsOf(groups)) {
+/** @param except settings of the groups that mean nothing to this command */
+export function addSettingFlags(
+  command: Command,
+  groups: readonly SettingGroup[],
+  except: readonly (keyof Settings)[] = [],
+): Command {
+  for (const { name, flags, help, initialText, environment } of settingsOf(groups)) {
+    if (except.includes(name)) continue;
     const notes = [
       ...(initialText === '' ? [] : [`default ${initialText}`]),
       ...(environment === '' ? [] : [environment]),
