@@ -15,7 +15,20 @@ export default defineConfig({
           ...shared,
           name: 'fast',
           include: ['test/**/*.test.ts'],
-          exclude: ['test/slow/**'],
+          // The whole fault suite has a project of its own; a short part of it runs with everything else.
+          exclude: ['test/slow/**', 'test/faults/system/!(short).test.ts'],
+          globalSetup: ['test/support/build.ts'],
+        },
+      },
+      {
+        test: {
+          ...shared,
+          name: 'faults',
+          include: ['test/faults/system/**/*.test.ts'],
+          testTimeout: 600_000,
+          hookTimeout: 120_000,
+          // One file at a time: these cases wait for what other processes do.
+          fileParallelism: false,
           globalSetup: ['test/support/build.ts'],
         },
       },

@@ -1,0 +1,73 @@
+/**
+ * The whole program, with one point at which it kills itself: `node failpoints.mjs DIST POINT COUNT node dist/cli.js …`
+ * kills with SIGKILL when POINT is reached for the COUNTth time. It needs no tool of the operating system, and the
+ * program needs no hook for it: methods of its own classes are wrapped before its entry is loaded.
+ */
+import { writeSync } from 'node:fs';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+
+const [node, , dist, point, count, , , ...programArguments] = process.argv;
+let left = Number(count);
+
+function load(path) {
+  return import(pathToFileURL(join(dist, path)).href);
+}
+
+const { SqliteStore } = await load('store/sqlite/store.js');
+const { Journal } = await load('engine/journal.js');
+
+/** Reached counts once for each time that it is true. */
+function reach(isReached = true) {
+  if (!isReached) return;
+  left -= 1;
+  if (left > 0) return;
+  writeSync(2, `failpoint: killed at ${point}\n`);
+  process.kill(process.pid, 'SIGKILL');
+}
+
+function before(prototype, method, isReached) {
+  const original = prototype[method];
+  prototype[method] = function (...parameters) {
+    reach(isReached(...parameters));
+    return original.apply(this, parameters);
+  };
+}
+
+function after(prototype, method, isReached) {
+  const original = prototype[method];
+  prototype[method] = async function (...parameters) {
+    const value = await original.apply(this, parameters);
+    reach(isReached(value, ...parameters));
+    return value;
+  };
+}
+
+const POINTS = {
+  /** A page of documents is in the store, the import is not over. */
+  'after an import page': () => after(SqliteStore.prototype, 'addTasks', () => true),
+  /** Tasks are ours, nobody has been called. */
+  'after a claim': () => after(SqliteStore.prototype, 'claimTasks', (tasks) => tasks.length > 0),
+  /** The ledger holds a call that has not left. */
+  'after a call start': () => after(Journal.prototype, 'start', (callId) => callId !== null),
+  /** An answer is here, in memory only. */
+  'after a reply': () => before(Journal.prototype, 'settle', (outcome) => outcome.action === 'completed'),
+  /** A group of answers is about to be committed. */
+  'before a commit': () => before(SqliteStore.prototype, 'record', (_, outcomes) => outcomes.some(isAnswer)),
+  /** A group of answers is on the disk, and nobody has been told. */
+  'after a commit': () =>
+    after(SqliteStore.prototype, 'record', (_, __, outcomes) => outcomes.some(isAnswer)),
+  /** Everything is answered and stored, the run is not marked as finished. */
+  'before the end': () =>
+    before(SqliteStore.prototype, 'updateRun', (_, change) => change.status === 'finished'),
+  /** What a crash left has been put back. */
+  'after a rescue': () => after(SqliteStore.prototype, 'rescueTasks', () => true),
+};
+
+function isAnswer(outcome) {
+  return outcome.action === 'completed';
+}
+
+POINTS[point]();
+process.argv = [node, join(dist, 'cli.js'), ...programArguments];
+await load('cli.js');
