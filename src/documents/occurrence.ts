@@ -57,7 +57,7 @@ function findSlot(hashes: Float64Array, counts: Uint32Array, hash: number): numb
 }
 
 /** Two multiplicative hashes over the UTF-16 units, mixed as MurmurHash3 finishes; 53 bits fit a double. */
-function hash53(text: string): number {
+export function hash53(text: string): number {
   let low = 0x9e3779b9;
   let high = 0x85ebca6b;
   for (let index = 0; index < text.length; index += 1) {
