@@ -42,3 +42,8 @@ export function latencyQuantileMs(buckets: readonly LatencyBucket[], quantile: n
 function bucketMiddleMs(bucket: number): number {
   return (2 * GROWTH ** bucket) / (GROWTH + 1);
 }
+
+/** The latencies that a bucket counts: above its lower edge, up to its upper one. */
+export function latencyBucketEdgesMs(bucket: number): { readonly overMs: number; readonly upToMs: number } {
+  return { overMs: GROWTH ** (bucket - 1), upToMs: GROWTH ** bucket };
+}

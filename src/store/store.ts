@@ -269,6 +269,37 @@ export interface RunSummary {
   readonly lastCallAtMs: number | null;
 }
 
+/** What happened within one stretch of a run's time. */
+export interface TimelineBucket {
+  /** Calls that ended in it with an answer. */
+  readonly answered: number;
+  /** Calls that ended in it with a failure, those refused by throttling among them. */
+  readonly failed: number;
+  readonly throttled: number;
+  /** Of the calls that ended in it. */
+  readonly inputTokens: number;
+  readonly outputTokens: number;
+  readonly costMicroUsd: number;
+  /** The most calls that any 60 seconds that end in it have seen start; never more than there were. */
+  readonly peakRequestsPerMinute: number;
+  /** Of those calls: what they used where that is known, else what was reserved for them. */
+  readonly peakTokensPerMinute: number;
+}
+
+/** A run over time: buckets of equal length, one after the other, the empty ones too. */
+export interface RunTimeline {
+  readonly fromMs: number;
+  readonly bucketMs: number;
+  readonly buckets: readonly TimelineBucket[];
+}
+
+/** How many answers took between two times. */
+export interface LatencyCount {
+  readonly overMs: number;
+  readonly upToMs: number;
+  readonly calls: number;
+}
+
 /** A call inside the limiter's window, to seed it after a restart. */
 export interface RecentCall {
   readonly startedAtMs: number;
@@ -405,6 +436,13 @@ export interface Store {
   /** One page, empty after the last; more than `limit` rows only where a line stands twice at its end. */
   readResults(options: ResultPageOptions): Promise<readonly ResultRow[]>;
   summarizeRun(runId: number): Promise<RunSummary>;
+  /**
+   * Reads every call of the run: seconds for a million. Null before the first call.
+   * @param mostBuckets the stretches are made so long that they are no more than this
+   */
+  readTimeline(runId: number, mostBuckets: number): Promise<RunTimeline | null>;
+  /** Of calls that ended with an answer, ascending; times that no call took are left out. */
+  readLatencies(runId: number): Promise<readonly LatencyCount[]>;
   /** Compares every count and sum that is kept with the rows themselves: reads the whole store. */
   recount(): Promise<readonly CountDifference[]>;
   /** Looks at the store as a whole, its data included. */

@@ -15,6 +15,7 @@ import { resultsContract } from './store/results.js';
 import { runsContract } from './store/runs.js';
 import { storePerTest } from './store/store-of.js';
 import { summaryContract } from './store/summary.js';
+import { timelineContract } from './store/timeline.js';
 
 /** @param open gives an empty store of its own at each call */
 export function storeContract(name: string, open: OpenStoreUnderTest): void {
@@ -28,6 +29,7 @@ export function storeContract(name: string, open: OpenStoreUnderTest): void {
     rescueContract(storeOf);
     resultsContract(storeOf);
     summaryContract(storeOf);
+    timelineContract(storeOf);
     removalContract(storeOf);
     ownerContract(storeOf);
   });

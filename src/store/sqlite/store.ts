@@ -7,6 +7,7 @@ import type {
   CountDifference,
   ImportMatch,
   ImportTally,
+  LatencyCount,
   LeasedTask,
   NewRun,
   NewTask,
@@ -18,6 +19,7 @@ import type {
   RunChange,
   RunRecord,
   RunSummary,
+  RunTimeline,
   Store,
   StoreCondition,
   StoreOwner,
@@ -39,6 +41,7 @@ import { Space } from './space.js';
 import { storableInteger } from './storable.js';
 import { Summary } from './summary.js';
 import { Sweep, type SweepPass } from './sweep.js';
+import { Timeline } from './timeline.js';
 
 /** @throws LlmBatchError STORE_* (exit 5) */
 export async function openSqliteStore(path: string, options: OpenDatabaseOptions): Promise<Store> {
@@ -215,6 +218,14 @@ export class SqliteStore implements Store {
 
   summarizeRun(runId: number): Promise<RunSummary> {
     return this.#connection.read(() => this.#summary.of(runId));
+  }
+
+  readTimeline(runId: number, mostBuckets: number): Promise<RunTimeline | null> {
+    return this.#connection.read(() => new Timeline(this.#connection.database).of(runId, mostBuckets));
+  }
+
+  readLatencies(runId: number): Promise<readonly LatencyCount[]> {
+    return this.#connection.read(() => new Timeline(this.#connection.database).latenciesOf(runId));
   }
 
   recount(): Promise<readonly CountDifference[]> {

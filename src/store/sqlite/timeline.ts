@@ -1,0 +1,69 @@
+/** How a run went over time, from its ledger: one pass by the start of its calls and one by their end. */
+import type Database from 'better-sqlite3';
+import { type LatencyBucket, latencyBucketEdgesMs } from '../latency-buckets.js';
+import type { LatencyCount, RunTimeline } from '../store.js';
+import { type EndedStep, type StartedStep, timelineOf, timelineScale } from '../timeline-buckets.js';
+import { runMissing } from './runs.js';
+
+interface SpanRow {
+  firstMs: number | null;
+  lastMs: number | null;
+}
+
+type StepsOfRun = [stepMs: number, firstMs: number, lastMs: number, runId: number];
+
+export class Timeline {
+  readonly #span;
+  readonly #started;
+  readonly #ended;
+  readonly #latencies;
+
+  constructor(database: Database.Database) {
+    this.#span = database.prepare<[number], SpanRow>(
+      `SELECT first_call_at_ms AS firstMs, last_call_at_ms AS lastMs
+       FROM run_totals JOIN runs ON runs.id = run_id WHERE run_id = ? AND deleted = 0`,
+    );
+    this.#started = database.prepare<StepsOfRun, StartedStep>(
+      `SELECT started_at_ms / ? AS step, count(*) AS calls,
+         sum(coalesce(input_tokens + output_tokens, reserved_tokens)) AS tokens
+       FROM calls INDEXED BY calls_started
+       WHERE started_at_ms BETWEEN ? AND ? AND run_id = ? GROUP BY step`,
+    );
+    // A call that was lost and of which nothing came later has no latency: it is no answer and no refusal.
+    this.#ended = database.prepare<StepsOfRun, EndedStep>(
+      `SELECT finished_at_ms / ? AS step,
+         sum(kind IS NULL) AS answered,
+         sum(kind IS NOT NULL AND kind <> 'aborted') AS failed,
+         sum(kind IS 'rate_limited') AS throttled,
+         coalesce(sum(input_tokens), 0) AS inputTokens,
+         coalesce(sum(output_tokens), 0) AS outputTokens,
+         coalesce(sum(cost_micro_usd), 0) AS costMicroUsd
+       FROM calls INDEXED BY calls_started
+       WHERE started_at_ms BETWEEN ? AND ? AND run_id = ? AND latency_ms IS NOT NULL GROUP BY step`,
+    );
+    this.#latencies = database.prepare<[number], LatencyBucket>(
+      'SELECT bucket, calls FROM latency_buckets WHERE run_id = ? ORDER BY bucket',
+    );
+  }
+
+  of(runId: number, mostBuckets: number): RunTimeline | null {
+    const { firstMs, lastMs } = this.#spanOf(runId);
+    if (firstMs === null || lastMs === null) return null;
+    const scale = timelineScale(firstMs, lastMs, mostBuckets);
+    const steps: StepsOfRun = [scale.stepMs, firstMs, lastMs, runId];
+    return timelineOf(scale, this.#started.iterate(...steps), this.#ended.iterate(...steps));
+  }
+
+  latenciesOf(runId: number): LatencyCount[] {
+    this.#spanOf(runId);
+    return this.#latencies
+      .all(runId)
+      .map(({ bucket, calls }) => ({ ...latencyBucketEdgesMs(bucket), calls }));
+  }
+
+  #spanOf(runId: number): SpanRow {
+    const span = this.#span.get(runId);
+    if (span === undefined) throw runMissing(runId);
+    return span;
+  }
+}
