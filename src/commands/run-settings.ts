@@ -13,6 +13,7 @@ import type {
   PacingSettings,
   RunSettings,
 } from '../runs/run-settings.js';
+import { askFor, wantedOutput } from './wanted-output.js';
 
 /** A rehearsal should feel like a server: some calls are quick, some are not. */
 const REHEARSAL: JsonObject = { latencyMs: { min: 80, max: 400 } };
@@ -31,8 +32,11 @@ export async function runSettingsFrom(
   workingFolder: string,
 ): Promise<RunSettings> {
   const { settings, lanes } = resolved;
+  const wanted = await wantedOutput(settings, workingFolder);
+  const request = await requestSettings(settings, flags, workingFolder);
   return {
-    request: await requestSettings(settings, flags, workingFolder),
+    request: wanted === null ? request : askFor(wanted, request),
+    answers: { check: wanted?.check ?? null, repair: settings.repair },
     connection: { ...connectionSettings(settings), lanes },
     pacing: pacingSettings(settings),
     budget: budgetSettings(settings),

@@ -22,6 +22,10 @@ export interface Settings {
   readonly promptFile: string | null;
   readonly system: string | null;
   readonly idField: string | null;
+  /** A JSON Schema file that every answer has to fit. */
+  readonly schema: string | null;
+  readonly jsonMode: boolean;
+  readonly repair: boolean;
   readonly maxLineBytes: number;
   readonly baseUrl: string | null;
   readonly apiKeyEnv: readonly string[];
@@ -132,6 +136,36 @@ export const SETTINGS: readonly SettingDefinition[] = [
     initial: null,
     initialText: '',
     parse: parseText,
+  }),
+  define({
+    name: 'schema',
+    group: 'request',
+    flags: '--schema <file>',
+    environment: 'LLM_BATCH_SCHEMA',
+    help: 'ask for answers that fit this JSON Schema, and check each',
+    initial: null,
+    initialText: '',
+    parse: parseText,
+  }),
+  define({
+    name: 'jsonMode',
+    group: 'request',
+    flags: '--json-mode',
+    environment: 'LLM_BATCH_JSON_MODE',
+    help: 'ask for any JSON object, and check that each answer is one',
+    initial: false,
+    initialText: '',
+    parse: parseSwitch,
+  }),
+  define({
+    name: 'repair',
+    group: 'request',
+    flags: '--repair',
+    environment: 'LLM_BATCH_REPAIR',
+    help: 'tell the model what was wrong when an answer that does not fit is tried again',
+    initial: false,
+    initialText: '',
+    parse: parseSwitch,
   }),
   define({
     name: 'maxLineBytes',

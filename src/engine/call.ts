@@ -4,7 +4,7 @@ import type { FailureKind, ProviderFailure } from '../core/failure.js';
 import { decideRetry, type RetryPolicy } from '../core/retry.js';
 import type { TokenUsage } from '../core/usage.js';
 import type { Cost, Grant, RefusalReason } from '../limiter/limiter.js';
-import type { ProviderReply, ProviderRequest } from '../provider/provider.js';
+import type { ProviderAnswer, ProviderReply, ProviderRequest } from '../provider/provider.js';
 import type { CallEnd, LeasedTask, TaskError, TaskOutcome } from '../store/store.js';
 import type { Budget, Spending } from './budget.js';
 import type { Journal } from './journal.js';
@@ -17,9 +17,14 @@ export interface PreparedCall {
   readonly model: string;
   readonly cost: Cost;
   readonly billing: BillingBounds;
+  /** Whether an answer is what was asked for; null: any text is. */
+  readonly checkOutput: CheckOutput | null;
   /** Told the real usage, so that later estimates follow it. */
   readonly learn: (usage: TokenUsage) => void;
 }
+
+/** Reads an answer's text. @returns what is stored of it as JSON text, or what is wrong with it */
+export type CheckOutput = (output: string) => { readonly outputJson: string } | { readonly problem: string };
 
 /** Bounds of what a call can be billed. */
 export interface BillingBounds {
@@ -144,9 +149,36 @@ async function callFor(
   settleGrant(lane, grant, reply, endedAtMs);
   gate.poke();
   if ('usage' in reply && reply.usage !== null) prepared.learn(reply.usage);
-  const call = callEnd(callId, reply, prepared.model, lane, endedAtMs - sentAtMs, clock.now());
-  const failure = 'failure' in reply ? reply.failure : null;
-  return { task, lane, failure, outcome: judge(task, reply, call, prepared.model, context) };
+  const checked = checkReply(reply, prepared);
+  const call = callEnd(callId, checked, prepared.model, lane, endedAtMs - sentAtMs, clock.now());
+  const failure = 'failure' in checked ? checked.failure : null;
+  return { task, lane, failure, outcome: judge(task, checked, call, prepared.model, context) };
+}
+
+type CheckedReply =
+  | (ProviderAnswer & { readonly outputJson: string })
+  | Exclude<ProviderReply, ProviderAnswer>;
+
+/** An answer that is not what was asked for was billed all the same, and is a failure from here on. */
+function checkReply(reply: ProviderReply, { checkOutput }: PreparedCall): CheckedReply {
+  if (!reply.ok) return reply;
+  const checked =
+    checkOutput === null ? { outputJson: JSON.stringify(reply.output) } : checkOutput(reply.output);
+  if ('outputJson' in checked) return { ...reply, ...checked };
+  const { usage, costMicroUsd, hints, httpStatus, requestId, output } = reply;
+  return {
+    ok: false,
+    usage,
+    costMicroUsd,
+    hints,
+    failure: {
+      kind: 'bad_output',
+      message: checked.problem,
+      httpStatus,
+      partialOutput: output,
+      ...(requestId === null ? {} : { requestId }),
+    },
+  };
 }
 
 function settleGrant(lane: Lane, grant: Grant, reply: ProviderReply, nowMs: number): void {
@@ -179,7 +211,7 @@ function refusalReason(kind: FailureKind, code: string | undefined): RefusalReas
 
 function judge(
   task: LeasedTask,
-  reply: ProviderReply,
+  reply: CheckedReply,
   call: CallEnd,
   requestedModel: string,
   context: CallContext,
@@ -192,7 +224,7 @@ function judge(
       call,
       atMs: call.finishedAtMs,
       result: {
-        outputJson: JSON.stringify(reply.output),
+        outputJson: reply.outputJson,
         model: reply.model === '' ? requestedModel : reply.model,
         finishReason: reply.finishReason,
       },

@@ -1,12 +1,13 @@
 /** Drains a run that has been imported: put back what a crash left, seed the limits, drain, say how it ended. */
 import type { Clock, Random } from '../core/clock.js';
+import type { CheckOutput } from '../engine/call.js';
 import { Drain, type DrainEnd, type DrainNotice, type SettledTask } from '../engine/drain.js';
 import type { Lane } from '../engine/lane.js';
 import type { RescueReport, RunRecord, RunSummary, Store } from '../store/store.js';
 import { createPrepareCall } from './prepare-call.js';
 import { recoverStore } from './recover.js';
 import { createRunBudget, failureLimit } from './run-budget.js';
-import { settingsOfRun } from './run-settings.js';
+import { type RunSettings, settingsOfRun } from './run-settings.js';
 import { saveSalvage } from './salvage.js';
 
 const LEASE_MS = 30_000;
@@ -52,7 +53,7 @@ export async function executeRun(options: ExecuteOptions): Promise<ExecutionRepo
     runId: run.id,
     workerId: options.workerId,
     lanes,
-    prepare: createPrepareCall(settings),
+    prepare: createPrepareCall(settings, await outputCheck(settings)),
     clock,
     random: options.random,
     concurrency: pacing.concurrency,
@@ -80,6 +81,13 @@ export async function executeRun(options: ExecuteOptions): Promise<ExecutionRepo
     haltReason: haltReason(end),
   });
   return { end, summary, run: stopped };
+}
+
+/** The schema checker takes a while to load, and most runs take any text. */
+async function outputCheck({ answers }: RunSettings): Promise<CheckOutput | null> {
+  if (answers.check === null) return null;
+  const { createOutputCheck } = await import('./output-check.js');
+  return createOutputCheck(answers.check);
 }
 
 function haltReason(end: DrainEnd): string | null {

@@ -37,11 +37,19 @@ export interface BudgetSettings {
   readonly maxFailures: FailureLimit | null;
 }
 
+/** What an answer has to be beyond text. */
+export interface OutputSettings {
+  readonly check: { readonly kind: 'schema'; readonly schema: JsonObject } | { readonly kind: 'json' } | null;
+  /** A second try tells the model what was wrong with the first. */
+  readonly repair: boolean;
+}
+
 export interface RunSettings {
   readonly request: RequestSettings;
   readonly connection: ConnectionSettings;
   readonly pacing: PacingSettings;
   readonly budget: BudgetSettings;
+  readonly answers: OutputSettings;
   /** `--prices`; null: the prices that come with the program. */
   readonly pricesFile: string | null;
   /** Options of the simulator; null for a real server. */

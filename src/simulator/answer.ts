@@ -8,6 +8,7 @@
 import { createHash } from 'node:crypto';
 import { isJsonObject, type Json, type JsonObject } from '../core/json.js';
 import { DEFAULT_OUTPUT_TOKENS, DEFAULT_SEED, type SimulatorOptions } from './options.js';
+import { schemaInstance } from './schema-instance.js';
 import { seededNumber } from './seeded.js';
 
 export interface SimulatedAnswer {
@@ -44,10 +45,12 @@ export function simulatedAnswer(
     fingerprint,
     0,
   );
-  const completionTokens = Math.min(drawn, outputCapOf(requestBody) ?? drawn);
+  const structured = structuredText(requestBody['response_format'], fingerprint);
+  const length = structured === null ? drawn : textTokens(structured);
+  const completionTokens = Math.min(length, outputCapOf(requestBody) ?? length);
   return {
     fingerprint,
-    text: answerText(fingerprint, completionTokens),
+    text: structured ?? answerText(fingerprint, completionTokens),
     model: `simulated/${String(requestBody['model'])}`,
     promptTokens: promptTokensOf(requestBody),
     completionTokens,
@@ -100,6 +103,15 @@ function promptTokensOf(requestBody: JsonObject): number {
 function imagesIn(message: Json): number {
   if (!isJsonObject(message) || !Array.isArray(message['content'])) return 0;
   return message['content'].filter((part) => isJsonObject(part) && part['type'] === 'image_url').length;
+}
+
+/** What structured output asks for: a value that fits the schema, or any object. Null when it asks for none. */
+function structuredText(format: Json | undefined, fingerprint: string): string | null {
+  if (!isJsonObject(format)) return null;
+  if (format['type'] === 'json_object') return JSON.stringify({ simulated: fingerprint });
+  const described = format['json_schema'];
+  if (format['type'] !== 'json_schema' || !isJsonObject(described)) return null;
+  return JSON.stringify(schemaInstance(described['schema'] ?? {}, fingerprint));
 }
 
 /** Four ASCII characters for each token; the fingerprint stands in full however short the answer. */

@@ -70,6 +70,7 @@ export class StoredRun {
       connection: { baseUrl: null, apiKeyEnv: ['OPENAI_API_KEY'], lanes: null },
       pacing: { ...PACING, ...pacing },
       budget,
+      answers: { check: null, repair: false },
       pricesFile: null,
       simulator: null,
       output: null,

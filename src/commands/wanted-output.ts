@@ -1,0 +1,64 @@
+/** `--schema` and `--json-mode`: what is asked of the model, and what each answer is checked against. */
+import { readFile } from 'node:fs/promises';
+import { basename, resolve } from 'node:path';
+import type { Settings } from '../config/settings.js';
+import { usageError } from '../core/errors.js';
+import { isJsonObject, type JsonObject } from '../core/json.js';
+import type { RequestSettings } from '../documents/request.js';
+import { chatResponseFormat, type StructuredOutput, structuredOutput } from '../runs/response-format.js';
+import type { OutputSettings } from '../runs/run-settings.js';
+
+export interface WantedOutput {
+  readonly check: NonNullable<OutputSettings['check']>;
+  readonly format: StructuredOutput | 'json_object';
+}
+
+/** @throws LlmBatchError (exit 2) for a schema that can not be read or used, or two formats at once */
+export async function wantedOutput(settings: Settings, workingFolder: string): Promise<WantedOutput | null> {
+  const { schema: file, jsonMode, repair } = settings;
+  if (file !== null && jsonMode) {
+    throw usageError('OUTPUT_TWICE', '--schema and --json-mode were both given.', 'keep one of them');
+  }
+  if (repair && file === null && !jsonMode) {
+    throw usageError('REPAIR_ALONE', '--repair needs --schema or --json-mode: any text fits otherwise.');
+  }
+  if (file === null) return jsonMode ? { check: { kind: 'json' }, format: 'json_object' } : null;
+  const path = resolve(workingFolder, file);
+  const schema = await readSchema(path);
+  const { compileSchema } = await import('../runs/output-check.js');
+  compileSchema(schema);
+  const title =
+    typeof schema['title'] === 'string' ? schema['title'] : basename(path).replace(/\.[^.]+$/, '');
+  return { check: { kind: 'schema', schema }, format: structuredOutput(schema, title) };
+}
+
+async function readSchema(path: string): Promise<JsonObject> {
+  let schema: unknown;
+  try {
+    schema = JSON.parse(await readFile(path, 'utf8'));
+  } catch (error) {
+    throw usageError('SCHEMA_UNREADABLE', `The schema ${path} can not be read: ${(error as Error).message}.`);
+  }
+  if (isJsonObject(schema)) return schema;
+  throw usageError('SCHEMA_UNREADABLE', `The schema ${path} is no JSON object.`);
+}
+
+/** @throws LlmBatchError (exit 2) when the request would contradict itself or be refused by every server */
+export function askFor({ format }: WantedOutput, request: RequestSettings): RequestSettings {
+  if (Object.hasOwn(request.parameters, 'response_format')) {
+    throw usageError(
+      'OUTPUT_TWICE',
+      '--param response_format contradicts --schema and --json-mode.',
+      'keep one',
+    );
+  }
+  const templates = [request.promptTemplate, request.systemTemplate].filter((text) => text !== null);
+  if (format === 'json_object' && templates.length > 0 && !templates.some((text) => /json/i.test(text))) {
+    throw usageError(
+      'JSON_MODE_WORD',
+      'JSON mode needs the word "JSON" in the prompt or the system message; servers refuse the request without it.',
+      "say what JSON to write, e.g. --system 'Answer with a JSON object.'",
+    );
+  }
+  return { ...request, parameters: { ...request.parameters, response_format: chatResponseFormat(format) } };
+}

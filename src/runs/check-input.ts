@@ -1,0 +1,135 @@
+/**
+ * Reads an input as a run would and reports everything that a run would meet, in one pass. Nothing is stored and
+ * nobody is called. Memory: 32 bytes a document, to tell repeats, besides what reading takes.
+ */
+import { isLineProblem } from '../documents/bad-line.js';
+import { createDocumentParser } from '../documents/document.js';
+import type { DocumentPage, PreparedDocument } from '../documents/read.js';
+import { createRequestBuilder } from '../documents/request.js';
+import type { PriceBook } from '../pricing/prices.js';
+import { badLineKind } from './bad-line-kind.js';
+import { BatchFileRules } from './batch-file-rules.js';
+import { type CheckedModel, LengthCheck } from './document-length.js';
+import { type Finding, Findings } from './findings.js';
+import type { ImportProgress } from './import-input.js';
+import { type Repeat, RepeatFinder } from './repeats.js';
+import { lanesOf, OPENAI_BASE_URL, type RunSettings } from './run-settings.js';
+
+export interface CheckOptions {
+  readonly pages: AsyncIterable<DocumentPage>;
+  readonly settings: RunSettings;
+  readonly prices: PriceBook;
+  readonly nowMs: number;
+  readonly signal: AbortSignal;
+  readonly onProgress: (progress: ImportProgress) => void;
+}
+
+export interface CheckReport {
+  /** Of the input, blank ones included. */
+  readonly lines: number;
+  /** That a run would send. */
+  readonly documents: number;
+  readonly badLines: number;
+  readonly models: readonly CheckedModel[];
+  /** Errors first. */
+  readonly findings: readonly Finding[];
+}
+
+/** @throws LlmBatchError (exit 2) as reading throws it: no input, no line that could be right */
+export async function checkInput(options: CheckOptions): Promise<CheckReport> {
+  const check = new Check(options);
+  for await (const page of options.pages) {
+    if (options.signal.aborted) break;
+    await check.add(page);
+    options.onProgress({ documents: check.documents, bytesRead: page.bytesRead });
+  }
+  return check.report();
+}
+
+class Check {
+  readonly #settings: RunSettings;
+  readonly #parse: ReturnType<typeof createDocumentParser>;
+  readonly #build: ReturnType<typeof createRequestBuilder>;
+  readonly #lengths: LengthCheck;
+  readonly #findings = new Findings();
+  readonly #repeats = new RepeatFinder();
+  readonly #batchRules = new BatchFileRules((rule, broken) => this.#findings.add(rule, broken));
+  documents = 0;
+  #lines = 0;
+  #badLines = 0;
+  #isBatchFile = false;
+
+  constructor({ settings, prices, nowMs }: CheckOptions) {
+    const { request } = settings;
+    this.#settings = settings;
+    this.#parse = createDocumentParser(request);
+    this.#build = createRequestBuilder(request);
+    const lanes = lanesOf(settings);
+    const limits = lanes.map((lane) => lane.tpm ?? Number.POSITIVE_INFINITY);
+    const widest = Math.max(...limits);
+    this.#lengths = new LengthCheck({
+      prices,
+      query: { baseUrl: lanes[0]?.baseUrl ?? OPENAI_BASE_URL, nowMs },
+      tokensPerMinute: Number.isFinite(widest) ? widest : null,
+      parameterBytes: Buffer.byteLength(JSON.stringify(request.parameters)),
+    });
+  }
+
+  async add(page: DocumentPage): Promise<void> {
+    this.#lines = page.line;
+    this.#isBatchFile = page.first?.form === 'batch_line';
+    for (const bad of page.bad) {
+      this.#badLines += 1;
+      this.#findings.add(badLineKind(bad), { line: bad.line, id: null, message: bad.reason });
+    }
+    for (const document of page.documents) {
+      this.documents += 1;
+      await this.#examine(document);
+    }
+  }
+
+  report(): CheckReport {
+    if (this.#isBatchFile) this.#batchRules.finish();
+    return {
+      lines: this.#lines,
+      documents: this.documents,
+      badLines: this.#badLines,
+      models: this.#lengths.models(),
+      findings: this.#findings.list(),
+    };
+  }
+
+  async #examine({ line, key, requestHash, body }: PreparedDocument): Promise<void> {
+    const document = this.#parse(body);
+    if (isLineProblem(document)) return;
+    const request = this.#build(document);
+    if (isLineProblem(request)) return;
+
+    const isRecord = document.form === 'record';
+    const problems = this.#lengths.problemsOf(request, isRecord ? '' : body);
+    for (const { kind, message } of problems instanceof Promise ? await problems : problems) {
+      this.#findings.add(kind, { line, id: key, message });
+    }
+    if (!isRecord && this.#settings.request.promptTemplate !== null) {
+      const message = 'is a whole request, for which --prompt is not used';
+      this.#findings.add('template_unused', { line, id: key, message });
+    }
+    if (this.#isBatchFile && document.form === 'batch_line') {
+      this.#batchRules.add(line, document, request.model, Buffer.byteLength(body) + 1);
+    }
+    const repeat = this.#repeats.see(key, requestHash, line);
+    if (repeat !== null) this.#tellRepeat(line, key, repeat, document.form === 'batch_line');
+  }
+
+  #tellRepeat(line: number, key: string, { kind, firstLine }: Repeat, isBatchLine: boolean): void {
+    if (this.#isBatchFile && isBatchLine && kind !== 'repeated_request') {
+      this.#batchRules.repeated(line, key, firstLine);
+    }
+    const messages = {
+      repeated_document: `the same as line ${firstLine}`,
+      repeated_id: `has the id of line ${firstLine}, but another request`,
+      repeated_request: `sends the same as line ${firstLine}`,
+    };
+    this.#findings.add(kind, { line, id: key, message: messages[kind] });
+  }
+}
