@@ -23,15 +23,16 @@ export class Timeline {
       `SELECT first_call_at_ms AS firstMs, last_call_at_ms AS lastMs
        FROM run_totals JOIN runs ON runs.id = run_id WHERE run_id = ? AND deleted = 0`,
     );
+    // Numbers are bound as REAL: without the cast a step would be a fraction of its own for every millisecond.
     this.#started = database.prepare<StepsOfRun, StartedStep>(
-      `SELECT started_at_ms / ? AS step, count(*) AS calls,
+      `SELECT started_at_ms / CAST(? AS INTEGER) AS step, count(*) AS calls,
          sum(coalesce(input_tokens + output_tokens, reserved_tokens)) AS tokens
        FROM calls INDEXED BY calls_started
        WHERE started_at_ms BETWEEN ? AND ? AND run_id = ? GROUP BY step`,
     );
     // A call that was lost and of which nothing came later has no latency: it is no answer and no refusal.
     this.#ended = database.prepare<StepsOfRun, EndedStep>(
-      `SELECT finished_at_ms / ? AS step,
+      `SELECT finished_at_ms / CAST(? AS INTEGER) AS step,
          sum(kind IS NULL) AS answered,
          sum(kind IS NOT NULL AND kind <> 'aborted') AS failed,
          sum(kind IS 'rate_limited') AS throttled,

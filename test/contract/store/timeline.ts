@@ -125,7 +125,7 @@ export function timelineContract(storeOf: StoreOf): void {
       const runId = await openRun(store, documents(5));
       const tasks = await tasksOf(store, runId, 5);
       // Three within a minute, over the border of two stretches; then one, and one much later.
-      const startsMs = [50_000, 55_000, 65_000, 130_000, 400_000];
+      const startsMs = [50_001, 55_020, 65_300, 130_999, 400_123];
       for (const [index, task] of tasks.entries()) {
         await answer(store, runId, task, NOW_MS + (startsMs[index] ?? 0), {
           usage: { inputTokens: 60, outputTokens: 40, cachedTokens: 0, reasoningTokens: 0 },
