@@ -101,6 +101,12 @@ export interface ClaimOptions {
  */
 export const SUSPECT_AFTER_CRASHES = 2;
 
+/**
+ * Of the tasks that were in progress at one crash, a worker holds so many at most: should it crash again, those are
+ * the suspects, and working on each alone takes its time. As many as the default concurrency, which thus goes on.
+ */
+export const MOST_CRASHED_TOGETHER = 16;
+
 /** A task this worker owns until its lease ends; every later write names `attemptToken`. */
 export interface LeasedTask {
   readonly taskId: number;
@@ -407,7 +413,7 @@ export interface Store {
    * By priority, higher first, then input order; due delayed tasks are promoted first. A suspect (see
    * `SUSPECT_AFTER_CRASHES`) comes alone, and only to a worker that has no other task in progress: a claim ends
    * before the first suspect, is empty where that is the first of all, and stays empty while the suspect is in
-   * progress.
+   * progress. It also ends where the worker would hold more than `MOST_CRASHED_TOGETHER`.
    */
   claimTasks(options: ClaimOptions): Promise<readonly LeasedTask[]>;
   /** Wall time at which the next delayed task is due, null when none is delayed. */

@@ -13,7 +13,13 @@ import { systemClock } from '../../src/core/clock.js';
 import type { FailureKind } from '../../src/core/failure.js';
 import { TASK_STATES, type TaskState } from '../../src/core/task.js';
 import { openStore } from '../../src/store/open.js';
-import { type LeasedTask, type NewTask, type Store, SUSPECT_AFTER_CRASHES } from '../../src/store/store.js';
+import {
+  type LeasedTask,
+  MOST_CRASHED_TOGETHER,
+  type NewTask,
+  type Store,
+  SUSPECT_AFTER_CRASHES,
+} from '../../src/store/store.js';
 import {
   callEnd,
   completed,
@@ -267,9 +273,16 @@ class Comparison {
       .sort((a, b) => b.priority - a.priority || a.line - b.line);
     const held = this.#inProgress();
     if (held.some(isSuspect)) return [];
-    const suspect = ready.findIndex(isSuspect);
-    if (suspect === 0) return held.length === 0 ? ready.slice(0, 1) : [];
-    return ready.slice(0, suspect < 0 ? limit : Math.min(limit, suspect));
+    const [first] = ready;
+    if (first !== undefined && isSuspect(first)) return held.length === 0 ? [first] : [];
+    const claimable: ModelTask[] = [];
+    let crashed = held.filter((task) => task.crashCount > 0).length;
+    for (const task of ready.slice(0, limit)) {
+      if (task.crashCount > 0) crashed += 1;
+      if (isSuspect(task) || crashed > MOST_CRASHED_TOGETHER) break;
+      claimable.push(task);
+    }
+    return claimable;
   }
 
   #inProgress(): ModelTask[] {

@@ -6,7 +6,12 @@
 import { randomBytes } from 'node:crypto';
 import type Database from 'better-sqlite3';
 import type { FailureKind } from '../../core/failure.js';
-import { type ClaimOptions, type LeasedTask, SUSPECT_AFTER_CRASHES } from '../store.js';
+import {
+  type ClaimOptions,
+  type LeasedTask,
+  MOST_CRASHED_TOGETHER,
+  SUSPECT_AFTER_CRASHES,
+} from '../store.js';
 import { type ClaimedRow, toLeasedTask } from './rows.js';
 import { storableInteger, storableText } from './storable.js';
 
@@ -23,6 +28,8 @@ const FAILED = `run_id = ? AND state = 'failed' AND gone = 0 AND failure_kind = 
 
 interface HeldRow {
   tasks: number;
+  /** In progress at a crash before. */
+  crashed: number;
   suspects: number;
 }
 
@@ -45,8 +52,9 @@ export class Queue {
          ORDER BY not_before_ms LIMIT ? + 0)`,
     );
     this.#held = database.prepare<[number, number, string], HeldRow>(
-      `SELECT count(*) AS tasks, coalesce(sum(crash_count >= ?), 0) AS suspects FROM tasks INDEXED BY tasks_leased
-       WHERE state = 'in_progress' AND run_id = ? AND worker_id = ?`,
+      `SELECT count(*) AS tasks, coalesce(sum(crash_count > 0), 0) AS crashed,
+         coalesce(sum(crash_count >= ?), 0) AS suspects
+       FROM tasks INDEXED BY tasks_leased WHERE state = 'in_progress' AND run_id = ? AND worker_id = ?`,
     );
     this.#selectReady = database
       .prepare<[number, number], ClaimedRow>(
@@ -88,7 +96,7 @@ export class Queue {
     const nowMs = storableInteger(options.nowMs);
     this.#promote.run(runId, nowMs, Math.max(PROMOTED_PER_CLAIM, limit));
     const workerId = storableText(options.workerId);
-    const rows = this.#upToSuspect(this.#selectReady.all(runId, limit), runId, workerId);
+    const rows = this.#compatible(this.#selectReady.all(runId, limit), runId, workerId);
     if (rows.length === 0) return [];
     const tokenPrefix = `${randomBytes(TOKEN_BYTES).toString('base64url')}.`;
     const leaseUntilMs = storableInteger(nowMs + options.leaseMs);
@@ -97,13 +105,18 @@ export class Queue {
   }
 
   /** The first of the candidates that may be in progress together with each other and with what the worker holds. */
-  #upToSuspect(rows: readonly ClaimedRow[], runId: number, workerId: string): readonly ClaimedRow[] {
-    if (rows.length === 0) return rows;
-    const firstSuspect = rows.findIndex(isSuspect);
-    const held = this.#held.get(SUSPECT_AFTER_CRASHES, runId, workerId) ?? { tasks: 0, suspects: 0 };
-    if (held.suspects > 0) return [];
-    if (firstSuspect === 0) return held.tasks === 0 ? rows.slice(0, 1) : [];
-    return firstSuspect < 0 ? rows : rows.slice(0, firstSuspect);
+  #compatible(rows: readonly ClaimedRow[], runId: number, workerId: string): readonly ClaimedRow[] {
+    const [first] = rows;
+    if (first === undefined) return rows;
+    const held = this.#held.get(SUSPECT_AFTER_CRASHES, runId, workerId);
+    if (held === undefined || held.suspects > 0) return [];
+    if (crashCountOf(first) >= SUSPECT_AFTER_CRASHES) return held.tasks === 0 ? [first] : [];
+    let { crashed } = held;
+    const end = rows.findIndex((row) => {
+      if (crashCountOf(row) > 0) crashed += 1;
+      return crashCountOf(row) >= SUSPECT_AFTER_CRASHES || crashed > MOST_CRASHED_TOGETHER;
+    });
+    return end < 0 ? rows : rows.slice(0, end);
   }
 
   /** @returns how many tasks that were not settled are cancelled now, those gone from the input among them */
@@ -133,6 +146,6 @@ export class Queue {
   }
 }
 
-function isSuspect([, , , , crashCount]: ClaimedRow): boolean {
-  return crashCount >= SUSPECT_AFTER_CRASHES;
+function crashCountOf([, , , , crashCount]: ClaimedRow): number {
+  return crashCount;
 }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { Store } from '../../../src/store/store.js';
+import { MOST_CRASHED_TOGETHER, type Store } from '../../../src/store/store.js';
 import {
   claim,
   claimOne,
@@ -256,6 +256,36 @@ export function queueContract(storeOf: StoreOf): void {
       expect(await claim(store, other, 9)).toHaveLength(2);
       const elsewhere = { runId, workerId: 'worker-2', limit: 9, leaseMs: 60_000, nowMs: NOW_MS };
       expect((await store.claimTasks(elsewhere)).map((task) => task.line)).toEqual([2]);
+    });
+
+    it('stay few: of many that were in progress at a crash, only some are in progress together', async () => {
+      const store = await storeOf();
+      const runId = await openRun(store, documents(50));
+      expect(await claim(store, runId, 40)).toHaveLength(40);
+      await crash(store);
+      const first = await claim(store, runId, 40);
+      expect(first.map((task) => task.line)).toEqual(
+        documents(MOST_CRASHED_TOGETHER).map(({ line }) => line),
+      );
+      expect(await claim(store, runId, 40)).toEqual([]);
+      await store.record(
+        [],
+        first.slice(0, 3).map((task) => completed(task)),
+      );
+      expect(await claim(store, runId, 40)).toHaveLength(3);
+
+      await crash(store);
+      let alone = 0;
+      for (;;) {
+        const claimed = await claim(store, runId, 1);
+        if (claimed[0]?.crashCount !== 2) break;
+        alone += 1;
+        await store.record(
+          [],
+          claimed.map((task) => completed(task)),
+        );
+      }
+      expect(alone).toBe(MOST_CRASHED_TOGETHER);
     });
 
     it('are not suspects any more once their document was changed', async () => {
