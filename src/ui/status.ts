@@ -29,7 +29,7 @@ export function renderStatus(view: RunInspection, columns: number, appearance: A
     { name: 'started', value: formatAgo(view.nowMs - run.createdAtMs) },
     ...documentFacts(summary, colours),
     ...speedFacts(view),
-    ...callFacts(summary, null),
+    ...callFacts(summary, null, run.simulated),
     ...laneFacts(summary.lanes),
   ];
   if (run.simulated) {

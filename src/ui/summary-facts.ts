@@ -51,8 +51,11 @@ function failedByKind(summary: RunSummary): string {
   return kinds.length === 0 ? '' : ` (${kinds.join(', ')})`;
 }
 
-/** @param callsPerSecond null where it would say nothing */
-export function callFacts(summary: RunSummary, callsPerSecond: string | null): Fact[] {
+/**
+ * @param callsPerSecond null where it would say nothing
+ * @param simulated nothing is paid for a rehearsal, so there is no cost to tell
+ */
+export function callFacts(summary: RunSummary, callsPerSecond: string | null, simulated: boolean): Fact[] {
   const { calls, usage, latencyMs } = summary;
   if (calls.made === 0) return [];
   const facts: Fact[] = [
@@ -72,8 +75,8 @@ export function callFacts(summary: RunSummary, callsPerSecond: string | null): F
         `${formatTokens(usage.outputTokens)} out${usage.reasoningTokens > 0 ? ` (${formatTokens(usage.reasoningTokens)} reasoning)` : ''}`,
       ]),
     },
-    { name: 'cost', value: costText(summary) },
   ];
+  if (!simulated) facts.push({ name: 'cost', value: costText(summary) });
   if (latencyMs !== null) {
     facts.push({
       name: 'latency',

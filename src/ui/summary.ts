@@ -37,7 +37,7 @@ export function renderSummary(report: RunEndReport, columns: number, appearance:
   const facts: Fact[] = [
     ...documentFacts(summary, colours),
     { name: 'elapsed', value: formatDuration(report.elapsedMs) },
-    ...callFacts(summary, callsPerSecond),
+    ...callFacts(summary, callsPerSecond, report.simulated),
   ];
   if (report.simulated) {
     facts.push({

@@ -40,7 +40,7 @@ describe('the summary', () => {
     );
   });
 
-  it('of a small simulated run without a price says so', () => {
+  it('of a small run says of a rehearsal that it is one, and of a real one that its price is not known', () => {
     const small = {
       ...summary,
       counts: { ...summary.counts, completed: 1, failed: 0 },
@@ -51,13 +51,15 @@ describe('the summary', () => {
       failedByKind: {},
     };
     const files = { results: 'my reviews.results.jsonl', errors: null, rejects: 'my reviews.rejects.jsonl' };
+    expect(summaryOf({ summary: small, elapsedMs: 412, callsMade: 1, simulated: false, files })).toContain(
+      '  cost       not known: no price for this model\n',
+    );
     expect(summaryOf({ summary: small, elapsedMs: 412, callsMade: 1, simulated: true, files })).toBe(
       `✓ reviews is complete: 1 document
   completed  1
   elapsed    412 ms
   calls      1
   tokens     42 in · 7 out (5 reasoning)
-  cost       not known: no price for this model
   latency    mean 812 ms · p50 640 ms · p95 1.9 s · p99 4.2 s
   simulated  these answers were made up on this machine, no model was asked
   results    my reviews.results.jsonl
