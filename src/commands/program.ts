@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import { Command } from 'commander';
 import { EXIT_CODES, type ExitCode } from '../core/errors.js';
 import type { Action } from './action.js';
+import { registerCheck } from './check.js';
 import type { CommandContext } from './context.js';
 import { registerFailures } from './failures.js';
 import { registerResults } from './results.js';
@@ -51,6 +52,7 @@ export function buildProgram(context: CommandContext): Program {
     registerResults,
     registerFailures,
     registerRetry,
+    registerCheck,
     registerSimulate,
   ]) {
     register(command, context, action);

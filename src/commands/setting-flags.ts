@@ -1,22 +1,24 @@
 /** The table of settings as commander options, and back from parsed options to settings. */
-import type { Command } from 'commander';
+import { type Command, Option } from 'commander';
 import { type ResolvedSettings, readConfigFile, resolveSettings } from '../config/load.js';
 import { SETTINGS, type SettingGroup, type Settings, settingsOf } from '../config/settings.js';
 import type { CommandContext } from './context.js';
 
-/** @param except settings of the groups that mean nothing to this command */
+/**
+ * @param hidden settings of the groups that mean nothing to this command: taken, so that the command line of a `run`
+ * can be used with another verb, but not in its help
+ */
 export function addSettingFlags(
   command: Command,
   groups: readonly SettingGroup[],
-  except: readonly (keyof Settings)[] = [],
+  hidden: readonly (keyof Settings)[] = [],
 ): Command {
   for (const { name, flags, help, initialText, environment } of settingsOf(groups)) {
-    if (except.includes(name)) continue;
     const notes = [
       ...(initialText === '' ? [] : [`default ${initialText}`]),
       ...(environment === '' ? [] : [environment]),
     ];
-    command.option(flags, `${help} (${notes.join('; ')})`);
+    command.addOption(new Option(flags, `${help} (${notes.join('; ')})`).hideHelp(hidden.includes(name)));
   }
   return command;
 }

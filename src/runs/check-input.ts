@@ -1,6 +1,6 @@
 /**
  * Reads an input as a run would and reports everything that a run would meet, in one pass. Nothing is stored and
- * nobody is called. Memory: 32 bytes a document, to tell repeats, besides what reading takes.
+ * nobody is called. Memory: some 60 bytes a document, to tell repeats, besides what reading takes.
  */
 import { isLineProblem } from '../documents/bad-line.js';
 import { createDocumentParser } from '../documents/document.js';
@@ -124,6 +124,7 @@ class Check {
   #tellRepeat(line: number, key: string, { kind, firstLine }: Repeat, isBatchLine: boolean): void {
     if (this.#isBatchFile && isBatchLine && kind !== 'repeated_request') {
       this.#batchRules.repeated(line, key, firstLine);
+      return;
     }
     const messages = {
       repeated_document: `the same as line ${firstLine}`,

@@ -16,67 +16,63 @@ export interface Repeat {
 }
 
 /**
- * Remembers in 32 bytes a document, whatever its length. It knows hashes of 53 bits alone: among a million
+ * Remembers in some 60 bytes a document, whatever its length. It knows hashes of 53 bits alone: among a million
  * documents one repeat is made up with a chance of 1 in 9,000.
  */
 export class RepeatFinder {
-  readonly #keys = new FirstSeen();
-  readonly #requests = new FirstSeen();
+  readonly #keys = new FirstLines();
+  readonly #requests = new FirstLines();
+  /** By line: the low half of its request's hash, which tells two requests of one key apart. */
+  readonly #requestMarks = new LineMarks();
 
   see(key: string, requestHash: string, line: number): Repeat | null {
     const request = hash53(requestHash);
-    // The low half is enough to tell two requests of one key apart.
     const mark = request % 0x1_0000_0000;
-    const withKey = this.#keys.see(hash53(key), line, mark);
-    const withRequest = this.#requests.see(request, line, 0);
-    if (withKey !== null) {
-      const kind = withKey.mark === mark ? 'repeated_document' : 'repeated_id';
-      return { kind, firstLine: withKey.line };
+    const keyLine = this.#keys.see(hash53(key), line);
+    const requestLine = this.#requests.see(request, line);
+    if (keyLine === null) {
+      this.#requestMarks.set(line, mark);
+      return requestLine === null ? null : { kind: 'repeated_request', firstLine: requestLine };
     }
-    return withRequest === null ? null : { kind: 'repeated_request', firstLine: withRequest.line };
+    const isSame = this.#requestMarks.of(keyLine) === mark;
+    return { kind: isSame ? 'repeated_document' : 'repeated_id', firstLine: keyLine };
   }
 }
 
 const FIRST_CAPACITY = 1 << 12;
 const FULLEST = 0.75;
 
-/** An open-addressing table of hashes and what came with each the first time. A line of 0 marks a free slot. */
-class FirstSeen {
+/** An open-addressing table of hashes and the line where each came first. A line of 0 marks a free slot. */
+class FirstLines {
   #hashes = new Float64Array(FIRST_CAPACITY);
   #lines = new Uint32Array(FIRST_CAPACITY);
-  #marks = new Uint32Array(FIRST_CAPACITY);
   #used = 0;
 
-  /** @returns what came first with this hash; null when this is the first, which is then remembered */
-  see(hash: number, line: number, mark: number): { readonly line: number; readonly mark: number } | null {
+  /** @returns the line where this hash came first; null when this is it, which is then remembered */
+  see(hash: number, line: number): number | null {
     const slot = findSlot(this.#hashes, this.#lines, hash);
     const firstLine = this.#lines[slot] as number;
-    if (firstLine !== 0) return { line: firstLine, mark: this.#marks[slot] as number };
-    this.#put(slot, hash, line, mark);
+    if (firstLine !== 0) return firstLine;
+    this.#hashes[slot] = hash;
+    this.#lines[slot] = line;
     this.#used += 1;
     if (this.#used >= this.#hashes.length * FULLEST) this.#grow();
     return null;
   }
 
-  #put(slot: number, hash: number, line: number, mark: number): void {
-    this.#hashes[slot] = hash;
-    this.#lines[slot] = line;
-    this.#marks[slot] = mark;
-  }
-
   #grow(): void {
-    const hashes = this.#hashes;
-    const lines = this.#lines;
-    const marks = this.#marks;
-    this.#hashes = new Float64Array(hashes.length * 2);
-    this.#lines = new Uint32Array(hashes.length * 2);
-    this.#marks = new Uint32Array(hashes.length * 2);
-    for (let slot = 0; slot < hashes.length; slot += 1) {
-      const line = lines[slot] as number;
+    const hashes = new Float64Array(this.#hashes.length * 2);
+    const lines = new Uint32Array(hashes.length);
+    for (let slot = 0; slot < this.#hashes.length; slot += 1) {
+      const line = this.#lines[slot] as number;
       if (line === 0) continue;
-      const hash = hashes[slot] as number;
-      this.#put(findSlot(this.#hashes, this.#lines, hash), hash, line, marks[slot] as number);
+      const hash = this.#hashes[slot] as number;
+      const target = findSlot(hashes, lines, hash);
+      hashes[target] = hash;
+      lines[target] = line;
     }
+    this.#hashes = hashes;
+    this.#lines = lines;
   }
 }
 
@@ -85,4 +81,21 @@ function findSlot(hashes: Float64Array, lines: Uint32Array, hash: number): numbe
   let slot = (hash % 0x1_0000_0000) & slotMask;
   while (lines[slot] !== 0 && hashes[slot] !== hash) slot = (slot + 1) & slotMask;
   return slot;
+}
+
+const BLOCK_LINES = 1 << 16;
+
+/** A number for each line, in blocks, so that growing copies nothing. */
+class LineMarks {
+  readonly #blocks: Uint32Array[] = [];
+
+  set(line: number, mark: number): void {
+    const index = Math.floor(line / BLOCK_LINES);
+    while (this.#blocks.length <= index) this.#blocks.push(new Uint32Array(BLOCK_LINES));
+    (this.#blocks[index] as Uint32Array)[line % BLOCK_LINES] = mark;
+  }
+
+  of(line: number): number | undefined {
+    return this.#blocks[Math.floor(line / BLOCK_LINES)]?.[line % BLOCK_LINES];
+  }
 }

@@ -1,0 +1,125 @@
+/** `check <input>`: everything that a run of it would meet, with line numbers; calls nothing, stores nothing. */
+import type { Command } from 'commander';
+import { SETTINGS, type Settings } from '../config/settings.js';
+import { EXIT_CODES, type ExitCode } from '../core/errors.js';
+import { parseParameters } from '../documents/parameter.js';
+import { createRequestBuilder } from '../documents/request.js';
+import type { CheckReport } from '../runs/check-input.js';
+import type { Action } from './action.js';
+import type { CommandContext } from './context.js';
+import { readInput } from './read-input.js';
+import { runSettingsFrom } from './run-settings.js';
+import { addSettingFlags, readSettings } from './setting-flags.js';
+
+const EXAMPLES = `
+Examples:
+  llm-batch check reviews.jsonl --prompt 'Classify the sentiment: {{text}}'
+  llm-batch check batch.jsonl                     a Batch API file: its rules are checked too
+  llm-batch check requests.jsonl --json | jq '.problems[] | select(.severity == "error")'
+  zcat docs.jsonl.gz | llm-batch check - --prompt-file prompt.txt --model gpt-4.1-mini
+
+Exit codes: 0 a run would send every line · 2 it would not, or some documents would fail for sure.`;
+
+/** Of the settings that a run has, those that change what is found. */
+const SHOWN: readonly (keyof Settings)[] = [
+  'maxLineBytes',
+  'baseUrl',
+  'prices',
+  'tpm',
+  'quiet',
+  'color',
+  'debug',
+];
+
+export function registerCheck(program: Command, context: CommandContext, action: Action): void {
+  const command = program
+    .command('check')
+    .argument('<input>', 'a JSONL file (.gz too), or - for standard input')
+    .description('report every problem that a run of this input would meet; nothing is called or stored')
+    .addHelpText('after', EXAMPLES);
+  addSettingFlags(command, ['request']);
+  command
+    .option('--param <name=value>', 'request parameter, e.g. max_tokens=50; may be repeated', collect, [])
+    .option('--json', 'as JSON on standard output');
+  addSettingFlags(
+    command,
+    ['input', 'connection', 'pacing', 'budget', 'store', 'display'],
+    SETTINGS.map(({ name }) => name).filter((name) => !SHOWN.includes(name)),
+  );
+  command.action(action((input: string, options: CheckOptions) => check(command, context, input, options)));
+}
+
+interface CheckOptions {
+  readonly param: readonly string[];
+  readonly json?: boolean;
+}
+
+function collect(value: string, before: readonly string[]): string[] {
+  return [...before, value];
+}
+
+async function check(
+  command: Command,
+  context: CommandContext,
+  input: string,
+  options: CheckOptions,
+): Promise<ExitCode> {
+  const { openPriceBook } = await import('../pricing/open-prices.js');
+  const { checkInput } = await import('../runs/check-input.js');
+  const resolved = readSettings(command, context);
+  const runSettings = await runSettingsFrom(
+    resolved,
+    { parameters: parseParameters(options.param), simulate: false, output: undefined },
+    context.workingFolder,
+  );
+  // A template that can not be compiled is told before a million lines are read.
+  createRequestBuilder(runSettings.request);
+  const prices = await openPriceBook(runSettings.pricesFile);
+  const report = await readInput(context, resolved.settings, runSettings.request, input, (reading) =>
+    checkInput({ ...reading, settings: runSettings, prices, nowMs: context.clock.now() }),
+  );
+  if (report === 'interrupted') return EXIT_CODES.interrupted;
+
+  const inputName = input === '-' ? 'standard input' : input;
+  const { countFindings, renderCheck } = await import('../ui/check.js');
+  const { errors } = countFindings(report.findings);
+  if (options.json) {
+    context.stdout.write(`${JSON.stringify(await checkJson(inputName, report))}\n`);
+  } else if (!resolved.settings.quiet || errors > 0) {
+    const { appearanceOf } = await import('../ui/colours.js');
+    const appearance = appearanceOf(context.stdout, context.environment, resolved.settings.color);
+    const lines = renderCheck(report, inputName, context.stdout.columns ?? 100, appearance);
+    context.stdout.write(`${lines.join('\n')}\n`);
+  }
+  return errors > 0 ? EXIT_CODES.usage : EXIT_CODES.completed;
+}
+
+/** A contract with scripts: fields are added, never renamed. */
+async function checkJson(inputName: string, report: CheckReport): Promise<object> {
+  const { countFindings } = await import('../ui/check.js');
+  const { FINDING_WORDS } = await import('../ui/finding-words.js');
+  const { errors, warnings } = countFindings(report.findings);
+  return {
+    input: inputName,
+    ok: errors === 0,
+    lines: report.lines,
+    documents: report.documents,
+    bad_lines: report.badLines,
+    errors,
+    warnings,
+    models: report.models.map(({ model, documents, contextWindowTokens, maxOutputTokens }) => ({
+      model,
+      documents,
+      context_window_tokens: contextWindowTokens,
+      max_output_tokens: maxOutputTokens,
+    })),
+    problems: report.findings.map(({ kind, severity, count, examples }) => ({
+      kind,
+      severity,
+      count,
+      what: FINDING_WORDS[kind].many,
+      advice: FINDING_WORDS[kind].advice,
+      examples,
+    })),
+  };
+}

@@ -1,0 +1,96 @@
+/** The page of `check`: what was read, every kind of finding with its first lines, and what a run would do. */
+import type { CheckReport } from '../runs/check-input.js';
+import type { Finding, FindingExample } from '../runs/findings.js';
+import { type Appearance, inCharacterSet } from './colours.js';
+import { FINDING_WORDS } from './finding-words.js';
+import { formatCount, formatQuantity } from './numbers.js';
+import { padToWidth, printable, wrapToWidth } from './width.js';
+
+/** @returns lines, none wider than `columns` unless a word is */
+export function renderCheck(
+  report: CheckReport,
+  inputName: string,
+  columns: number,
+  appearance: Appearance,
+): string[] {
+  const { colours } = appearance;
+  const { errors, warnings } = countFindings(report.findings);
+  const lines = [
+    `${colours.bold(printable(inputName))}: ${formatQuantity(report.lines, 'line')}, ${formatQuantity(report.documents, 'document')}`,
+    ...unknownModels(report).flatMap((model) =>
+      wrapToWidth(
+        `the context window of ${printable(model)} is not known: whether its documents fit was not checked`,
+        columns,
+      ).map((line) => colours.dim(line)),
+    ),
+  ];
+  for (const finding of report.findings) {
+    const isError = finding.severity === 'error';
+    const { one, many, advice } = FINDING_WORDS[finding.kind];
+    const title = `${isError ? '✗' : '■'} ${formatCount(finding.count)} ${finding.count === 1 ? one : many}`;
+    lines.push('', (isError ? colours.red : colours.yellow)(title));
+    lines.push(...exampleLines(finding, columns, appearance));
+    const adviceLines = wrapToWidth(advice, Math.max(20, columns - 7));
+    lines.push(...adviceLines.map((line, index) => (index === 0 ? `  try: ${line}` : `       ${line}`)));
+  }
+  const paintVerdict = verdictPaint(errors, warnings, appearance);
+  lines.push(
+    '',
+    ...wrapToWidth(verdict(report, errors, warnings), columns).map((line) => paintVerdict(line)),
+  );
+  return lines.map((line) => inCharacterSet(line, appearance));
+}
+
+export function countFindings(findings: readonly Finding[]): {
+  readonly errors: number;
+  readonly warnings: number;
+} {
+  const sum = (severity: Finding['severity']): number =>
+    findings
+      .filter((finding) => finding.severity === severity)
+      .reduce((total, { count }) => total + count, 0);
+  return { errors: sum('error'), warnings: sum('warning') };
+}
+
+function unknownModels({ models }: CheckReport): string[] {
+  return models.filter((model) => model.contextWindowTokens === null).map(({ model }) => model);
+}
+
+function exampleLines({ examples, count }: Finding, columns: number, appearance: Appearance): string[] {
+  const { colours } = appearance;
+  const places = examples.map(placeOf);
+  const placeColumns = Math.max(0, ...places.map((place) => place.length));
+  const indent = placeColumns === 0 ? 4 : 4 + placeColumns + 2;
+  const lines = examples.flatMap(({ id, message }, index) => {
+    const named = id === null ? message : `${id}: ${message}`;
+    const place = padToWidth(`    ${places[index] ?? ''}`, indent);
+    return wrapToWidth(printable(named), Math.max(20, columns - indent)).map(
+      (part, row) => (row === 0 ? colours.dim(place) : ' '.repeat(indent)) + part,
+    );
+  });
+  if (count > examples.length)
+    lines.push(colours.dim(`    … and ${formatCount(count - examples.length)} more`));
+  return lines;
+}
+
+function placeOf({ line }: FindingExample): string {
+  return line === null ? '' : `line ${formatCount(line)}`;
+}
+
+function verdict(report: CheckReport, errors: number, warnings: number): string {
+  const found = [
+    ...(errors > 0 ? [formatQuantity(errors, 'error')] : []),
+    ...(warnings > 0 ? [formatQuantity(warnings, 'warning')] : []),
+  ].join(', ');
+  const documents = formatQuantity(report.documents, 'document');
+  if (report.badLines > 0) {
+    return `✗ ${found}: a run would stop before its first call; with --skip-bad-lines it would send ${documents}`;
+  }
+  if (errors > 0) return `✗ ${found}: a run would send ${documents} and some would fail`;
+  if (warnings > 0) return `✓ ${found}: a run would send all ${documents}`;
+  return `✓ no problem found: a run would send all ${documents}`;
+}
+
+function verdictPaint(errors: number, warnings: number, { colours }: Appearance): (line: string) => string {
+  return errors > 0 ? colours.red : warnings > 0 ? colours.yellow : colours.green;
+}
