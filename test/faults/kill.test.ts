@@ -47,7 +47,8 @@ async function killAt(program: RunningProgram, callsAtServer: number): Promise<P
     const reached =
       callsAtServer === 0 ? program.stderr() !== '' : (await simulator.books()).calls >= callsAtServer;
     if (reached || ended) break;
-    await new Promise((resolve) => setImmediate(resolve));
+    // Not in a closer circle: the one to be killed needs the processor too.
+    await new Promise((resolve) => setTimeout(resolve, 2));
   }
   program.kill('SIGKILL');
   return program.ended;
@@ -55,7 +56,7 @@ async function killAt(program: RunningProgram, callsAtServer: number): Promise<P
 
 /** How many calls of one life the server sees before the kill; now and then none. */
 function momentOf(random: () => number): number {
-  return random() < 0.15 ? 0 : 1 + Math.floor(random() * (CONCURRENCY * 1.5));
+  return random() < 0.15 ? 0 : 1 + Math.floor(random() * (CONCURRENCY * 1.25));
 }
 
 describe('killed at any moment', () => {
@@ -116,7 +117,7 @@ describe('killed at any moment', () => {
     expect(calls.repeated).toBeLessThanOrEqual(KILLS * CONCURRENCY + CONCURRENCY);
     expect(books.defect).toBeNull();
     expect(workspace.integrity()).toBe('ok');
-  });
+  }, 180_000);
 });
 
 describe('killed between an answer and its commit', () => {
