@@ -18,6 +18,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   runs: ['engine', 'store', 'provider', 'limiter', 'config', 'documents', 'pricing'],
   results: ['runs', 'engine', 'store', 'provider', 'limiter', 'config', 'documents', 'pricing'],
   ui: ['runs', 'engine', 'store', 'provider', 'limiter', 'config', 'documents', 'pricing'],
+  report: ['ui', 'runs', 'store', 'documents'],
   simulator: [],
 };
 

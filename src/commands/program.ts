@@ -3,9 +3,13 @@ import { readFileSync } from 'node:fs';
 import { Command } from 'commander';
 import { EXIT_CODES, type ExitCode } from '../core/errors.js';
 import type { Action } from './action.js';
+import { registerCancel } from './cancel.js';
 import { registerCheck } from './check.js';
 import type { CommandContext } from './context.js';
+import { registerDoctor } from './doctor.js';
 import { registerFailures } from './failures.js';
+import { registerPrune } from './prune.js';
+import { registerReport } from './report.js';
 import { registerResults } from './results.js';
 import { registerResume } from './resume.js';
 import { registerRetry } from './retry.js';
@@ -51,7 +55,11 @@ export function buildProgram(context: CommandContext): Program {
     registerStatus,
     registerResults,
     registerFailures,
+    registerReport,
     registerRetry,
+    registerCancel,
+    registerPrune,
+    registerDoctor,
     registerCheck,
     registerSimulate,
   ]) {

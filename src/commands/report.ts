@@ -1,0 +1,104 @@
+/** `report [run]`: a run as one HTML page, for people who would rather look than read. */
+import { open, stat } from 'node:fs/promises';
+import { dirname, join, resolve } from 'node:path';
+import type { Command } from 'commander';
+import { EXIT_CODES, type ExitCode } from '../core/errors.js';
+import { openAtomicFile } from '../results/atomic-file.js';
+import { isStandardOutput, outputPathsFor } from '../results/output-paths.js';
+import { findRun } from '../runs/find-run.js';
+import { settingsOfRun } from '../runs/run-settings.js';
+import type { RunRecord } from '../store/store.js';
+import type { Action } from './action.js';
+import type { CommandContext } from './context.js';
+import { withStore } from './open-store.js';
+import { addSettingFlags, readSettings } from './setting-flags.js';
+
+const EXAMPLES = `
+Examples:
+  llm-batch report                           beside where results go: reviews.report.html
+  llm-batch report reviews -o today.html
+  llm-batch report reviews -o - > report.html`;
+
+export function registerReport(program: Command, context: CommandContext, action: Action): void {
+  const command = program
+    .command('report')
+    .argument('[run]', 'name of the run; default: the newest unfinished one, else the newest')
+    .description(
+      'one HTML page with charts: throughput, limits, latency, money, failures; opens without a network',
+    )
+    .addHelpText('after', EXAMPLES)
+    .option('-o, --output <file>', 'file to write, or - for standard output')
+    .option('--force', 'overwrite a file that is no report of this run');
+  addSettingFlags(command, ['store', 'display']);
+  command.action(
+    action((run: string | undefined, options: ReportOptions) => report(command, context, run, options)),
+  );
+}
+
+interface ReportOptions {
+  readonly output?: string;
+  readonly force?: boolean;
+}
+
+async function report(
+  command: Command,
+  context: CommandContext,
+  runName: string | undefined,
+  options: ReportOptions,
+): Promise<ExitCode> {
+  const { readChartLibrary } = await import('../report/chart-library.js');
+  const { renderReport, reportMark } = await import('../report/page.js');
+  const { readReportFacts } = await import('../report/report-facts.js');
+  const { settings } = readSettings(command, context);
+  return withStore(context, settings, 'read', async (store) => {
+    const run = await findRun(store, runName);
+    const facts = await readReportFacts(store, run, context.clock);
+    const page = renderReport(facts, await readChartLibrary());
+    if (options.output !== undefined && isStandardOutput(options.output)) {
+      context.stdout.write(page);
+      return EXIT_CODES.completed;
+    }
+    const path =
+      options.output === undefined
+        ? defaultPath(context, run)
+        : resolve(context.workingFolder, options.output);
+    const mayReplace = (options.force ?? false) || (await beginsWith(path, reportMark(run.name)));
+    const file = await openAtomicFile(path, { mayReplace });
+    try {
+      await file.write(page);
+      await file.commit();
+    } finally {
+      await file.abort();
+    }
+    if (!settings.quiet) context.stderr.write(`Report of run '${run.name}' written to ${path}\n`);
+    return EXIT_CODES.completed;
+  });
+}
+
+function defaultPath(context: CommandContext, run: RunRecord): string {
+  const { output } = settingsOfRun(run);
+  const paths = outputPathsFor(run.inputPath, {
+    workingDirectory: context.workingFolder,
+    ...(output === null ? {} : { output }),
+  });
+  // A run may be named in ways that a file can not.
+  const name = run.name.replace(/[\p{Cc}/\\:*?"<>|]/gu, '_').slice(0, 100);
+  return join(dirname(paths.results ?? paths.errors), `${name}.report.html`);
+}
+
+/** False for a file that is not there or can not be read. */
+async function beginsWith(path: string, text: string): Promise<boolean> {
+  const expected = Buffer.from(text);
+  // A pipe would wait for its writer.
+  if (!(await stat(path).catch(() => null))?.isFile()) return false;
+  const handle = await open(path, 'r').catch(() => null);
+  if (handle === null) return false;
+  try {
+    const { buffer, bytesRead } = await handle.read(Buffer.alloc(expected.length), 0, expected.length, 0);
+    return bytesRead === expected.length && buffer.equals(expected);
+  } catch {
+    return false;
+  } finally {
+    await handle.close();
+  }
+}
