@@ -6,7 +6,8 @@ import { openStore } from '../store/open.js';
 import type { Store } from '../store/store.js';
 import type { CommandContext } from './context.js';
 
-export type StoreMode = 'read' | 'write';
+/** `write` makes a store where there is none, `change` does not. */
+export type StoreMode = 'read' | 'write' | 'change';
 
 /** Opens the store for as long as `use` runs. @throws LlmBatchError (exit 5) as `openStore` does */
 export async function withStore<Value>(
@@ -15,7 +16,11 @@ export async function withStore<Value>(
   mode: StoreMode,
   use: (store: Store) => Promise<Value>,
 ): Promise<Value> {
-  const store = await openStore(storeUrl(context, settings), { mode, clock: context.clock });
+  const store = await openStore(storeUrl(context, settings), {
+    mode: mode === 'read' ? 'read' : 'write',
+    create: mode === 'write',
+    clock: context.clock,
+  });
   try {
     return await use(store);
   } finally {

@@ -6,7 +6,6 @@ import type { Action } from './action.js';
 import { registerCancel } from './cancel.js';
 import { registerCheck } from './check.js';
 import type { CommandContext } from './context.js';
-import { registerDoctor } from './doctor.js';
 import { registerFailures } from './failures.js';
 import { registerPrune } from './prune.js';
 import { registerReport } from './report.js';
@@ -59,7 +58,6 @@ export function buildProgram(context: CommandContext): Program {
     registerRetry,
     registerCancel,
     registerPrune,
-    registerDoctor,
     registerCheck,
     registerSimulate,
   ]) {

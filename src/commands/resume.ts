@@ -4,6 +4,7 @@ import { type ExitCode, usageError } from '../core/errors.js';
 import { outputPathsFor } from '../results/output-paths.js';
 import { findRun } from '../runs/find-run.js';
 import { settingsOfRun, settingsToJson } from '../runs/run-settings.js';
+import { shellWord } from '../ui/next-command.js';
 import type { Action } from './action.js';
 import { checkConnection } from './composition.js';
 import type { CommandContext } from './context.js';
@@ -44,7 +45,11 @@ async function resume(
   return withStore(context, settings, 'write', async (store) => {
     const found = await findRun(store, runName);
     if (found.status === 'cancelled') {
-      throw usageError('RUN_CANCELLED', `Run '${found.name}' was cancelled for good.`);
+      throw usageError(
+        'RUN_CANCELLED',
+        `Run '${found.name}' was cancelled for good.`,
+        `its answers are kept: llm-batch results ${shellWord(found.name)}; to send its documents after all, run the input under another --name`,
+      );
     }
     if (found.status === 'importing') {
       throw usageError(

@@ -43,6 +43,13 @@ async function retry(
   }
   return withStore(context, settings, 'write', async (store) => {
     const run = await findRun(store, runName);
+    if (run.status === 'cancelled') {
+      throw usageError(
+        'RUN_CANCELLED',
+        `Run '${run.name}' was cancelled for good.`,
+        'to send its documents after all, run the input under another --name',
+      );
+    }
     await store.acquireDrainLock({
       pid: context.processId,
       host: context.hostName,

@@ -7,6 +7,7 @@ import { createRequestBuilder } from '../documents/request.js';
 import { outputPathsFor } from '../results/output-paths.js';
 import { chooseRunName, findRunForInput } from '../runs/find-run.js';
 import { settingsToJson } from '../runs/run-settings.js';
+import { shellWord } from '../ui/next-command.js';
 import type { Action } from './action.js';
 import { checkConnection } from './composition.js';
 import type { CommandContext } from './context.js';
@@ -99,7 +100,11 @@ async function run(
       simulated: simulate,
     });
     if (existing?.status === 'cancelled') {
-      throw usageError('RUN_CANCELLED', `Run '${existing.name}' was cancelled.`, 'choose another --name');
+      throw usageError(
+        'RUN_CANCELLED',
+        `Run '${existing.name}' of this input was cancelled for good.`,
+        `its answers are kept: llm-batch results ${shellWord(existing.name)}; to send the documents again, name another run: --name ${shellWord(await chooseRunName(store, inputPath, simulate))}`,
+      );
     }
     const name = existing?.name ?? options.name ?? (await chooseRunName(store, inputPath, simulate));
     await store.acquireDrainLock({

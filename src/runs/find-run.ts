@@ -5,7 +5,8 @@ import type { RunRecord, Store } from '../store/store.js';
 
 /**
  * The run that `run <input>` goes on with: the one of that name, else the one of that input. Of several, the one that
- * was not named by the user goes first: a `--name` of its own is asked for again by that name.
+ * was not named by the user goes first: a `--name` of its own is asked for again by that name. A cancelled run is
+ * found only where there is no other: to start a new one in its place would pay for its answers again.
  */
 export async function findRunForInput(
   store: Store,
@@ -24,13 +25,13 @@ export async function findRunForInput(
     return named;
   }
   const ofInput = runs.filter(
-    (run) =>
-      run.inputPath === wanted.inputPath && run.simulated === wanted.simulated && run.status !== 'cancelled',
+    (run) => run.inputPath === wanted.inputPath && run.simulated === wanted.simulated,
   );
   const ownName = ownNameOf(wanted.inputPath, wanted.simulated);
   const isUnnamed = (run: RunRecord): boolean =>
     run.name.startsWith(ownName) && /^(-\d+)?$/.test(run.name.slice(ownName.length));
-  return ofInput.find(isUnnamed) ?? ofInput[0] ?? null;
+  const alive = ofInput.filter((run) => run.status !== 'cancelled');
+  return alive.find(isUnnamed) ?? alive[0] ?? ofInput[0] ?? null;
 }
 
 function ownNameOf(inputPath: string, simulated: boolean): string {

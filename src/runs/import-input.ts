@@ -7,6 +7,7 @@
 import { EXIT_CODES, LlmBatchError, usageError } from '../core/errors.js';
 import type { BadLine } from '../documents/bad-line.js';
 import type { ImportMatch, NewTask, RunRecord, Store } from '../store/store.js';
+import { removeRun } from './prune-runs.js';
 
 export interface DocumentPage {
   readonly documents: readonly NewTask[];
@@ -69,7 +70,7 @@ export async function importNew(options: ImportOptions): Promise<ImportReport> {
     refuseEmpty(report);
   } catch (error) {
     const isRefused = error instanceof LlmBatchError && error.exitCode === EXIT_CODES.usage;
-    if (isRefused) await store.deleteRun(run.id);
+    if (isRefused) await removeRun(store, run.id);
     throw error;
   }
   await store.updateRun(run.id, { status: 'open' });

@@ -1,0 +1,84 @@
+/** `cancel [run]`: ends a run for good; its answers are kept. */
+import type { Command } from 'commander';
+import { EXIT_CODES, type ExitCode, usageError } from '../core/errors.js';
+import { cancelRun } from '../runs/cancel-run.js';
+import { findRun } from '../runs/find-run.js';
+import { shellWord } from '../ui/next-command.js';
+import { formatCount, formatQuantity } from '../ui/numbers.js';
+import { openOf } from '../ui/summary-facts.js';
+import type { Action } from './action.js';
+import { confirm } from './confirm.js';
+import type { CommandContext } from './context.js';
+import { storeFile, withStore } from './open-store.js';
+import { addSettingFlags, readSettings } from './setting-flags.js';
+
+const EXAMPLES = `
+Examples:
+  llm-batch cancel reviews          asks first
+  llm-batch cancel reviews --yes    in a script
+
+Answers are kept: \`llm-batch results reviews\` writes them. \`prune\` deletes runs, answers and all.`;
+
+export function registerCancel(program: Command, context: CommandContext, action: Action): void {
+  const command = program
+    .command('cancel')
+    .argument('[run]', 'name of the run; default: the newest unfinished one')
+    .description('end a run for good: what is not answered yet is never sent, answers are kept')
+    .addHelpText('after', EXAMPLES)
+    .option('-y, --yes', 'do not ask');
+  addSettingFlags(command, ['store', 'display']);
+  command.action(
+    action((run: string | undefined, options: CancelOptions) => cancel(command, context, run, options)),
+  );
+}
+
+interface CancelOptions {
+  readonly yes?: boolean;
+}
+
+async function cancel(
+  command: Command,
+  context: CommandContext,
+  runName: string | undefined,
+  options: CancelOptions,
+): Promise<ExitCode> {
+  const { settings } = readSettings(command, context);
+  const { clock, stderr } = context;
+  return withStore(context, settings, 'change', async (store) => {
+    const run = await findRun(store, runName);
+    if (run.status === 'cancelled') {
+      stderr.write(`Run '${run.name}' is cancelled already; nothing changed.\n`);
+      return EXIT_CODES.completed;
+    }
+    if (run.status === 'finished') {
+      throw usageError(
+        'RUN_FINISHED',
+        `Run '${run.name}' is finished: there is nothing left to cancel.`,
+        '`llm-batch prune` deletes runs that are not needed any more',
+      );
+    }
+    await store.acquireDrainLock({
+      pid: context.processId,
+      host: context.hostName,
+      runName: run.name,
+      sinceMs: clock.now(),
+    });
+    const before = await store.summarizeRun(run.id);
+    const agrees = await confirm(
+      context,
+      `Cancel run '${run.name}' for good? ${formatQuantity(openOf(before), 'document')} will never be sent; ${formatQuantity(before.counts.completed, 'answer')} will be kept.`,
+      options.yes ?? false,
+    );
+    if (!agrees) {
+      stderr.write('Nothing was cancelled.\n');
+      return EXIT_CODES.interrupted;
+    }
+    const salvagePath = `${await storeFile(context, settings)}.salvage.jsonl`;
+    const { counts } = await cancelRun(store, run, { clock, salvagePath });
+    stderr.write(
+      `Run '${run.name}' is cancelled: ${formatQuantity(counts.cancelled, 'document')} will not be sent, ${formatCount(counts.completed)} answered and kept.\n` +
+        `Next: llm-batch results ${shellWord(run.name)}\n`,
+    );
+    return EXIT_CODES.completed;
+  });
+}

@@ -1,0 +1,36 @@
+/** Asks before something is destroyed. */
+import { createInterface } from 'node:readline';
+import { usageError } from '../core/errors.js';
+import type { CommandContext } from './context.js';
+
+/**
+ * @param question without the choices, which are added
+ * @param isSure `--yes` was given: nobody is asked
+ * @returns whether the user agrees; nothing typed, the end of the input and Ctrl-C are a no
+ * @throws LlmBatchError CONFIRMATION_NEEDED (exit 2) where nobody is there to be asked
+ */
+export async function confirm(context: CommandContext, question: string, isSure: boolean): Promise<boolean> {
+  if (isSure) return true;
+  const { stdin, stderr, interrupts } = context;
+  if ((stdin as { isTTY?: boolean }).isTTY !== true) {
+    throw usageError(
+      'CONFIRMATION_NEEDED',
+      `${question} Nobody can be asked here: standard input is no terminal.`,
+      'add --yes when you are sure',
+    );
+  }
+  stderr.write(`${question} [y/N] `);
+  // The terminal edits the line itself, so that Ctrl-C stays a signal.
+  const reader = createInterface({ input: stdin, terminal: false });
+  const stopListening = interrupts.subscribe(() => reader.close());
+  try {
+    return await new Promise<boolean>((resolve) => {
+      reader.once('line', (answer) => resolve(/^y(es)?$/i.test(answer.trim())));
+      reader.once('close', () => resolve(false));
+    });
+  } finally {
+    stopListening();
+    reader.close();
+    stdin.pause();
+  }
+}

@@ -1,0 +1,104 @@
+/** `prune`: deletes runs that nobody has used for a while, and gives their room back. */
+import type { Command } from 'commander';
+import { parseDuration } from '../config/values.js';
+import { EXIT_CODES, type ExitCode, usageError } from '../core/errors.js';
+import { findOldRuns, type OldRun, type PruneReport, pruneRuns } from '../runs/prune-runs.js';
+import { appearanceOf } from '../ui/colours.js';
+import { formatBytes, formatQuantity } from '../ui/numbers.js';
+import { renderOldRuns } from '../ui/prune.js';
+import type { Action } from './action.js';
+import { confirm } from './confirm.js';
+import type { CommandContext } from './context.js';
+import { withStore } from './open-store.js';
+import { addSettingFlags, readSettings } from './setting-flags.js';
+
+const EXAMPLES = `
+Examples:
+  llm-batch prune --older-than 30d --dry-run    only list them
+  llm-batch prune --older-than 30d --yes        in a script
+
+The run that is being drained or imported is never deleted. Results files stay where they are.`;
+
+export function registerPrune(program: Command, context: CommandContext, action: Action): void {
+  const command = program
+    .command('prune')
+    .description('delete runs that were last active long ago, answers and all, and give their room back')
+    .addHelpText('after', EXAMPLES)
+    .requiredOption('--older-than <time>', 'time without activity, with its unit: 30d, 12h')
+    .option('--dry-run', 'only list the runs that would be deleted')
+    .option('-y, --yes', 'do not ask');
+  addSettingFlags(command, ['store', 'display']);
+  command.action(action((options: PruneFlags) => prune(command, context, options)));
+}
+
+interface PruneFlags {
+  readonly olderThan: string;
+  readonly dryRun?: boolean;
+  readonly yes?: boolean;
+}
+
+async function prune(command: Command, context: CommandContext, flags: PruneFlags): Promise<ExitCode> {
+  const { settings } = readSettings(command, context);
+  const { clock, stdout, stderr, environment, interrupts } = context;
+  const olderThanMs = parseAge(flags.olderThan);
+  return withStore(context, settings, flags.dryRun ? 'read' : 'change', async (store) => {
+    const nowMs = clock.now();
+    const old = await findOldRuns(store, olderThanMs, nowMs);
+    if (old.length > 0) {
+      const appearance = appearanceOf(stdout, environment, settings.color);
+      stdout.write(`${renderOldRuns(old, nowMs, stdout.columns ?? 100, appearance).join('\n')}\n`);
+    }
+    if (flags.dryRun) {
+      stderr.write(`${describe(old, flags.olderThan)} Nothing was deleted.\n`);
+      return EXIT_CODES.completed;
+    }
+    if (old.length > 0 && !(await confirm(context, question(old), flags.yes ?? false))) {
+      stderr.write('Nothing was deleted.\n');
+      return EXIT_CODES.interrupted;
+    }
+    const leave = new AbortController();
+    const stopListening = interrupts.subscribe(() => leave.abort());
+    const report = await pruneRuns(
+      store,
+      old.map(({ run }) => run),
+      { clock, signal: leave.signal },
+    ).finally(stopListening);
+    stderr.write(`${outcome(old, report, flags.olderThan)}\n`);
+    return report.isComplete ? EXIT_CODES.completed : EXIT_CODES.interrupted;
+  });
+}
+
+/** A bare number would mean seconds, as for every other setting, where days were meant. */
+function parseAge(text: string): number {
+  try {
+    if (!/^\s*[\d.]+\s*$/.test(text)) return parseDuration(text);
+  } catch {}
+  throw usageError(
+    'AGE_INVALID',
+    `Expected --older-than to be a time with its unit, got ${JSON.stringify(text)}.`,
+    'for example 30d, 12h or 1d12h',
+  );
+}
+
+function describe(old: readonly OldRun[], age: string): string {
+  if (old.length === 0) return `No run was last active more than ${age} ago.`;
+  return `${formatQuantity(old.length, 'run')} last active more than ${age} ago.`;
+}
+
+function question(old: readonly OldRun[]): string {
+  const documents = old.reduce((sum, run) => sum + run.documents, 0);
+  const runs = old.length === 1 ? 'this run' : `these ${formatQuantity(old.length, 'run')}`;
+  return `Delete ${runs} for good, with the answers to ${formatQuantity(documents, 'document')}?`;
+}
+
+function outcome(old: readonly OldRun[], report: PruneReport, age: string): string {
+  const { deleted, reclaimedBytes, isComplete } = report;
+  const spared = old.length - deleted.length;
+  const parts = [
+    old.length === 0 ? describe(old, age) : `${formatQuantity(deleted.length, 'run')} deleted.`,
+    isComplete && spared > 0 ? `${formatQuantity(spared, 'run')} left: in use again, or gone already.` : '',
+    reclaimedBytes > 0 ? `${formatBytes(reclaimedBytes)} given back to the file system.` : '',
+    isComplete ? '' : 'Interrupted before all of their room was free; `llm-batch prune` goes on.',
+  ];
+  return parts.filter((part) => part !== '').join(' ');
+}

@@ -1,0 +1,32 @@
+/** The runs that a prune deletes. */
+import type { OldRun } from '../runs/prune-runs.js';
+import type { Appearance } from './colours.js';
+import { formatAgo, formatCount } from './numbers.js';
+import { renderTable } from './table.js';
+
+/** A header and a line a run, none wider than `columns`. */
+export function renderOldRuns(
+  runs: readonly OldRun[],
+  nowMs: number,
+  columns: number,
+  appearance: Appearance,
+): string[] {
+  return renderTable(
+    [
+      { header: 'run' },
+      { header: 'state' },
+      { header: 'documents', align: 'right' },
+      { header: 'last active' },
+      { header: 'input' },
+    ],
+    runs.map(({ run, documents, lastActiveAtMs }) => [
+      run.name,
+      run.status === 'open' ? 'stopped' : run.status,
+      formatCount(documents),
+      formatAgo(nowMs - lastActiveAtMs),
+      run.inputPath === '-' ? 'standard input' : run.inputPath,
+    ]),
+    columns,
+    appearance,
+  );
+}
