@@ -134,10 +134,10 @@ export const PAGE_SCRIPT = String.raw`
         { ...axis, size: 58, incrs: chart.unit === 'money' ? undefined : [1, 2, 5, 10, 20, 50, 100, 200, 500, 1e3, 2e3, 5e3, 1e4, 2e4, 5e4, 1e5, 2e5, 5e5, 1e6, 2e6, 5e6, 1e7, 2e7, 5e7, 1e8, 2e8, 5e8, 1e9, 1e10, 1e11], values: (_, splits) => splits.map((at) => amountText(at, chart.unit)) },
       ],
       series: [
-        { label: chart.along === 'moments' ? 'time' : 'took', value: (_, __, ___, at) => (at === null || at === undefined ? '–' : stretchName(chart, Math.min(at, last))) },
+        { label: chart.along === 'moments' ? 'time' : 'took', value: (_, __, ___, at) => (at === null || at === undefined ? '' : stretchName(chart, Math.min(at, last))) },
         ...piled.map((index) => {
           const { name, colour, look } = chart.series[index];
-          const shared = { label: name, stroke: colourOf(colour), points: { show: false }, value: (_, __, ___, at) => readingAt(index, at) || '–' };
+          const shared = { label: name, stroke: colourOf(colour), points: { show: false }, value: (_, __, ___, at) => readingAt(index, at) };
           if (look === 'limit') return { ...shared, width: 1.5, dash: [6, 4], label: name };
           return { ...shared, width: 0, fill: colourOf(colour), paths: uPlot.paths.stepped({ align: 1 }) };
         }),

@@ -70,6 +70,10 @@ pre { max-height: 320px; margin: 0; padding: 10px 12px; overflow: auto; border-r
 .u-legend td { padding: 0 4px; border: 0; }
 .u-legend thead th, .u-legend th { position: static; background: none; }
 .u-series > * { padding: 2px 4px; }
+.u-inline.u-live th::after { content: ""; }
+.u-legend tr:first-child { min-width: 9em; text-align: left; }
+.plot:not(:hover, :focus) .u-legend tr:first-child { visibility: hidden; }
+.u-legend .u-value { min-width: 3em; font-weight: 600; text-align: left; }
 .u-hz .u-cursor-x { border-right-color: var(--soft); }
 @media print {
   body { max-width: none; padding: 0; background: #fff; font-size: 12px; }

@@ -1,16 +1,9 @@
 /** The charts that run over time: answers, use of the limits, tokens and money. */
 import type { RunInspection } from '../runs/inspect-run.js';
 import type { RunTimeline, TimelineBucket } from '../store/store.js';
-import {
-  formatCount,
-  formatDuration,
-  formatMoney,
-  formatPercent,
-  formatQuantity,
-  formatTokens,
-} from '../ui/numbers.js';
+import { formatCount, formatMoney, formatPercent, formatQuantity, formatTokens } from '../ui/numbers.js';
 import type { Chart, ChartColour, ChartSeries } from './chart.js';
-import { stretchText } from './time-text.js';
+import { stretchName, stretchText } from './time-text.js';
 
 /** A limit further above the peak than this would flatten everything below it. */
 const HIGHEST_SHOWN_LIMIT = 4;
@@ -87,8 +80,8 @@ function answersChart(timeline: RunTimeline): Chart {
   return {
     ...along(timeline),
     id: 'answers',
-    title: `Answers and refusals per ${formatDuration(bucketMs)}`,
-    summary: `${parts.join(', ')}; at most ${formatQuantity(most, 'answer')} in ${formatDuration(bucketMs)}.`,
+    title: `Answers and refusals per ${stretchName(bucketMs)}`,
+    summary: `${parts.join(', ')}; at most ${formatQuantity(most, 'answer')} per ${stretchName(bucketMs)}.`,
     unit: 'count',
     stacked: true,
     series: [
@@ -164,7 +157,7 @@ function tokensChart(timeline: RunTimeline): Chart {
   return {
     ...along(timeline),
     id: 'tokens',
-    title: `Tokens per ${formatDuration(bucketMs)}`,
+    title: `Tokens per ${stretchName(bucketMs)}`,
     summary: `${formatTokens(read)} tokens in and ${formatTokens(written)} tokens out, as the server reported them.`,
     unit: 'tokens',
     stacked: true,
