@@ -123,7 +123,7 @@ export class Pace {
     const way = WAYS[refusal.reason];
     if (lane.limited) {
       const share = refusal.reason === 'rate' ? FULL_SHARE : (1 - way.cut) * letIn.share;
-      return holding(Math.min(FULL_SHARE, Math.max(LOWEST_SHARE, share)), null, nowMs, way);
+      return holding(Math.min(FULL_SHARE, Math.max(LOWEST_FIRST_SHARE, share)), null, nowMs, way);
     }
     if (letIn.requests * SHORT_SPAN_MS < CALLS_TO_JUDGE_BY) return null;
     const share = refusal.reason === 'rate' ? 1 : 1 - way.cut;
@@ -208,8 +208,10 @@ const DISCOVERY: Way = { cut: 0.02, holdMs: 5_000, stepMs: 5_000, step: 0.1 };
 const FULL_SHARE = 0.98;
 const DEEPEST_CUT = 0.3;
 const LOWEST_SHARE = 0.01;
+/** The first refusal may follow a burst after a lull, so that what was let in just before says little. */
+const LOWEST_FIRST_SHARE = 0.25;
 const LONGEST_HOLD_MS = 15 * 60_000;
-const FIRST_TRIAL_MS = 10 * 60_000;
+const FIRST_TRIAL_MS = 5 * 60_000;
 const LONGEST_TRIAL_MS = 4 * 60 * 60_000;
 /** A timer that fired late may be made up for by so much; more would be a burst. */
 const CATCH_UP_MS = 10;

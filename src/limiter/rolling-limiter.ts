@@ -346,7 +346,7 @@ export class RollingLimiter {
   #ownUse(amount: Amount, call: LaneGrant): number | null {
     const { sentAtMs } = call.entry;
     if (call.sumsWhenSent === null || sentAtMs === null || call.entry.state === 'left') return null;
-    return call.sumsWhenSent[amount] + this.#window.sentBetween(amount, sentAtMs, sentAtMs + OVERTAKING_MS);
+    return call.sumsWhenSent[amount] + this.#window.sentSince(amount, call.entry, sentAtMs + OVERTAKING_MS);
   }
 
   #seeOthers(quota: Quota, hint: QuotaHint | undefined, ownUse: number | null, now: number): void {

@@ -30,6 +30,8 @@ export interface Leaving {
 
 /** The free head of the queue is cut off in pieces this long, so that cutting stays cheap. */
 const COMPACT_AFTER = 4_096;
+/** Calls of one burst may carry the very same time. */
+const SAME_MOMENT_MS = 0.001;
 
 export class RollingWindow {
   readonly lengthMs: number;
@@ -98,13 +100,16 @@ export class RollingWindow {
     yield { atMs: nowMs + this.lengthMs, amount: unsent };
   }
 
-  /** How much of an amount was sent after one moment, up to and including another. */
-  sentBetween(amount: Amount, afterMs: number, untilMs: number): number {
+  /** How much of an amount was sent after a certain entry that is still here, up to and including a moment. */
+  sentSince(amount: Amount, entry: WindowEntry, untilMs: number): number {
+    const sentAtMs = entry.sentAtMs ?? 0;
     let sum = 0;
-    for (let index = this.#firstSentAfter(afterMs); index < this.#sent.length; index += 1) {
-      const entry = this.#sent[index];
-      if (entry === undefined || (entry.sentAtMs ?? 0) > untilMs) break;
-      sum += entry.amounts[amount];
+    let after = false;
+    for (let index = this.#firstSentAfter(sentAtMs - SAME_MOMENT_MS); index < this.#sent.length; index += 1) {
+      const next = this.#sent[index];
+      if (next === undefined || (next.sentAtMs ?? 0) > untilMs) break;
+      if (after) sum += next.amounts[amount];
+      else after = next === entry;
     }
     return sum;
   }

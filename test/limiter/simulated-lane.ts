@@ -88,6 +88,7 @@ export function runLane(options: LaneOptions): CallRecord[] {
       if (atMs < wakeAtMs) {
         wakeAtMs = atMs;
         events.add(atMs, (thenMs) => {
+          if (thenMs !== wakeAtMs) return;
           wakeAtMs = Number.POSITIVE_INFINITY;
           ask(thenMs);
         });
