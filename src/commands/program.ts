@@ -6,6 +6,7 @@ import type { Action } from './action.js';
 import { registerCancel } from './cancel.js';
 import { registerCheck } from './check.js';
 import type { CommandContext } from './context.js';
+import { registerEstimate } from './estimate.js';
 import { registerFailures } from './failures.js';
 import { registerPrune } from './prune.js';
 import { registerReport } from './report.js';
@@ -59,6 +60,7 @@ export function buildProgram(context: CommandContext): Program {
     registerCancel,
     registerPrune,
     registerCheck,
+    registerEstimate,
     registerSimulate,
   ]) {
     register(command, context, action);

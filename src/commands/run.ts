@@ -13,6 +13,7 @@ import { checkConnection } from './composition.js';
 import type { CommandContext } from './context.js';
 import { Display } from './display.js';
 import { driveRun } from './drive-run.js';
+import { dryRun } from './dry-run.js';
 import { bringIn } from './import-documents.js';
 import { withStore } from './open-store.js';
 import { checkOutputs } from './outputs.js';
@@ -42,6 +43,7 @@ export function registerRun(program: Command, context: CommandContext, action: A
     .option('--skip-bad-lines', 'set bad lines aside in a rejects file and go on')
     .option('-o, --output <file>', 'results file, or - to stream each answer to standard output')
     .option('--force', 'overwrite a results file of another run')
+    .option('--dry-run', 'print tokens, cost and time and the first request; send and store nothing')
     .option('--simulate', 'rehearse against a simulated server on this machine: free, nobody is called');
   addSettingFlags(command, ['input', 'connection', 'pacing', 'budget', 'store', 'display']);
   command.action(action((input: string, options: RunOptions) => run(command, context, input, options)));
@@ -55,6 +57,7 @@ interface RunOptions {
   readonly skipBadLines?: boolean;
   readonly output?: string;
   readonly force?: boolean;
+  readonly dryRun?: boolean;
   readonly simulate?: boolean;
 }
 
@@ -85,8 +88,13 @@ async function run(
   );
   // A template that can not be compiled and a missing key are told before a million lines are read.
   createRequestBuilder(runSettings.request);
-  checkConnection(runSettings, context);
   const inputPath = input === '-' ? '-' : resolve(context.workingFolder, input);
+  if (options.dryRun) {
+    const runName = options.name ?? null;
+    const skipBadLines = options.skipBadLines ?? false;
+    return dryRun({ context, resolved, runSettings, input, inputPath, runName, skipBadLines });
+  }
+  checkConnection(runSettings, context);
   const outputPaths = outputPathsFor(inputPath, {
     workingDirectory: context.workingFolder,
     ...(options.output === undefined ? {} : { output: options.output }),

@@ -1,0 +1,72 @@
+/** `run --dry-run`: the estimate of the very run that the same command would start, and what would keep it from starting. */
+import type { ResolvedSettings } from '../config/load.js';
+import { EXIT_CODES, type ExitCode, LlmBatchError } from '../core/errors.js';
+import { findRunForInput } from '../runs/find-run.js';
+import type { RunSettings } from '../runs/run-settings.js';
+import { formatCount, formatQuantity } from '../ui/numbers.js';
+import type { CommandContext } from './context.js';
+import { showEstimate } from './estimate.js';
+import { withStore } from './open-store.js';
+
+export interface DryRunOptions {
+  readonly context: CommandContext;
+  readonly resolved: ResolvedSettings;
+  readonly runSettings: RunSettings;
+  /** As given on the command line. */
+  readonly input: string;
+  readonly inputPath: string;
+  readonly runName: string | null;
+  readonly skipBadLines: boolean;
+}
+
+/** @returns 2 where bad lines would stop the run before its first call */
+export async function dryRun(options: DryRunOptions): Promise<ExitCode> {
+  const { context, resolved, runSettings } = options;
+  const { settings } = resolved;
+  const report = await showEstimate(context, resolved, runSettings, options.input, {
+    models: [],
+    exact: false,
+    outputTokens: null,
+    latencyMs: null,
+    dailyDocuments: null,
+    json: false,
+  });
+  if (report === 'interrupted') return EXIT_CODES.interrupted;
+  const stops = report.badLines > 0 && !options.skipBadLines;
+  if (!settings.quiet) {
+    const notes = [
+      ...(await answeredBefore(options)),
+      stops
+        ? `${formatQuantity(report.badLines, 'bad line')} would stop this run before its first call: mend them (llm-batch check lists them) or add --skip-bad-lines`
+        : 'dry run: nothing was sent or stored',
+    ];
+    context.stderr.write(`${notes.join('\n')}\n`);
+  }
+  return stops ? EXIT_CODES.usage : EXIT_CODES.completed;
+}
+
+/** Answers that are there already are not paid for again, which the estimate of the whole input does not know. */
+async function answeredBefore({ context, resolved, runSettings, ...run }: DryRunOptions): Promise<string[]> {
+  try {
+    return await withStore(context, resolved.settings, 'read', async (store) => {
+      const wanted = {
+        name: run.runName,
+        inputPath: run.inputPath,
+        simulated: runSettings.simulator !== null,
+      };
+      const existing = await findRunForInput(store, wanted);
+      if (existing === null || existing.status === 'cancelled') return [];
+      const { counts } = await store.summarizeRun(existing.id);
+      const answered = counts.completed + counts.failed;
+      if (answered === 0) return [];
+      const all = Object.values(counts).reduce((sum, count) => sum + count, 0);
+      return [
+        `this would go on with run '${existing.name}', where ${formatCount(answered)} of ${formatQuantity(all, 'document')} are done: unless they have changed, these cost nothing again`,
+      ];
+    });
+  } catch (error) {
+    // No store yet, or one that only a run may open: nothing is answered that this page could tell.
+    if (error instanceof LlmBatchError && error.exitCode === EXIT_CODES.store) return [];
+    throw error;
+  }
+}

@@ -1,0 +1,175 @@
+/** `estimate <input>`: tokens, money and time before spending; calls nothing, stores nothing. */
+import type { Command } from 'commander';
+import type { ResolvedSettings } from '../config/load.js';
+import { SETTINGS, type Settings } from '../config/settings.js';
+import { parseCount, parseDuration } from '../config/values.js';
+import { EXIT_CODES, type ExitCode, usageError } from '../core/errors.js';
+import { parseParameters } from '../documents/parameter.js';
+import { createRequestBuilder } from '../documents/request.js';
+import type { EstimateReport } from '../runs/estimate-input.js';
+import type { TokenRange } from '../runs/output-assumption.js';
+import type { RunSettings } from '../runs/run-settings.js';
+import type { Action } from './action.js';
+import type { CommandContext } from './context.js';
+import { readInput } from './read-input.js';
+import { runSettingsFrom } from './run-settings.js';
+import { addSettingFlags, readSettings } from './setting-flags.js';
+
+const EXAMPLES = `
+Examples:
+  llm-batch estimate reviews.jsonl --prompt 'Classify the sentiment: {{text}}' --output-tokens 5
+  llm-batch estimate reviews.jsonl --model gpt-4o-mini --model gpt-4.1-nano --model gpt-5-mini
+  llm-batch estimate requests.jsonl --rpm 500 --tpm 200k --latency 2s --daily 50000
+  llm-batch estimate huge.jsonl.gz --exact --json | jq '.models[0].cost_usd.batch'`;
+
+/** Of the settings that a run has, those that change an estimate. */
+const SHOWN: readonly (keyof Settings)[] = [
+  'maxLineBytes',
+  'baseUrl',
+  'apiKeyEnv',
+  'prices',
+  'concurrency',
+  'rpm',
+  'tpm',
+  'rpd',
+  'quiet',
+  'color',
+  'debug',
+];
+
+export function registerEstimate(program: Command, context: CommandContext, action: Action): void {
+  const command = program
+    .command('estimate')
+    .argument('<input>', 'a JSONL file (.gz too), or - for standard input')
+    .description('tokens, money and time before spending; --model may be repeated to compare models')
+    .addHelpText('after', EXAMPLES);
+  addSettingFlags(command, ['request']);
+  const models: string[] = [];
+  command.on('option:model', (model: string) => models.push(model));
+  command
+    .option('--param <name=value>', 'request parameter, e.g. max_tokens=50; may be repeated', collect, [])
+    .option(
+      '--output-tokens <n|range>',
+      'length of an answer, e.g. 5 or 20..400 (default: its cap, else assumed)',
+    )
+    .option('--latency <time>', 'how long a call takes, e.g. 2s (default: assumed)')
+    .option('--daily <n>', 'also the money and time for so many documents a day')
+    .option('--exact', 'count every document, however many; else a sample of a large input')
+    .option('--simulate', 'count tokens as the simulator does, to compare with a rehearsal')
+    .option('--json', 'as JSON on standard output');
+  addSettingFlags(
+    command,
+    ['input', 'connection', 'pacing', 'budget', 'store', 'display'],
+    SETTINGS.map(({ name }) => name).filter((name) => !SHOWN.includes(name)),
+  );
+  command.action(
+    action((input: string, options: EstimateCommandOptions) =>
+      estimate(command, context, input, models, options),
+    ),
+  );
+}
+
+interface EstimateCommandOptions {
+  readonly param: readonly string[];
+  readonly outputTokens?: string;
+  readonly latency?: string;
+  readonly daily?: string;
+  readonly exact?: boolean;
+  readonly simulate?: boolean;
+  readonly json?: boolean;
+}
+
+function collect(value: string, before: readonly string[]): string[] {
+  return [...before, value];
+}
+
+async function estimate(
+  command: Command,
+  context: CommandContext,
+  input: string,
+  models: readonly string[],
+  options: EstimateCommandOptions,
+): Promise<ExitCode> {
+  const resolved = readSettings(command, context);
+  const runSettings = await runSettingsFrom(
+    resolved,
+    { parameters: parseParameters(options.param), simulate: options.simulate ?? false, output: undefined },
+    context.workingFolder,
+  );
+  const report = await showEstimate(context, resolved, runSettings, input, {
+    models,
+    exact: options.exact ?? false,
+    outputTokens: outputTokensOf(options.outputTokens),
+    latencyMs: parsedFlag('latency', options.latency, parseDuration),
+    dailyDocuments: parsedFlag('daily', options.daily, parseCount),
+    json: options.json ?? false,
+  });
+  return report === 'interrupted' ? EXIT_CODES.interrupted : EXIT_CODES.completed;
+}
+
+export interface ShowEstimateOptions {
+  readonly models: readonly string[];
+  readonly exact: boolean;
+  readonly outputTokens: TokenRange | null;
+  readonly latencyMs: number | null;
+  readonly dailyDocuments: number | null;
+  readonly json: boolean;
+}
+
+/** Estimates and prints it on standard output. */
+export async function showEstimate(
+  context: CommandContext,
+  { settings }: ResolvedSettings,
+  runSettings: RunSettings,
+  input: string,
+  { json, ...options }: ShowEstimateOptions,
+): Promise<EstimateReport | 'interrupted'> {
+  const { openPriceBook } = await import('../pricing/open-prices.js');
+  const { estimateInput } = await import('../runs/estimate-input.js');
+  // A template that can not be compiled is told before a million lines are read.
+  createRequestBuilder(runSettings.request);
+  const prices = await openPriceBook(runSettings.pricesFile);
+  const report = await readInput(context, settings, runSettings.request, input, (reading) =>
+    estimateInput({ ...reading, ...options, settings: runSettings, prices, nowMs: context.clock.now() }),
+  );
+  if (report === 'interrupted') return report;
+  const inputName = input === '-' ? 'standard input' : input;
+  if (json) {
+    const { estimateJson } = await import('./estimate-json.js');
+    context.stdout.write(`${JSON.stringify(estimateJson(inputName, report))}\n`);
+  } else {
+    const { renderEstimate } = await import('../ui/estimate.js');
+    const { appearanceOf } = await import('../ui/colours.js');
+    const appearance = appearanceOf(context.stdout, context.environment, settings.color);
+    const lines = renderEstimate(report, inputName, context.stdout.columns ?? 100, appearance);
+    context.stdout.write(`${lines.join('\n')}\n`);
+  }
+  return report;
+}
+
+/** `N` or `N..M`. */
+function outputTokensOf(text: string | undefined): TokenRange | null {
+  if (text === undefined) return null;
+  const [first = '', last] = text.split('..');
+  const low = countOf('output-tokens', first);
+  const high = last === undefined ? low : countOf('output-tokens', last);
+  if (high >= low) return { low, high };
+  throw usageError('ESTIMATE_OPTION', `Expected --output-tokens to rise from low to high, got "${text}".`);
+}
+
+/** Embeddings have no output: 0 is a length too. */
+function countOf(flag: string, text: string): number {
+  return text.trim() === '0' ? 0 : (parsedFlag(flag, text, parseCount) ?? 0);
+}
+
+function parsedFlag(flag: string, text: string | undefined, parse: (text: string) => number): number | null {
+  if (text === undefined) return null;
+  try {
+    return parse(text);
+  } catch (error) {
+    throw usageError(
+      'ESTIMATE_OPTION',
+      `Expected --${flag} to be ${(error as Error).message}, got "${text}".`,
+    );
+  }
+}

@@ -1,0 +1,241 @@
+/**
+ * Tokens, money and time of an input before anything is spent: what a run of it would send, counted in full where it is
+ * small and from a fair sample where it is large. Nothing is stored and nobody is called.
+ */
+import { setImmediate } from 'node:timers/promises';
+import { usageError } from '../core/errors.js';
+import type { JsonObject } from '../core/json.js';
+import type { BadLine } from '../documents/bad-line.js';
+import { createStoredRequestReader, type DocumentPage } from '../documents/read.js';
+import type { RenderedRequest } from '../documents/rendered-request.js';
+import type { PriceBook } from '../pricing/prices.js';
+import { DocumentSample, SAMPLE_BOUNDS, type SampleBounds } from './document-sample.js';
+import type { ImportProgress } from './import-input.js';
+import { type ModelEstimate, ModelTally } from './model-estimate.js';
+import type { TokenRange } from './output-assumption.js';
+import {
+  ASSUMED_LATENCY,
+  type Latency,
+  type PaceLimits,
+  type RunDuration,
+  runDuration,
+} from './run-duration.js';
+import { type LaneSettings, lanesOf, OPENAI_BASE_URL, type RunSettings } from './run-settings.js';
+import type { Population } from './total-estimator.js';
+
+export interface EstimateOptions {
+  readonly pages: AsyncIterable<DocumentPage>;
+  readonly settings: RunSettings;
+  /** Several to compare, each for all documents; one or none: what each document names goes first. */
+  readonly models: readonly string[];
+  /** Count every document, however many there are. */
+  readonly exact: boolean;
+  readonly outputTokens: TokenRange | null;
+  /** Null: assumed to grow with the answer. */
+  readonly latencyMs: number | null;
+  readonly dailyDocuments: number | null;
+  readonly prices: PriceBook;
+  readonly nowMs: number;
+  readonly signal: AbortSignal;
+  readonly onProgress: (progress: ImportProgress) => void;
+  readonly sampleBounds?: SampleBounds;
+}
+
+export interface DurationRange {
+  /** At the short and the long end of the assumed output. */
+  readonly low: RunDuration;
+  readonly high: RunDuration;
+}
+
+export interface PlannedModel extends ModelEstimate {
+  readonly duration: DurationRange;
+  /** Of a day's documents; null where no daily load was given. */
+  readonly dailyDuration: DurationRange | null;
+}
+
+export interface EstimateReport {
+  readonly documents: number;
+  /** Not in the estimate; they would stop a run. */
+  readonly badLines: number;
+  /** Null where there is none. */
+  readonly firstBadLine: BadLine | null;
+  /** Documents whose id or content occurred before; they are in the estimate. */
+  readonly duplicates: number;
+  /** Documents that were counted, if not all. */
+  readonly sampled: number | null;
+  readonly firstRequest: { readonly line: number; readonly bodyJson: string };
+  readonly models: readonly PlannedModel[];
+  readonly limits: PaceLimits;
+  /** True for `--concurrency auto`, for which a number is assumed. */
+  readonly assumesConcurrency: boolean;
+  readonly latency: Latency;
+  readonly assumesLatency: boolean;
+  readonly dailyDocuments: number | null;
+  /** `--max-cost` of the run; null: no cap. */
+  readonly maxCostMicroUsd: number | null;
+  readonly simulated: boolean;
+  readonly prices: { readonly source: string; readonly date: string | null };
+}
+
+/** Where `auto` begins, and what a server bears as a rule. */
+const ASSUMED_CONCURRENCY = 16;
+
+/** @throws LlmBatchError (exit 2) as reading throws it, and for an input without a good line */
+export async function estimateInput(options: EstimateOptions): Promise<EstimateReport> {
+  const { settings, signal } = options;
+  const render = createStoredRequestReader(settings.request);
+  const tallies = openTallies(options);
+  const sample = new DocumentSample(options.sampleBounds ?? SAMPLE_BOUNDS);
+  const seen = { documents: 0, bytes: 0, badLines: 0, duplicates: 0 };
+  let firstBadLine: BadLine | null = null;
+  let firstRequest: EstimateReport['firstRequest'] | null = null;
+
+  const requestOf = (body: string): RenderedRequest => {
+    const request = render(body);
+    if ('reason' in request) throw new Error(`a good line does not render: ${request.reason}`);
+    return request;
+  };
+  const count = async (body: string, bytes: number): Promise<void> => {
+    const request = requestOf(body);
+    for (const tally of tallies) await tally.add(request, bytes);
+  };
+
+  for await (const page of options.pages) {
+    if (signal.aborted) break;
+    seen.badLines += page.bad.length;
+    seen.duplicates += page.duplicates;
+    firstBadLine ??= page.bad[0] ?? null;
+    for (const { line, body } of page.documents) {
+      firstRequest ??= { line, bodyJson: withModel(requestOf(body).bodyJson, options.models) };
+      seen.documents += 1;
+      if (options.exact) {
+        const bytes = Buffer.byteLength(body);
+        seen.bytes += bytes;
+        await count(body, bytes);
+        await breathe(seen.documents);
+      } else sample.offer(body);
+    }
+    options.onProgress({ documents: seen.documents, bytesRead: page.bytesRead });
+  }
+  if (firstRequest === null) throw withoutDocuments(firstBadLine, seen.badLines);
+
+  let sampled: number | null = null;
+  if (!options.exact) {
+    let counted = 0;
+    for (const { body, bytes } of sample.documents()) {
+      if (signal.aborted) break;
+      await count(body, bytes);
+      counted += 1;
+      await breathe(counted);
+    }
+    if (sample.size < seen.documents) {
+      sampled = sample.size;
+      const longest = requestOf(sample.longest());
+      for (const tally of tallies) await tally.addLongest(longest);
+    }
+  }
+  const population = options.exact ? seen : sample.population;
+  return {
+    ...plan(
+      options,
+      tallies.map((tally) => tally.estimate(population)),
+      population,
+    ),
+    documents: seen.documents,
+    badLines: seen.badLines,
+    firstBadLine,
+    duplicates: seen.duplicates,
+    sampled,
+    firstRequest,
+  };
+}
+
+/** Of several models to compare, the first. */
+function withModel(bodyJson: string, models: readonly string[]): string {
+  const [model, ...others] = models;
+  if (model === undefined || others.length === 0) return bodyJson;
+  return JSON.stringify({ ...(JSON.parse(bodyJson) as JsonObject), model });
+}
+
+function openTallies({ settings, models, prices, nowMs, outputTokens }: EstimateOptions): ModelTally[] {
+  const baseUrl = lanesOf(settings)[0]?.baseUrl ?? OPENAI_BASE_URL;
+  const simulated = settings.simulator !== null;
+  const asked = models.length > 1 ? [...new Set(models)] : [null];
+  return asked.map(
+    (model) =>
+      new ModelTally({
+        asked: model,
+        prices,
+        // A rehearsal is priced as the run that it rehearses.
+        query: { baseUrl: simulated ? OPENAI_BASE_URL : baseUrl, nowMs },
+        givenOutput: outputTokens,
+        simulated,
+      }),
+  );
+}
+
+type Plan = Omit<
+  EstimateReport,
+  'documents' | 'badLines' | 'firstBadLine' | 'duplicates' | 'sampled' | 'firstRequest'
+>;
+
+function plan(options: EstimateOptions, estimates: readonly ModelEstimate[], population: Population): Plan {
+  const { settings, latencyMs, dailyDocuments, prices } = options;
+  const { concurrency } = settings.pacing;
+  const limits = limitsOf(lanesOf(settings), concurrency === 'auto' ? ASSUMED_CONCURRENCY : concurrency);
+  const latency = latencyMs === null ? ASSUMED_LATENCY : { baseMs: latencyMs, msPerOutputToken: 0 };
+  const durationOf = (estimate: ModelEstimate, documents: number): DurationRange => {
+    const share = documents / population.documents;
+    const end = (outputTokens: number): RunDuration =>
+      runDuration(
+        { documents, inputTokens: estimate.input.total * share, outputTokens: outputTokens * share },
+        limits,
+        latency,
+      );
+    return { low: end(estimate.output.low.total), high: end(estimate.output.high.total) };
+  };
+  return {
+    models: estimates.map((estimate) => ({
+      ...estimate,
+      duration: durationOf(estimate, population.documents),
+      dailyDuration: dailyDocuments === null ? null : durationOf(estimate, dailyDocuments),
+    })),
+    limits,
+    assumesConcurrency: concurrency === 'auto',
+    latency,
+    assumesLatency: latencyMs === null,
+    dailyDocuments,
+    maxCostMicroUsd: settings.budget.maxCostMicroUsd,
+    simulated: settings.simulator !== null,
+    prices: { source: prices.source, date: prices.date },
+  };
+}
+
+/** A lane without a limit makes the whole without one. */
+function limitsOf(lanes: readonly LaneSettings[], concurrency: number): PaceLimits {
+  const sum = (limits: readonly (number | null)[]): number | null =>
+    limits.reduce((total, limit) => (total === null || limit === null ? null : total + limit), 0);
+  return {
+    requestsPerMinute: sum(lanes.map(({ rpm }) => rpm)),
+    tokensPerMinute: sum(lanes.map(({ tpm }) => tpm)),
+    requestsPerDay: sum(lanes.map(({ rpd }) => rpd)),
+    concurrency,
+  };
+}
+
+/** Counting is work without a pause; Ctrl-C and the progress line need one now and then. */
+async function breathe(documents: number): Promise<void> {
+  if (documents % 100 === 0) await setImmediate();
+}
+
+function withoutDocuments(firstBadLine: BadLine | null, badLines: number): Error {
+  const found =
+    firstBadLine === null
+      ? ''
+      : ` Line ${firstBadLine.line} is bad: ${firstBadLine.reason}${badLines > 1 ? `; so are ${badLines - 1} more` : ''}.`;
+  return usageError(
+    'INPUT_EMPTY',
+    `The input holds no document that could be sent.${found}`,
+    '`llm-batch check` lists what is wrong with it',
+  );
+}
