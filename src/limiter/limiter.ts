@@ -13,11 +13,11 @@
  * be sent at any moment.
  */
 import type { RateLimitHints } from '../core/limits.js';
-import type { Cost, Grant, RefusalReason, Reservation } from './reservation.js';
+import type { Cost, Grant, RefusalEffect, RefusalReason, Reservation } from './reservation.js';
 import { type LimiterOptions, RollingLimiter, type SeedEntry } from './rolling-limiter.js';
 import type { LimiterSnapshot } from './snapshot.js';
 
-export type { BlockedBy, Cost, Grant, RefusalReason, Reservation } from './reservation.js';
+export type { BlockedBy, Cost, Grant, RefusalEffect, RefusalReason, Reservation } from './reservation.js';
 export type { LimiterOptions, SeedEntry } from './rolling-limiter.js';
 export type { LimiterSnapshot } from './snapshot.js';
 
@@ -38,7 +38,7 @@ export interface Limiter {
    * within the limits. `overload` without a wait only slows the pace. Name the refused call's `grant`, so that
    * late refusals of one burst are told from a new one.
    */
-  throttled(retryAfterMs: number | null, nowMs: number, grant?: Grant, reason?: RefusalReason): void;
+  throttled(retryAfterMs: number | null, nowMs: number, grant?: Grant, reason?: RefusalReason): RefusalEffect;
   /** A call was accepted; speeds up the start after a pause. */
   succeeded(nowMs: number, grant?: Grant): void;
   /**

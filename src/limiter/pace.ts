@@ -13,7 +13,8 @@ import type { RefusalReason } from './reservation.js';
  *      │   the cut of the last time            │ as long                     │
  *      │                                       └─────────────────────────────┤
  *      └─────────────────────────────────────────────────────────────────────┘
- *        a trial after long at full speed (the next one later if it fails), or faster than anyone asks
+ *        after long at full speed: larger and larger bursts on trial (the next trial later if one is
+ *        refused), then free; or free because the pace is faster than anyone asks
  *
  * Nothing oscillates: each refusal puts the next attempt to grow, or to go without spreading, further off.
  *
@@ -46,7 +47,8 @@ export class Pace {
     const spread = this.#spread;
     if (spread === null) return;
     const spacingMs = Math.min(spanMs / spread.share, Math.max(spanMs, LONGEST_SPACING_MS));
-    spread.nextAtMs = Math.max(spread.nextAtMs, nowMs - CATCH_UP_MS) + spacingMs;
+    spread.nextAtMs = Math.max(spread.nextAtMs, nowMs - spread.catchUpMs) + spacingMs;
+    spread.spacingMs = spacingMs;
   }
 
   /** A call took this much less of the lane's time than was spent for it. */
@@ -101,6 +103,13 @@ export class Pace {
       return;
     }
     spread.way = way;
+    if (spread.burstCalls > 0) {
+      this.#trialMs = Math.min(LONGEST_TRIAL_MS, this.#trialMs * 2);
+      spread.burstCalls = 0;
+      spread.catchUpMs = CATCH_UP_MS;
+      spread.phaseStartedAtMs = nowMs;
+      return;
+    }
     if (spread.share > spread.ceiling) {
       spread.holdMs = Math.min(LONGEST_HOLD_MS, spread.holdMs * 2);
     } else if (refusal.longStorm) {
@@ -130,9 +139,24 @@ export class Pace {
     return holding(share, letIn.requests, nowMs, refusal.reason === 'rate' ? DISCOVERY : way);
   }
 
+  /** A few calls ahead of the pace, then more, so that a server that minds refuses few. */
+  #tryBurst(spread: Spread, nowMs: number): void {
+    spread.burstCalls = spread.burstCalls === 0 ? FIRST_BURST_CALLS : spread.burstCalls * BURST_GROWTH;
+    spread.catchUpMs = spread.burstCalls * spread.spacingMs;
+    spread.nextAtMs = nowMs - spread.catchUpMs;
+    spread.phaseStartedAtMs = nowMs;
+    if (spread.catchUpMs >= LONG_SPAN_MS) this.#stopSpreading(nowMs);
+  }
+
+  #stopSpreading(nowMs: number): void {
+    this.#spread = null;
+    this.#trialSinceMs = nowMs;
+  }
+
   #phaseEndsAtMs(spread: Spread, lane: LaneFacts): number {
     const atFullSpeed = lane.limited && spread.share >= FULL_SHARE;
-    return spread.phaseStartedAtMs + (atFullSpeed ? this.#trialMs : spread.phaseMs);
+    const atFullSpeedMs = spread.burstCalls > 0 ? TRIAL_STEP_MS : this.#trialMs;
+    return spread.phaseStartedAtMs + (atFullSpeed ? atFullSpeedMs : spread.phaseMs);
   }
 
   #grow(spread: Spread, lane: LaneFacts, nowMs: number): void {
@@ -140,9 +164,12 @@ export class Pace {
     const full = lane.limited ? FULL_SHARE : Number.POSITIVE_INFINITY;
     const spanMs = Math.min(SHORT_SPAN_MS, nowMs - spread.phaseStartedAtMs);
     const nobodyAsks = !lane.limited && spread.share > 2 * lane.letInPerMs(spanMs, nowMs).share;
-    if (spread.share >= full || nobodyAsks) {
-      this.#spread = null;
-      this.#trialSinceMs = nowMs;
+    if (spread.share >= full) {
+      this.#tryBurst(spread, nowMs);
+      return;
+    }
+    if (nobodyAsks) {
+      this.#stopSpreading(nowMs);
       return;
     }
     if (spread.share > spread.ceiling) spread.ceiling = spread.share;
@@ -177,6 +204,12 @@ interface Spread {
   readonly assumedRequestsPerMs: number | null;
   way: Way;
   nextAtMs: number;
+  /** Between the last two calls. */
+  spacingMs: number;
+  /** How much of the time that went by unused may be made up for. */
+  catchUpMs: number;
+  /** Calls let go ahead of the pace on trial; 0: no trial. */
+  burstCalls: number;
   /** Of holding, or of one step of growing. */
   phaseStartedAtMs: number;
   phaseMs: number;
@@ -213,6 +246,9 @@ const LOWEST_FIRST_SHARE = 0.25;
 const LONGEST_HOLD_MS = 15 * 60_000;
 const FIRST_TRIAL_MS = 5 * 60_000;
 const LONGEST_TRIAL_MS = 4 * 60 * 60_000;
+const TRIAL_STEP_MS = 10_000;
+const FIRST_BURST_CALLS = 10;
+const BURST_GROWTH = 4;
 /** A timer that fired late may be made up for by so much; more would be a burst. */
 const CATCH_UP_MS = 10;
 /** However slow the pace, a server is asked this often. */
@@ -229,6 +265,9 @@ function holding(share: number, assumedRequestsPerMs: number | null, nowMs: numb
     assumedRequestsPerMs,
     way,
     nextAtMs: nowMs,
+    spacingMs: 0,
+    catchUpMs: CATCH_UP_MS,
+    burstCalls: 0,
     phaseStartedAtMs: nowMs,
     phaseMs: way.holdMs,
     holdMs: way.holdMs,

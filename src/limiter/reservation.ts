@@ -19,6 +19,12 @@ export type BlockedBy = 'requests' | 'tokens' | 'requests_per_day' | 'pause';
  */
 export type RefusalReason = 'rate' | 'slow_down' | 'overload';
 
+/**
+ * What a refusal did to the lane: `slowed`, or nothing, because it was a `stray` one among many calls that were let
+ * in; then only the refused call has to wait.
+ */
+export type RefusalEffect = 'slowed' | 'stray';
+
 /** A place in the window, handed from `reserve` to `sent` and then `commit` or `cancel`. Opaque. */
 export interface Grant {
   readonly cost: Cost;

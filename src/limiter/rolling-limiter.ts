@@ -6,9 +6,10 @@ import { type LaneFacts, Pace } from './pace.js';
 import { Quota } from './quota.js';
 import { RecentCalls } from './recent-calls.js';
 import { Recovery } from './recovery.js';
-import type { BlockedBy, Cost, Grant, RefusalReason, Reservation } from './reservation.js';
+import type { BlockedBy, Cost, Grant, RefusalEffect, RefusalReason, Reservation } from './reservation.js';
 import { type Amount, type Amounts, RollingWindow, type WindowEntry } from './rolling-window.js';
 import type { LimiterSnapshot } from './snapshot.js';
+import { StrayRefusals } from './stray-refusals.js';
 
 export interface SeedEntry {
   readonly ageMs: number;
@@ -64,6 +65,7 @@ export class RollingLimiter {
   readonly #recent = new RecentCalls();
   readonly #charging = new Charging();
   readonly #pace = new Pace();
+  readonly #stray = new StrayRefusals();
   readonly #recovery: Recovery;
   #latestMs = Number.NEGATIVE_INFINITY;
   #compareAtMs = Number.NEGATIVE_INFINITY;
@@ -153,29 +155,38 @@ export class RollingLimiter {
     this.#pace.giveBack(call.spanMs);
   }
 
-  throttled(retryAfterMs: number | null, nowMs: number, grant?: Grant, reason: RefusalReason = 'rate'): void {
+  throttled(
+    retryAfterMs: number | null,
+    nowMs: number,
+    grant?: Grant,
+    reason: RefusalReason = 'rate',
+  ): RefusalEffect {
     const now = this.#advance(nowMs);
+    this.#stray.refused(now);
     const call = grant === undefined ? null : own(grant);
     const sentAtMs = call?.entry.sentAtMs ?? null;
     if (call !== null && sentAtMs !== null) {
       this.#recent.correct(-call.entry.amounts.requests, -call.entry.amounts.tokens, sentAtMs);
     }
+    if (this.#stray.areStray(now) && this.#recovery.isFlowingAt(now)) return 'stray';
     if (reason !== 'overload' || retryAfterMs !== null) {
       const refused = this.#recovery.throttled(retryAfterMs, now, sentAtMs);
-      if (refused === 'known' || refused === 'probing') return;
+      if (refused === 'known' || refused === 'probing') return 'slowed';
     }
-    if (reason === 'rate' && this.#pace.share !== null && this.#explainedByCharges(call)) return;
+    if (reason === 'rate' && this.#pace.share !== null && this.#explainedByCharges(call)) return 'slowed';
     this.#pace.refused({
       atMs: now,
       sentAtMs: sentAtMs ?? now,
       reason,
       longStorm: this.#recovery.longStormAt(now),
     });
+    return 'slowed';
   }
 
   succeeded(nowMs: number, grant?: Grant): void {
     const now = this.#advance(nowMs);
     const call = grant === undefined ? null : own(grant);
+    this.#stray.letIn(now);
     this.#recovery.succeeded(now, call?.entry.sentAtMs ?? null);
     if (call?.sumsWhenSent) this.#charging.accepted(call.sumsWhenSent.tokensAtCap, this.#tokens.limit);
   }

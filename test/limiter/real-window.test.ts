@@ -126,6 +126,39 @@ test('nothing oscillates: attempts to go without spreading become rarer while th
   expect(outcome.quotaUsed).toBeGreaterThan(0.97);
 });
 
+test('a trial of bursts costs a fast lane a handful of calls, not a second of refusals', () => {
+  const outcome = run(
+    { requests: rolling(100, 1_000) },
+    { allowedPerMinute: 6_000, requestsPerMinute: 6_000, minutes: 8, workers: 300 },
+  );
+  const refused = refusedBetween(outcome.records, MINUTE_MS, 8 * MINUTE_MS);
+  expect(refused).toBeGreaterThan(0);
+  expect(refused).toBeLessThan(100);
+  expect(outcome.quotaUsed).toBeGreaterThan(0.96);
+});
+
+test('a lane refused for a moment goes without spreading again when no burst on trial is refused', () => {
+  const random = seededRandom(6);
+  const limiter = createLimiter({ requestsPerMinute: 600, tokensPerMinute: null, random });
+  const rule = rolling(600, MINUTE_MS);
+  const records = runLane({
+    limiter,
+    server: {
+      arrive: (_call, nowMs) => {
+        const accepted = (nowMs < 10_000 || nowMs > 11_000) && rule.admits(1, nowMs);
+        if (accepted) rule.charge(1, nowMs);
+        return { accepted };
+      },
+    },
+    random,
+    workers: 8,
+    untilMs: 8 * MINUTE_MS,
+    answerMs: () => 300 + 400 * random(),
+  });
+  expect(limiter.snapshot(8 * MINUTE_MS).pace).toBeNull();
+  expect(refusedBetween(records, 12_000, 8 * MINUTE_MS)).toBe(0);
+});
+
 test('a server that begins to allow more is followed', () => {
   const random = seededRandom(5);
   const [before, after] = [rolling(5, 1_000), rolling(10, 1_000)];

@@ -83,6 +83,29 @@ describe('the pause after a refusal', () => {
     expect(limiter.snapshot(300).pausedForMs).toBe(3_900);
   });
 
+  test('counts a burst once as well when nobody says which calls were refused', () => {
+    const limiter = lane();
+    for (let refusal = 0; refusal < 20; refusal += 1) limiter.throttled(null, 100 + refusal);
+    expect(limiter.snapshot(119).pausedForMs).toBe(1_106);
+  });
+
+  test('is short again once the lane was at full speed', () => {
+    const limiter = lane();
+    let nowMs = 0;
+    for (let refusal = 0; refusal < 3; refusal += 1) {
+      limiter.throttled(null, nowMs, call(limiter, nowMs));
+      nowMs += limiter.snapshot(nowMs).pausedForMs;
+    }
+    for (; nowMs < 60_000; nowMs += 100) {
+      const reservation = limiter.reserve(SMALL, nowMs);
+      if (!reservation.granted) continue;
+      limiter.sent(reservation.grant, nowMs);
+      limiter.succeeded(nowMs + 50, reservation.grant);
+    }
+    limiter.throttled(null, nowMs, call(limiter, nowMs));
+    expect(limiter.snapshot(nowMs).pausedForMs).toBe(1_125);
+  });
+
   test('is not begun anew by a refusal of before that arrives after it', () => {
     const limiter = lane();
     const [first, late] = [call(limiter, 0), call(limiter, 0)];
