@@ -1,9 +1,9 @@
 /** One task's way through one call, as steps in a row: prepare → admit → record → send → judge. */
 import type { Clock, Random } from '../core/clock.js';
-import type { FailureKind, ProviderFailure } from '../core/failure.js';
+import type { ProviderFailure } from '../core/failure.js';
 import { decideRetry, type RetryPolicy } from '../core/retry.js';
 import type { TokenUsage } from '../core/usage.js';
-import type { Cost, Grant, RefusalReason } from '../limiter/limiter.js';
+import type { Cost, Grant, RefusalEffect, RefusalReason } from '../limiter/limiter.js';
 import type { ProviderAnswer, ProviderReply, ProviderRequest } from '../provider/provider.js';
 import type { CallEnd, LeasedTask, TaskError, TaskOutcome } from '../store/store.js';
 import type { Budget, Spending } from './budget.js';
@@ -146,13 +146,13 @@ async function callFor(
   lane.limiter.sent(grant, sentAtMs);
   const reply = await send(prepared.request, lane, context);
   const endedAtMs = clock.monotonicMs();
-  settleGrant(lane, grant, reply, endedAtMs);
+  const refusal = settleGrant(lane, grant, reply, endedAtMs);
   gate.poke();
   if ('usage' in reply && reply.usage !== null) prepared.learn(reply.usage);
   const checked = checkReply(reply, prepared);
   const call = callEnd(callId, checked, prepared.model, lane, endedAtMs - sentAtMs, clock.now());
   const failure = 'failure' in checked ? checked.failure : null;
-  return { task, lane, failure, outcome: judge(task, checked, call, prepared.model, context) };
+  return { task, lane, failure, outcome: judge(task, checked, call, prepared.model, refusal, context) };
 }
 
 type CheckedReply =
@@ -181,30 +181,35 @@ function checkReply(reply: ProviderReply, { checkOutput }: PreparedCall): Checke
   };
 }
 
-function settleGrant(lane: Lane, grant: Grant, reply: ProviderReply, nowMs: number): void {
+/** @returns what a refusal did to the lane; null for anything else */
+function settleGrant(lane: Lane, grant: Grant, reply: ProviderReply, nowMs: number): RefusalEffect | null {
   const { limiter } = lane;
   if ('aborted' in reply) {
     limiter.commit(grant, null, nowMs);
-    return;
+    return null;
   }
   limiter.observe(reply.hints, nowMs, grant);
   if (reply.ok) {
     limiter.commit(grant, usedTokens(reply.usage), nowMs);
     limiter.succeeded(nowMs, grant);
-    return;
+    return null;
   }
-  const { kind, code, retryAfterMs } = reply.failure;
+  const { kind, retryAfterMs } = reply.failure;
   limiter.commit(grant, kind === 'rate_limited' ? 0 : usedTokens(reply.usage), nowMs);
-  const reason = refusalReason(kind, code);
-  if (reason !== null) limiter.throttled(retryAfterMs ?? null, nowMs, grant, reason);
+  const reason = refusalReason(reply.failure);
+  return reason === null ? null : limiter.throttled(retryAfterMs ?? null, nowMs, grant, reason);
 }
+
+/** A refused call whose lane goes on comes back after this at the least. */
+const STRAY_WAIT_MS = 1_000;
 
 function usedTokens(usage: TokenUsage | null): number | null {
   return usage === null ? null : usage.inputTokens + usage.outputTokens;
 }
 
-function refusalReason(kind: FailureKind, code: string | undefined): RefusalReason | null {
-  if (kind === 'overloaded') return 'overload';
+/** A server that breaks (500) is not one that is full (503, 529): to slow down does not mend it. */
+function refusalReason({ kind, code, httpStatus }: ProviderFailure): RefusalReason | null {
+  if (kind === 'overloaded') return httpStatus === 503 || httpStatus === 529 ? 'overload' : null;
   if (kind !== 'rate_limited') return null;
   return code === 'slow_down' ? 'slow_down' : 'rate';
 }
@@ -214,6 +219,7 @@ function judge(
   reply: CheckedReply,
   call: CallEnd,
   requestedModel: string,
+  refusal: RefusalEffect | null,
   context: CallContext,
 ): TaskOutcome {
   if (reply.ok) {
@@ -231,7 +237,7 @@ function judge(
     };
   }
   if ('aborted' in reply) return releaseOutcome(task, call);
-  return failureOutcome(task, call, reply.failure, context);
+  return failureOutcome(task, call, reply.failure, refusal, context);
 }
 
 async function send(request: ProviderRequest, lane: Lane, context: CallContext): Promise<ProviderReply> {
@@ -249,6 +255,7 @@ function failureOutcome(
   task: LeasedTask,
   call: CallEnd,
   failure: ProviderFailure,
+  refusal: RefusalEffect | null,
   context: CallContext,
 ): TaskOutcome {
   const { schedule, retry, clock } = context;
@@ -260,6 +267,8 @@ function failureOutcome(
       return {
         ...releaseOutcome(task, call),
         throttledSinceMs: task.throttledSinceMs ?? schedule.now(),
+        // A lane that slowed down holds the task back by itself; one that did not leaves the waiting to the task.
+        notBeforeMs: refusal === 'stray' ? schedule.now() + Math.max(STRAY_WAIT_MS, decision.delayMs) : null,
       };
     case 'fail':
       return failedOutcome(task, call, taskError(failure), clock.now());
