@@ -22,12 +22,13 @@ export async function confirm(context: CommandContext, question: string, isSure:
   stderr.write(`${question} [y/N] `);
   // The terminal edits the line itself, so that Ctrl-C stays a signal.
   const reader = createInterface({ input: stdin, terminal: false });
+  const answered = new Promise<boolean>((resolve) => {
+    reader.once('line', (answer) => resolve(/^y(es)?$/i.test(answer.trim())));
+    reader.once('close', () => resolve(false));
+  });
   const stopListening = interrupts.subscribe(() => reader.close());
   try {
-    return await new Promise<boolean>((resolve) => {
-      reader.once('line', (answer) => resolve(/^y(es)?$/i.test(answer.trim())));
-      reader.once('close', () => resolve(false));
-    });
+    return await answered;
   } finally {
     stopListening();
     reader.close();

@@ -46,7 +46,7 @@ async function prune(command: Command, context: CommandContext, flags: PruneFlag
     const old = await findOldRuns(store, olderThanMs, nowMs);
     if (old.length > 0) {
       const appearance = appearanceOf(stdout, environment, settings.color);
-      stdout.write(`${renderOldRuns(old, nowMs, stdout.columns ?? 100, appearance).join('\n')}\n`);
+      stdout.write(`${renderOldRuns(old, nowMs, stdout.columns || 100, appearance).join('\n')}\n`);
     }
     if (flags.dryRun) {
       stderr.write(`${describe(old, flags.olderThan)} Nothing was deleted.\n`);
