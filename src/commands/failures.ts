@@ -13,11 +13,17 @@ import { addSettingFlags, readSettings } from './setting-flags.js';
 
 const PAGE_ROWS = 1_000;
 
+const EXAMPLES = `
+Examples:
+  llm-batch failures
+  llm-batch failures reviews --json | jq '.failures[].example'`;
+
 export function registerFailures(program: Command, context: CommandContext, action: Action): void {
   const command = program
     .command('failures')
     .argument('[run]', 'name of the run; default: the newest unfinished one, else the newest')
     .description('the failed documents by kind, with an example, the request id and what to do')
+    .addHelpText('after', EXAMPLES)
     .option('--json', 'as JSON on standard output');
   addSettingFlags(command, ['store', 'display']);
   command.action(

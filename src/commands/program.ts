@@ -5,6 +5,7 @@ import { EXIT_CODES, type ExitCode } from '../core/errors.js';
 import type { Action } from './action.js';
 import { registerCancel } from './cancel.js';
 import { registerCheck } from './check.js';
+import { registerCompletion } from './completion.js';
 import type { CommandContext } from './context.js';
 import { registerEstimate } from './estimate.js';
 import { registerFailures } from './failures.js';
@@ -62,6 +63,7 @@ export function buildProgram(context: CommandContext): Program {
     registerCheck,
     registerEstimate,
     registerSimulate,
+    registerCompletion,
   ]) {
     register(command, context, action);
   }

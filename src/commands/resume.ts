@@ -15,11 +15,18 @@ import { checkOutputs } from './outputs.js';
 import { outputFile, withGivenFlags } from './run-settings.js';
 import { addSettingFlags, readSettings } from './setting-flags.js';
 
+const EXAMPLES = `
+Examples:
+  llm-batch resume
+  llm-batch resume reviews --rpm 200 --concurrency 8
+  llm-batch resume reviews --max-cost 20`;
+
 export function registerResume(program: Command, context: CommandContext, action: Action): void {
   const command = program
     .command('resume')
     .argument('[run]', 'name of the run; default: the newest unfinished one')
     .description('go on after a crash, a reboot, a Ctrl-C or an empty account; needs the store only')
+    .addHelpText('after', EXAMPLES)
     .option('-o, --output <file>', 'results file, or - to stream each new answer to standard output')
     .option('--force', 'overwrite a results file of another run');
   addSettingFlags(command, ['connection', 'pacing', 'budget', 'store', 'display']);

@@ -1,5 +1,5 @@
 /** `retry`: failed tasks go back to pending; nothing is called until `resume`. */
-import type { Command } from 'commander';
+import { type Command, Option } from 'commander';
 import { EXIT_CODES, type ExitCode, usageError } from '../core/errors.js';
 import { FAILURE_KINDS, type FailureKind } from '../core/failure.js';
 import { findRun } from '../runs/find-run.js';
@@ -8,12 +8,23 @@ import type { CommandContext } from './context.js';
 import { withStore } from './open-store.js';
 import { addSettingFlags, readSettings } from './setting-flags.js';
 
+const EXAMPLES = `
+Examples:
+  llm-batch retry && llm-batch resume
+  llm-batch retry reviews --kind timeout
+  llm-batch retry reviews --id doc-17`;
+
 export function registerRetry(program: Command, context: CommandContext, action: Action): void {
   const command = program
     .command('retry')
     .argument('[run]', 'name of the run; default: the newest unfinished one, else the newest')
     .description('put failed documents back to pending; `resume` then sends them again')
-    .option('--kind <kind>', 'only failures of this kind, as `failures` lists them')
+    .addHelpText('after', EXAMPLES)
+    .addOption(
+      new Option('--kind <kind>', 'only failures of this kind, as `failures` lists them').choices(
+        FAILURE_KINDS,
+      ),
+    )
     .option('--id <id>', 'only the document with this id');
   addSettingFlags(command, ['store', 'display']);
   command.action(
@@ -22,7 +33,7 @@ export function registerRetry(program: Command, context: CommandContext, action:
 }
 
 interface RetryOptions {
-  readonly kind?: string;
+  readonly kind?: FailureKind;
   readonly id?: string;
 }
 
@@ -34,13 +45,6 @@ async function retry(
 ): Promise<ExitCode> {
   const { settings } = readSettings(command, context);
   const { kind, id } = options;
-  if (kind !== undefined && !FAILURE_KINDS.includes(kind as FailureKind)) {
-    throw usageError(
-      'KIND_UNKNOWN',
-      `There is no failure kind '${kind}'.`,
-      `kinds: ${FAILURE_KINDS.join(', ')}`,
-    );
-  }
   return withStore(context, settings, 'write', async (store) => {
     const run = await findRun(store, runName);
     if (run.status === 'cancelled') {
@@ -57,7 +61,7 @@ async function retry(
       sinceMs: context.clock.now(),
     });
     const count = await store.retryTasks(run.id, {
-      ...(kind === undefined ? {} : { kind: kind as FailureKind }),
+      ...(kind === undefined ? {} : { kind }),
       ...(id === undefined ? {} : { key: id }),
     });
     if (count > 0) await store.updateRun(run.id, { status: 'open' });

@@ -15,11 +15,18 @@ import { statusJson } from './status-json.js';
 const WATCH_EVERY_MS = 1_000;
 const CLEAR_SCREEN = '\u001b[H\u001b[2J';
 
+const EXAMPLES = `
+Examples:
+  llm-batch status
+  llm-batch status reviews --watch
+  llm-batch status --json | jq .documents`;
+
 export function registerStatus(program: Command, context: CommandContext, action: Action): void {
   const command = program
     .command('status')
     .argument('[run]', 'name of the run; default: the newest unfinished one, else the newest')
     .description('counts, rate, tokens, cost, latency and failures of a run, also while it is being drained')
+    .addHelpText('after', EXAMPLES)
     .option('--watch', 'show it again every second until the run ends or Ctrl-C')
     .option('--json', 'as JSON on standard output, one line a look');
   addSettingFlags(command, ['store', 'display']);
