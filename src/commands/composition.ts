@@ -150,6 +150,7 @@ function withModelNames(provider: Provider, models: Readonly<Record<string, stri
       const model = models[body.model] ?? body.model;
       return provider.send({ ...request, bodyJson: JSON.stringify({ ...body, model }) }, options);
     },
+    probe: (options) => provider.probe(options),
     close: () => provider.close(),
   };
 }

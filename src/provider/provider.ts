@@ -53,8 +53,18 @@ export interface SendOptions {
   readonly signal: AbortSignal;
 }
 
+/** What a server says when it is asked for its models: nothing is generated, and nothing costs anything. */
+export type ProviderProbe =
+  | { readonly outcome: 'listed'; readonly models: readonly string[]; readonly hints: RateLimitHints }
+  /** It answers, but keeps no list; that says nothing of key or model. */
+  | { readonly outcome: 'unlisted'; readonly hints: RateLimitHints }
+  | { readonly outcome: 'failed'; readonly failure: ProviderFailure; readonly hints: RateLimitHints }
+  | { readonly outcome: 'aborted' };
+
 export interface Provider {
   /** Never rejects for anything a server or network can do; that is a value. */
   send(request: ProviderRequest, options: SendOptions): Promise<ProviderReply>;
+  /** Asks whether the server is there, takes the key and knows which models. Never rejects, as `send`. */
+  probe(options: SendOptions): Promise<ProviderProbe>;
   close(): Promise<void>;
 }

@@ -6,6 +6,7 @@ import { FakeClock } from '../support/fake-clock.js';
 
 const noProvider: Provider = {
   send: () => Promise.reject(new Error('the gate sends nothing')),
+  probe: () => Promise.reject(new Error('the gate asks nothing')),
   close: async () => undefined,
 };
 

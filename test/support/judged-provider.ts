@@ -65,6 +65,7 @@ export function judgedProvider(
         hints: readRateLimitHints(headers, context.nowMs),
       };
     },
+    probe: () => Promise.reject(new Error('the judge keeps no list of models')),
     async close() {},
   };
 }

@@ -4,12 +4,20 @@ import type { Clock } from '../../core/clock.js';
 import { usageError } from '../../core/errors.js';
 import { isJsonObject, type JsonObject } from '../../core/json.js';
 import { createRedactor } from '../../core/redact.js';
-import type { Provider, ProviderAborted, ProviderRejection, ProviderReply } from '../provider.js';
+import type {
+  Provider,
+  ProviderAborted,
+  ProviderProbe,
+  ProviderRejection,
+  ProviderReply,
+  SendOptions,
+} from '../provider.js';
 import { CHAT_PATH, readChatAnswer } from './chat.js';
 import { buildFailure, type CallContext, classifyRefusal } from './classify.js';
 import { classifyConnectionFailure } from './connection-failure.js';
 import { passwordsOf, readProxySettings } from './dispatcher.js';
 import { NO_HINTS, readRateLimitHints } from './headers.js';
+import { hasNoList, MODELS_PATH, readModels } from './models.js';
 import { ReceivedHeaders, ReceivedResponse } from './response.js';
 import { createTransport, TransportError } from './transport.js';
 
@@ -75,42 +83,63 @@ export function createOpenAIProvider(options: OpenAIProviderOptions): Provider {
     ...secretsInQuery(baseUrl),
     ...passwordsOf(proxy),
   ]);
-  const url = baseUrl.origin + baseUrl.pathname.replace(/\/$/, '') + CHAT_PATH;
+  const root = baseUrl.origin + baseUrl.pathname.replace(/\/$/, '');
   let closed = false;
 
-  return {
-    async send(request, { timeoutMs, signal }): Promise<ProviderReply> {
-      if (signal.aborted || closed) return ABORTED;
-      // One controller per call: the SDK never takes its listener off the signal it is given.
-      const controller = new AbortController();
-      let cutBy: 'signal' | 'deadline' | undefined;
-      const onAbort = (): void => {
-        cutBy ??= 'signal';
-        controller.abort();
-      };
-      signal.addEventListener('abort', onAbort, { once: true });
-      const cancelDeadline = clock.after(timeoutMs, () => {
-        cutBy ??= 'deadline';
-        controller.abort();
-      });
-      const context = (): CallContext => ({ url, nowMs: clock.now(), redact });
-      try {
-        const response: unknown = await sdk
-          .post(CHAT_PATH, { body: request.bodyJson, headers: JSON_HEADERS, signal: controller.signal })
-          .asResponse();
-        if (!(response instanceof ReceivedResponse)) throw new TypeError('the SDK did not use our transport');
-        return readChatAnswer(response, context());
-      } catch (error) {
-        if (cutBy === 'signal' || closed) return ABORTED;
-        if (cutBy === 'deadline') {
-          const message = `No complete answer within ${timeoutMs / 1_000} s`;
-          return rejection(buildFailure('timeout', message, context()));
-        }
-        return rejectThrown(error, context());
-      } finally {
-        cancelDeadline();
-        signal.removeEventListener('abort', onAbort);
+  /** One request, read whole within its deadline; everything that can go wrong with it is a value. */
+  const exchange = async <Answer>(
+    path: string,
+    bodyJson: string | null,
+    { timeoutMs, signal }: SendOptions,
+    read: (received: ReceivedResponse, context: CallContext) => Answer,
+  ): Promise<Answer | ProviderRejection | ProviderAborted> => {
+    if (signal.aborted || closed) return ABORTED;
+    // One controller per call: the SDK never takes its listener off the signal it is given.
+    const controller = new AbortController();
+    let cutBy: 'signal' | 'deadline' | undefined;
+    const onAbort = (): void => {
+      cutBy ??= 'signal';
+      controller.abort();
+    };
+    signal.addEventListener('abort', onAbort, { once: true });
+    const cancelDeadline = clock.after(timeoutMs, () => {
+      cutBy ??= 'deadline';
+      controller.abort();
+    });
+    const context = (): CallContext => ({ url: root + path, nowMs: clock.now(), redact });
+    try {
+      const request =
+        bodyJson === null
+          ? sdk.get(path, { signal: controller.signal })
+          : sdk.post(path, { body: bodyJson, headers: JSON_HEADERS, signal: controller.signal });
+      const received: unknown = await request.asResponse();
+      if (!(received instanceof ReceivedResponse)) throw new TypeError('the SDK did not use our transport');
+      return read(received, context());
+    } catch (error) {
+      if (cutBy === 'signal' || closed) return ABORTED;
+      if (cutBy === 'deadline') {
+        const message = `No complete answer within ${timeoutMs / 1_000} s`;
+        return rejection(buildFailure('timeout', message, context()));
       }
+      return rejectThrown(error, context());
+    } finally {
+      cancelDeadline();
+      signal.removeEventListener('abort', onAbort);
+    }
+  };
+
+  return {
+    send(request, options): Promise<ProviderReply> {
+      return exchange(CHAT_PATH, request.bodyJson, options, readChatAnswer);
+    },
+    async probe(options): Promise<ProviderProbe> {
+      const answer = await exchange(MODELS_PATH, null, options, readModels);
+      if ('outcome' in answer) return answer;
+      if ('aborted' in answer) return { outcome: 'aborted' };
+      const { failure, hints } = answer;
+      return hasNoList(failure.httpStatus)
+        ? { outcome: 'unlisted', hints }
+        : { outcome: 'failed', failure, hints };
     },
     async close() {
       closed = true;
