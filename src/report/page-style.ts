@@ -33,9 +33,9 @@ footer { margin-top: 36px; }
 .tile.bad .value { color: var(--bad); }
 .tile .note { color: var(--soft); font-size: 13px; }
 .charts { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 460px), 1fr)); gap: 16px; }
-.chart { min-width: 0; display: flex; flex-direction: column; }
+.chart { min-width: 0; display: grid; grid-row: span 3; grid-template-rows: subgrid; grid-template-columns: minmax(0, 1fr); row-gap: 0; }
 .chart figcaption p { margin: 4px 0 8px; color: var(--soft); font-size: 13px; }
-.plot { min-height: 250px; margin-top: auto; }
+.plot { min-height: 250px; }
 .plot:focus-visible, summary:focus-visible, .scroll:focus-visible, pre:focus-visible { outline: 2px solid var(--link); outline-offset: 2px; }
 details { margin-top: 8px; }
 summary { color: var(--link); font-size: 13px; cursor: pointer; }
@@ -71,9 +71,8 @@ pre { max-height: 320px; margin: 0; padding: 10px 12px; overflow: auto; border-r
 .u-legend thead th, .u-legend th { position: static; background: none; }
 .u-series > * { padding: 2px 4px; }
 .u-inline.u-live th::after { content: ""; }
-.u-legend tr:first-child { min-width: 9em; text-align: left; }
 .plot:not(:hover, :focus) .u-legend tr:first-child { visibility: hidden; }
-.u-legend .u-value { min-width: 3em; font-weight: 600; text-align: left; }
+.u-legend .u-value { min-width: 2.5em; font-weight: 600; text-align: left; }
 .u-hz .u-cursor-x { border-right-color: var(--soft); }
 @media print {
   body { max-width: none; padding: 0; background: #fff; font-size: 12px; }

@@ -11,7 +11,6 @@ import {
   formatMoney,
   formatPercent,
   formatQuantity,
-  formatRate,
   formatTokens,
 } from '../ui/numbers.js';
 import { openOf, totalOf } from '../ui/summary-facts.js';
@@ -22,7 +21,6 @@ import { momentText } from './time-text.js';
 
 const LONGEST_MESSAGE = 1_000;
 const MOST_CODES = 5;
-const MINUTE_MS = 60_000;
 
 /** The few figures that most readers came for. */
 export function tiles({ inspection }: ReportFacts): Markup {
@@ -52,14 +50,19 @@ export function tiles({ inspection }: ReportFacts): Markup {
       formatTokens(usage.inputTokens + usage.outputTokens),
       `${formatTokens(usage.inputTokens)} in, ${formatTokens(usage.outputTokens)} out`,
     ),
-    tile(
-      'Cost',
-      costText(summary),
-      summary.callsWithoutCost > 0
-        ? `${formatQuantity(summary.callsWithoutCost, 'call')} without a known price`
-        : 'every call has a known price',
-    ),
   );
+  // Nothing is paid for a rehearsal, so there is no cost to tell.
+  if (!inspection.run.simulated) {
+    parts.push(
+      tile(
+        'Cost',
+        costText(summary),
+        summary.callsWithoutCost > 0
+          ? `${formatQuantity(summary.callsWithoutCost, 'call')} without a known price`
+          : 'every call has a known price',
+      ),
+    );
+  }
   if (latencyMs !== null) {
     parts.push(
       tile('Typical answer', formatDuration(latencyMs.p50), `95% within ${formatDuration(latencyMs.p95)}`),
@@ -72,12 +75,9 @@ function tile(name: string, value: string, note: string, tone = ''): Markup {
   return html`<div class="card tile ${tone}"><dt>${name}</dt><dd class="value">${value}</dd><dd class="note">${note}</dd></div>`;
 }
 
-function callsNote({ calls, firstCallAtMs, lastCallAtMs }: RunSummary): string {
+function callsNote({ calls }: RunSummary): string {
   const parts = [`${formatCount(calls.failed)} failed`];
   if (calls.repeated > 0) parts.push(`${formatCount(calls.repeated)} repeated after a crash`);
-  if (firstCallAtMs !== null && lastCallAtMs !== null && lastCallAtMs - firstCallAtMs >= MINUTE_MS) {
-    parts.push(`${formatRate((calls.made / (lastCallAtMs - firstCallAtMs)) * MINUTE_MS)} per minute`);
-  }
   return parts.join(', ');
 }
 

@@ -10,7 +10,7 @@ const HIGHEST_SHOWN_LIMIT = 4;
 
 export function timelineCharts(
   timeline: RunTimeline,
-  inspection: Pick<RunInspection, 'requestsPerMinuteLimit' | 'tokensPerMinuteLimit' | 'summary'>,
+  inspection: Pick<RunInspection, 'run' | 'requestsPerMinuteLimit' | 'tokensPerMinuteLimit' | 'summary'>,
 ): Chart[] {
   const charts = [
     answersChart(timeline),
@@ -36,7 +36,8 @@ export function timelineCharts(
     }),
     tokensChart(timeline),
   ];
-  return inspection.summary.costMicroUsd > 0 ? [...charts, moneyChart(timeline)] : charts;
+  const { run, summary } = inspection;
+  return summary.costMicroUsd > 0 && !run.simulated ? [...charts, moneyChart(timeline)] : charts;
 }
 
 function along({ fromMs, bucketMs, buckets }: RunTimeline): Pick<Chart, 'edges' | 'along' | 'marks'> {
@@ -124,7 +125,7 @@ function limitChart(timeline: RunTimeline, options: LimitChartOptions): Chart {
   const isShown = limit !== null && limit <= HIGHEST_SHOWN_LIMIT * peak;
   const limitWords =
     limit === null
-      ? '; no limit was set'
+      ? '; no limit of ours was set'
       : `, ${formatPercent(peak, limit)} of the limit of ${write(limit)}${isShown ? '' : ', which is above this chart'}`;
   return {
     ...along(timeline),

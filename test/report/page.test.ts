@@ -36,13 +36,14 @@ describe('the page of a run with every kind of failure', () => {
     }
   });
 
-  it('says that it is simulated, and why the run stopped', () => {
-    expect(page).toContain('<strong>Simulated.</strong>');
+  it('says why the run stopped', () => {
     expect(page).toContain('<strong>Stopped.</strong>');
   });
 
   it('has a sentence and a table for each chart', () => {
     const figures = page.match(/<figure[\s\S]*?<\/figure>/g) ?? [];
+    expect(page).toContain('<dt>Cost</dt>');
+    expect(page).not.toContain('Simulated.');
     expect(figures).toHaveLength(6);
     for (const figure of figures) {
       expect(figure).toMatch(/role="img" tabindex="0" aria-label="[^"]{20,}"/);
@@ -62,6 +63,17 @@ describe('the page of a run with every kind of failure', () => {
 
   it('refers to nothing outside itself', () => {
     expect(page).not.toMatch(/\b(src|href)="|url\(|@import/);
+  });
+});
+
+describe('the page of a rehearsal', () => {
+  it('says so, and tells no cost', async () => {
+    const db = workspace.path('rehearsal.db');
+    await makeReportRun(db, workspace.path('reviews.jsonl'), true);
+    const page = await pageOf(db);
+    expect(page).toContain('<strong>Simulated.</strong>');
+    expect(page).not.toContain('<dt>Cost</dt>');
+    expect(page.match(/<figure/g)).toHaveLength(5);
   });
 });
 

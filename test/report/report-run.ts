@@ -38,13 +38,13 @@ const SETTINGS: RunSettings = {
 };
 
 /** Answers over five minutes in two lanes, every tenth call refused; then each kind of failure twice. */
-export async function makeReportRun(storePath: string, inputPath: string): Promise<void> {
+export async function makeReportRun(storePath: string, inputPath: string, simulated = false): Promise<void> {
   const store = await openStore(storePath, { mode: 'write', clock: new FakeClock() });
   try {
     const run = await store.createRun({
       name: RUN_NAME,
       inputPath,
-      simulated: true,
+      simulated,
       settings: settingsToJson(SETTINGS),
       createdAtMs: NOW_MS,
     });
