@@ -7,6 +7,7 @@ import { Interrupts } from './commands/interrupts.js';
 import { buildProgram } from './commands/program.js';
 import { systemClock, systemRandom } from './core/clock.js';
 import { EXIT_CODES, LlmBatchError } from './core/errors.js';
+import { outputError } from './results/output-error.js';
 import { appearanceOf } from './ui/colours.js';
 import { renderError } from './ui/error.js';
 
@@ -29,11 +30,19 @@ const context: CommandContext = {
   interrupts,
 };
 
-process.on('SIGINT', () => interrupts.raise());
-process.on('SIGTERM', () => interrupts.raise());
-// A reader that goes away (`| head`) is no error of ours; writers notice it where it matters.
+for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+  process.on(signal, () => {
+    if (!interrupts.raise()) process.exit(EXIT_CODES.interrupted);
+  });
+}
+// A reader that goes away (`| head`) is no error of ours. Whatever else goes wrong must not cut off calls that are
+// open: whoever writes much has it told to himself, and for what was written and left alone it is told at the end.
+let hasReported = false;
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
-  if (error.code !== 'EPIPE') throw error;
+  if (error.code === 'EPIPE') return;
+  process.once('beforeExit', () => {
+    if (!hasReported) process.exitCode = report(outputError('standard output', error));
+  });
 });
 
 try {
@@ -43,6 +52,7 @@ try {
 }
 
 function report(error: unknown): number {
+  hasReported = true;
   if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT_CODES.completed : EXIT_CODES.usage;
   const appearance = appearanceOf(process.stderr, context.environment, !process.argv.includes('--no-color'));
   const lines = renderError(error, appearance, process.argv.includes('--debug'));

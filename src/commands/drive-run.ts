@@ -15,7 +15,7 @@ import { connect } from './composition.js';
 import type { CommandContext } from './context.js';
 import type { Display } from './display.js';
 import { storeFile } from './open-store.js';
-import { claimOutputs } from './outputs.js';
+import { claimOutputs, disclaimOutputs } from './outputs.js';
 import { settledRowOf } from './settled-row.js';
 
 export interface DriveOptions {
@@ -40,7 +40,6 @@ export async function driveRun(options: DriveOptions): Promise<ExitCode> {
   await claimOutputs(store, run, outputPaths);
   const before = await store.summarizeRun(run.id);
   const connection = await connect(runSettings, context);
-  checkBudget(runSettings.budget, connection.lanes, runSettings.request.model ?? DEFAULT_MODEL);
   const startedAtMs = clock.monotonicMs();
 
   let drain: Drain | null = null;
@@ -52,6 +51,7 @@ export async function driveRun(options: DriveOptions): Promise<ExitCode> {
   const stream = outputPaths.results === null ? streamAnswers(context, () => drain?.stop()) : null;
   let report: { end: DrainEnd; summary: RunSummary; run: RunRecord };
   try {
+    checkBudget(runSettings.budget, connection.lanes, runSettings.request.model ?? DEFAULT_MODEL);
     report = await executeRun({
       store,
       run,
@@ -97,7 +97,7 @@ export async function driveRun(options: DriveOptions): Promise<ExitCode> {
 async function writeFiles(options: DriveOptions): Promise<WrittenRunFiles> {
   const { display, store, run, outputPaths, replaceablePaths, force } = options;
   display.writing();
-  const files = await writeRunFiles({
+  const files = writeRunFiles({
     paths: outputPaths,
     ownedPaths: replaceablePaths,
     force,
@@ -111,13 +111,26 @@ async function writeFiles(options: DriveOptions): Promise<WrittenRunFiles> {
         includeBody: false,
       }),
   });
-  display.stop();
-  return files;
+  try {
+    return await files;
+  } catch (error) {
+    throw await disclaimOutputs(store, run, error);
+  } finally {
+    display.stop();
+  }
 }
 
-/** `-o -`: each answer goes to standard output once it is committed, in the order of the commits. */
-function streamAnswers(context: CommandContext, onReaderGone: () => void) {
+/**
+ * `-o -`: each answer goes to standard output once it is committed, in the order of the commits.
+ * @param onEnd told when nothing can be written there any more
+ */
+function streamAnswers(context: CommandContext, onEnd: () => void) {
   const sink = openStreamSink(context.stdout, 'standard output');
+  let failure: unknown = null;
+  const failed = (error: unknown): void => {
+    failure ??= error;
+    onEnd();
+  };
   return {
     get readerGone(): boolean {
       return sink.readerGone;
@@ -125,13 +138,18 @@ function streamAnswers(context: CommandContext, onReaderGone: () => void) {
     write(settled: readonly SettledTask[]): void {
       for (const each of settled) {
         const row = settledRowOf(each);
-        if (row?.state === 'completed') void sink.write(`${resultLine(row, { includeInput: false })}\n`);
+        if (row?.state === 'completed') {
+          sink.write(`${resultLine(row, { includeInput: false })}\n`)?.catch(failed);
+        }
       }
-      void sink.flush().then(() => {
-        if (sink.readerGone) onReaderGone();
-      });
+      sink.flush().then(() => {
+        if (sink.readerGone) onEnd();
+      }, failed);
     },
-    finish: () => sink.finish(),
+    async finish(): Promise<void> {
+      if (failure !== null) throw failure;
+      await sink.finish();
+    },
   };
 }
 

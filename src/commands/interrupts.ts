@@ -22,12 +22,14 @@ export class Interrupts {
     return this.#count;
   }
 
-  raise(): void {
+  /** @returns false when nobody listens: there is nothing to bring to a good end, so the process may end at once */
+  raise(): boolean {
     const nowMs = this.#clock.monotonicMs();
-    if (nowMs - this.#lastMs < SAME_KEYSTROKE_MS) return;
+    if (nowMs - this.#lastMs < SAME_KEYSTROKE_MS) return true;
     this.#lastMs = nowMs;
     this.#count += 1;
     for (const listener of this.#listeners) listener(this.#count);
+    return this.#listeners.size > 0;
   }
 
   /** Calls back with 1, 2, …; at once when the user has asked already. @returns stops listening */

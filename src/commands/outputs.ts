@@ -3,6 +3,7 @@
  * belong to whoever comes next; everything else needs `--force`. Looked at before the first call, so that no
  * run ends with answers and no place to put them; a file that turns up in between is not overwritten either.
  */
+import { EXIT_CODES, LlmBatchError } from '../core/errors.js';
 import type { OutputPaths } from '../results/output-paths.js';
 import { checkRunFiles } from '../results/run-files.js';
 import type { RunRecord, Store } from '../store/store.js';
@@ -38,4 +39,21 @@ export async function claimOutputs(store: Store, run: RunRecord, paths: OutputPa
     }
   }
   await store.updateRun(run.id, { outputPaths: [...new Set([...run.outputPaths, ...claimed])] });
+}
+
+/**
+ * For a file that turned up while the run was going on: what was claimed is given back, so that a later `resume` does
+ * not take that file for one of its own.
+ * @param run as it was before `claimOutputs`
+ * @returns the error to be thrown, which no longer says that nothing was called
+ */
+export async function disclaimOutputs(store: Store, run: RunRecord, error: unknown): Promise<unknown> {
+  if (!(error instanceof LlmBatchError && error.code === 'OUTPUT_EXISTS')) return error;
+  await store.updateRun(run.id, { outputPaths: run.outputPaths });
+  return new LlmBatchError(error.message, {
+    code: error.code,
+    exitCode: EXIT_CODES.store,
+    hint: `The answers are safe in the store: \`llm-batch results ${run.name} -o FILE\` writes them elsewhere, or add --force to overwrite that file.`,
+    cause: error,
+  });
 }
