@@ -100,6 +100,8 @@ class Check {
   }
 
   async #examine({ line, key, requestHash, body }: PreparedDocument): Promise<void> {
+    // A hash in place of an id tells a reader nothing.
+    const id = key.startsWith('sha256:') ? null : key;
     const document = this.#parse(body);
     if (isLineProblem(document)) return;
     const request = this.#build(document);
@@ -108,22 +110,22 @@ class Check {
     const isRecord = document.form === 'record';
     const problems = this.#lengths.problemsOf(request, isRecord ? '' : body);
     for (const { kind, message } of problems instanceof Promise ? await problems : problems) {
-      this.#findings.add(kind, { line, id: key, message });
+      this.#findings.add(kind, { line, id, message });
     }
     if (!isRecord && this.#settings.request.promptTemplate !== null) {
       const message = 'is a whole request, for which --prompt is not used';
-      this.#findings.add('template_unused', { line, id: key, message });
+      this.#findings.add('template_unused', { line, id, message });
     }
     if (this.#isBatchFile && document.form === 'batch_line') {
       this.#batchRules.add(line, document, request.model, Buffer.byteLength(body) + 1);
     }
     const repeat = this.#repeats.see(key, requestHash, line);
-    if (repeat !== null) this.#tellRepeat(line, key, repeat, document.form === 'batch_line');
+    if (repeat !== null) this.#tellRepeat(line, id, repeat, document.form === 'batch_line');
   }
 
-  #tellRepeat(line: number, key: string, { kind, firstLine }: Repeat, isBatchLine: boolean): void {
-    if (this.#isBatchFile && isBatchLine && kind !== 'repeated_request') {
-      this.#batchRules.repeated(line, key, firstLine);
+  #tellRepeat(line: number, id: string | null, { kind, firstLine }: Repeat, isBatchLine: boolean): void {
+    if (this.#isBatchFile && isBatchLine && id !== null && kind !== 'repeated_request') {
+      this.#batchRules.repeated(line, id, firstLine);
       return;
     }
     const messages = {
@@ -131,6 +133,6 @@ class Check {
       repeated_id: `has the id of line ${firstLine}, but another request`,
       repeated_request: `sends the same as line ${firstLine}`,
     };
-    this.#findings.add(kind, { line, id: key, message: messages[kind] });
+    this.#findings.add(kind, { line, id, message: messages[kind] });
   }
 }

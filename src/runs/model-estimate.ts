@@ -12,18 +12,13 @@ import {
 import type { PriceBook, PriceQuery } from '../pricing/prices.js';
 import { loadTokenCounter, type RequestTokens } from '../pricing/tokens.js';
 import { countByBytes } from './byte-rule-tokens.js';
+import { Distribution, type Figures } from './distribution.js';
 import { assumeOutput, type OutputBasis, type TokenRange } from './output-assumption.js';
 import { type EstimatedTotal, type Population, TotalEstimator } from './total-estimator.js';
 
 /** Ways to send that providers price differently: one by one, slowly one by one, and as a remote batch. */
 export const WAYS = ['direct', 'flex', 'batch'] as const;
 export type Way = (typeof WAYS)[number];
-
-export interface Figures {
-  readonly p50: number;
-  readonly p95: number;
-  readonly max: number;
-}
 
 export interface CostRange {
   /** Micro-dollars, for the short and the long end of the assumed output. */
@@ -91,9 +86,9 @@ export class ModelTally {
   readonly #input = new TotalEstimator();
   readonly #outputLow = new TotalEstimator();
   readonly #outputHigh = new TotalEstimator();
-  readonly #inputs: number[] = [];
-  readonly #lows: number[] = [];
-  readonly #highs: number[] = [];
+  readonly #inputs = new Distribution();
+  readonly #lows = new Distribution();
+  readonly #highs = new Distribution();
   readonly #bases = new Set<OutputBasis>();
   readonly #costs: Readonly<Record<Way, CostTally>> = {
     direct: costTally(),
@@ -119,9 +114,9 @@ export class ModelTally {
     this.#input.add(bytes, counted.tokens);
     this.#outputLow.add(bytes, output.low);
     this.#outputHigh.add(bytes, output.high);
-    this.#inputs.push(counted.tokens);
-    this.#lows.push(output.low);
-    this.#highs.push(output.high);
+    this.#inputs.add(counted.tokens);
+    this.#lows.add(output.low);
+    this.#highs.add(output.high);
     for (const way of WAYS) {
       const tally = this.#costs[way];
       const rates = ratesOf(model.price, way, body);
@@ -143,7 +138,7 @@ export class ModelTally {
   }
 
   estimate(population: Population): ModelEstimate {
-    const input = figures(this.#inputs);
+    const input = this.#inputs.figures();
     return {
       asked: this.#options.asked,
       models: [...this.#models.values()]
@@ -164,7 +159,7 @@ export class ModelTally {
         low: this.#outputLow.estimate(population),
         high: this.#outputHigh.estimate(population),
         bases: [...this.#bases],
-        document: { low: figures(this.#lows), high: figures(this.#highs) },
+        document: { low: this.#lows.figures(), high: this.#highs.figures() },
       },
       cost: {
         direct: costRange(this.#costs.direct, population),
@@ -233,11 +228,4 @@ function costMicroUsd(table: RateTable | null, inputTokens: number, outputTokens
   if ((input === null && inputTokens > 0) || (output === null && outputTokens > 0)) return null;
   const atto = Number(perRequest) + inputTokens * Number(input ?? 0n) + outputTokens * Number(output ?? 0n);
   return atto / ATTO_PER_MICRO;
-}
-
-function figures(values: readonly number[]): Figures {
-  const ascending = Float64Array.from(values).sort();
-  const at = (share: number): number =>
-    ascending[Math.min(ascending.length - 1, Math.floor(share * ascending.length))] ?? 0;
-  return { p50: at(0.5), p95: at(0.95), max: ascending.at(-1) ?? 0 };
 }
