@@ -168,7 +168,8 @@ export class RollingLimiter {
     if (call !== null && sentAtMs !== null) {
       this.#recent.correct(-call.entry.amounts.requests, -call.entry.amounts.tokens, sentAtMs);
     }
-    if (this.#stray.areStray(now) && this.#recovery.isFlowingAt(now)) return 'stray';
+    const held = this.#laneFacts.limited || this.#pace.share !== null;
+    if (this.#stray.areStray(held, now) && this.#recovery.isFlowingAt(now)) return 'stray';
     if (reason !== 'overload' || retryAfterMs !== null) {
       const refused = this.#recovery.throttled(retryAfterMs, now, sentAtMs);
       if (refused === 'known' || refused === 'probing') return 'slowed';

@@ -17,9 +17,13 @@ export class StrayRefusals {
     this.#slot(nowMs).refused += 1;
   }
 
-  /** Whether the refusals of late, the one just counted among them, are too few of all calls to mean anything. */
-  areStray(nowMs: number): boolean {
-    const oldest = Math.floor(nowMs / 1_000) - KEPT_SECONDS + 1;
+  /**
+   * Whether the refusals of late are too few of all calls to mean anything.
+   * @param held a limit or a learnt pace holds: what is refused within it tells of a tighter one, so less is borne
+   */
+  areStray(held: boolean, nowMs: number): boolean {
+    const { seconds, leastLetIn, largestShare } = held ? WHEN_HELD : WHEN_FREE;
+    const oldest = Math.floor(nowMs / 1_000) - seconds + 1;
     let letIn = 0;
     let refused = 0;
     for (const slot of this.#seconds) {
@@ -27,7 +31,7 @@ export class StrayRefusals {
       letIn += slot.letIn;
       refused += slot.refused;
     }
-    return letIn >= LEAST_LET_IN && refused <= letIn * LARGEST_SHARE;
+    return letIn >= leastLetIn && refused <= letIn * largestShare;
   }
 
   #slot(nowMs: number): { second: number; letIn: number; refused: number } {
@@ -40,8 +44,8 @@ export class StrayRefusals {
   }
 }
 
-const KEPT_SECONDS = 10;
-/** Fewer calls do not tell chance from a rule. */
-const LEAST_LET_IN = 200;
-/** Half of what a run may at most have refused (1 %) when it is paced well. */
-const LARGEST_SHARE = 0.005;
+const KEPT_SECONDS = 30;
+
+/** Fewer calls than the least do not tell chance from a rule. */
+const WHEN_HELD = { seconds: 10, leastLetIn: 200, largestShare: 0.005 };
+const WHEN_FREE = { seconds: KEPT_SECONDS, leastLetIn: 120, largestShare: 0.01 };
