@@ -21,7 +21,10 @@ export interface Chart {
   readonly title: string;
   /** The picture in a sentence or two. */
   readonly summary: string;
-  /** Edges of the stretches, one more than there are values: milliseconds since the epoch, or a time taken. */
+  /**
+   * Edges of the stretches, one more than there are values: milliseconds since the epoch, or a time taken. Moments
+   * stand at equal distances, whatever was cut out between them.
+   */
   readonly edges: readonly number[];
   /** `moments` runs over time, `durations` over how long calls took, with a logarithmic scale. */
   readonly along: 'moments' | 'durations';
@@ -29,7 +32,9 @@ export interface Chart {
   /** Areas stand on each other instead of before each other. */
   readonly stacked: boolean;
   readonly series: readonly ChartSeries[];
-  /** Upright lines with a name. */
+  /** How long each stretch is, for `moments`. */
+  readonly stretchMs: number;
+  /** Upright lines with a name: at a time taken, or at the edge of this number. */
   readonly marks: readonly { readonly name: string; readonly at: number }[];
   /** The figures behind it. */
   readonly table: ChartTable;
@@ -41,8 +46,8 @@ export interface ChartTable {
 }
 
 /** The part of a chart that the script needs. */
-export function drawable({ id, edges, along, unit, stacked, series, marks }: Chart): object {
-  return { id, edges, along, unit, stacked, series, marks };
+export function drawable({ id, edges, along, stretchMs, unit, stacked, series, marks }: Chart): object {
+  return { id, edges, along, stretchMs, unit, stacked, series, marks };
 }
 
 export function chartFigure(chart: Chart): Markup {

@@ -25,6 +25,7 @@ export function latencyChart(
     summary: `${formatQuantity(answers, 'answer')}: half of them within ${formatDuration(p50)} (p50), 95% within ${formatDuration(p95)} (p95), 99% within ${formatDuration(p99)} (p99); ${formatDuration(mean)} on average.`,
     edges: [...bars.map(({ overMs }) => overMs), bars.at(-1)?.upToMs ?? 0],
     along: 'durations',
+    stretchMs: 0,
     unit: 'count',
     stacked: false,
     series: [{ name: 'answers', colour: 'input', look: 'area', values: bars.map(({ calls }) => calls) }],

@@ -41,6 +41,8 @@ export const PAGE_SCRIPT = String.raw`
 
   /** Long times are squeezed by their logarithm; 1, 2 and 5 of each ten are named. */
   const toAxis = (chart, value) => (chart.along === 'durations' ? Math.log10(value) : value);
+  /** Moments stand side by side, so that a pause takes no room. */
+  const positionOf = (chart, index) => (chart.along === 'durations' ? Math.log10(chart.edges[index]) : index);
   function durationSplits(plot, axis, from, to) {
     const wanted = to - from > 2 ? [1] : to - from > 0.7 ? [1, 2, 5] : [1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 7, 8, 9];
     const splits = [];
@@ -51,6 +53,31 @@ export const PAGE_SCRIPT = String.raw`
       }
     }
     return splits;
+  }
+
+  /** Round moments, and the first after a pause, as far apart as their names need. */
+  function momentSplits(chart, width) {
+    const { edges, stretchMs } = chart;
+    const count = edges.length - 1;
+    const fewest = (count * 72) / Math.max(1, width);
+    const everyMs = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000, 15000, 30000, 60000, 120000, 300000, 600000, 900000, 1800000, 3600000, 7200000, 10800000, 21600000, 43200000, 86400000, 172800000, 604800000, 2592000000]
+      .find((ms) => ms >= fewest * stretchMs && ms % stretchMs === 0) || stretchMs * Math.ceil(fewest);
+    const splits = [];
+    for (let index = 0; index < count; index += 1) {
+      const isFirst = index === 0 || edges[index] - edges[index - 1] > stretchMs;
+      if (!isFirst && edges[index] % everyMs !== 0) continue;
+      while (isFirst && index > 0 && splits.length > 0 && index - splits[splits.length - 1] < fewest) splits.pop();
+      if (splits.length === 0 || index - splits[splits.length - 1] >= fewest) splits.push(index);
+    }
+    return splits;
+  }
+
+  function momentNames(chart, splits) {
+    return splits.map((at, index) => {
+      const from = chart.edges[at];
+      const isNewDay = index === 0 || dayText(from) !== dayText(chart.edges[splits[index - 1]]);
+      return momentText(from, chart.stretchMs) + (isNewDay ? '\n' + dayText(from) : '');
+    });
   }
 
   function valuesOf(chart, index) {
@@ -64,7 +91,7 @@ export const PAGE_SCRIPT = String.raw`
     const to = chart.edges[index + 1];
     if (chart.along === 'durations') return durationText(from) + ' to ' + durationText(to);
     const days = dayText(chart.edges[0]) === dayText(chart.edges[chart.edges.length - 1]) ? '' : dayText(from) + ' ';
-    return days + momentText(from, to - from);
+    return days + momentText(from, chart.stretchMs);
   }
 
   /** The upright lines, each name where it hits no other. */
@@ -88,6 +115,7 @@ export const PAGE_SCRIPT = String.raw`
       ctx.moveTo(x, bbox.top);
       ctx.lineTo(x, bbox.top + bbox.height);
       ctx.stroke();
+      if (name === '') continue;
       const top = bbox.top + row * 17 * ratio;
       ctx.fillStyle = colourOf('card');
       ctx.globalAlpha = 0.85;
@@ -104,7 +132,7 @@ export const PAGE_SCRIPT = String.raw`
   function draw(chart) {
     const place = document.getElementById(chart.id);
     const last = chart.edges.length - 2;
-    const x = chart.edges.map((edge) => toAxis(chart, edge));
+    const x = chart.edges.map((_, index) => positionOf(chart, index));
     // Steps reach to the right: the last stretch ends at an edge of its own.
     const columns = chart.series.map((_, index) => [...valuesOf(chart, index), valuesOf(chart, index)[last]]);
     // What is piled up highest is drawn first, so that each area covers the part below it.
@@ -118,18 +146,16 @@ export const PAGE_SCRIPT = String.raw`
     const plot = new uPlot({
       width: Math.max(200, place.clientWidth),
       height: HEIGHT,
-      ms: 1,
       padding: [8, 12, 0, 0],
-      tzDate: (epochMs) => uPlot.tzDate(new Date(epochMs), 'Etc/UTC'),
       cursor: { y: false, drag: { x: false, y: false }, points: { show: false } },
       legend: { live: true },
       scales: {
-        x: { time: chart.along === 'moments', range: () => [x[0], x[x.length - 1]] },
+        x: { time: false, range: () => [x[0], x[x.length - 1]] },
         y: { range: () => [0, (highest || 1) * 1.08] },
       },
       axes: [
         chart.along === 'moments'
-          ? { ...axis, space: 70, values: (_, splits, __, ___, stepMs) => splits.map((at, index) => momentText(at, stepMs) + (index === 0 || dayText(at) !== dayText(splits[index - 1]) ? '\n' + dayText(at) : '')) }
+          ? { ...axis, splits: (drawn) => momentSplits(chart, drawn.width - 80), filter: (_, splits) => splits, values: (_, splits) => momentNames(chart, splits) }
           : { ...axis, splits: durationSplits, filter: (_, splits) => splits, values: (_, splits) => splits.map((at) => durationText(10 ** at)) },
         { ...axis, size: 58, incrs: chart.unit === 'money' ? undefined : [1, 2, 5, 10, 20, 50, 100, 200, 500, 1e3, 2e3, 5e3, 1e4, 2e4, 5e4, 1e5, 2e5, 5e5, 1e6, 2e6, 5e6, 1e7, 2e7, 5e7, 1e8, 2e8, 5e8, 1e9, 1e10, 1e11], values: (_, splits) => splits.map((at) => amountText(at, chart.unit)) },
       ],
@@ -156,7 +182,7 @@ export const PAGE_SCRIPT = String.raw`
       if (!(event.key in steps)) return;
       event.preventDefault();
       at = Math.min(last, Math.max(0, at + steps[event.key]));
-      plot.setCursor({ left: plot.valToPos(toAxis(chart, chart.edges[at]), 'x'), top: 10 });
+      plot.setCursor({ left: plot.valToPos(positionOf(chart, at), 'x'), top: 10 });
       reading.textContent = stretchName(chart, at) + ': ' + chart.series.map((series) => series.name + ' ' + amountText(series.values[at], chart.unit)).join(', ');
     };
   }

@@ -5,12 +5,16 @@ export function momentText(epochMs: number): string {
   return `${new Date(epochMs).toISOString().slice(0, 19).replace('T', ' ')} UTC`;
 }
 
-/** `13:48`, with seconds or their fraction where stretches are that short, and with the day where they are long. */
+/** `13:48`, with seconds or their fraction where stretches are that short. */
 export function stretchText(epochMs: number, lengthMs: number): string {
   const text = new Date(epochMs).toISOString();
-  if (lengthMs >= 3_600_000) return text.slice(0, 16).replace('T', ' ');
   if (lengthMs < 1_000) return text.slice(11, 21);
   return lengthMs < 60_000 ? text.slice(11, 19) : text.slice(11, 16);
+}
+
+/** `2026-11-29` */
+export function dayText(epochMs: number): string {
+  return new Date(epochMs).toISOString().slice(0, 10);
 }
 
 const UNITS: readonly (readonly [name: string, lengthMs: number])[] = [

@@ -1,12 +1,21 @@
 /** The charts that run over time: answers, use of the limits, tokens and money. */
 import type { RunInspection } from '../runs/inspect-run.js';
 import type { RunTimeline, TimelineBucket } from '../store/store.js';
-import { formatCount, formatMoney, formatPercent, formatQuantity, formatTokens } from '../ui/numbers.js';
+import {
+  formatCount,
+  formatDuration,
+  formatMoney,
+  formatPercent,
+  formatQuantity,
+  formatTokens,
+} from '../ui/numbers.js';
 import type { Chart, ChartColour, ChartSeries } from './chart.js';
-import { stretchName, stretchText } from './time-text.js';
+import { dayText, stretchName, stretchText } from './time-text.js';
 
 /** A limit further above the peak than this would flatten everything below it. */
 const HIGHEST_SHOWN_LIMIT = 4;
+/** More names than these would hide what they stand beside. */
+const MOST_MARKS = 6;
 
 export function timelineCharts(
   timeline: RunTimeline,
@@ -40,20 +49,30 @@ export function timelineCharts(
   return summary.costMicroUsd > 0 && !run.simulated ? [...charts, moneyChart(timeline)] : charts;
 }
 
-function along({ fromMs, bucketMs, buckets }: RunTimeline): Pick<Chart, 'edges' | 'along' | 'marks'> {
-  const edges = Array.from({ length: buckets.length + 1 }, (_, index) => fromMs + index * bucketMs);
-  return { edges, along: 'moments', marks: [] };
+function along({ bucketMs, buckets }: RunTimeline): Pick<Chart, 'edges' | 'along' | 'stretchMs' | 'marks'> {
+  const starts = buckets.map(({ fromMs }) => fromMs);
+  const marks = starts.flatMap((fromMs, at) => {
+    const pauseMs = fromMs - (starts[at - 1] ?? fromMs) - bucketMs;
+    return pauseMs > 0 ? [{ name: `pause ${formatDuration(pauseMs)}`, at }] : [];
+  });
+  return {
+    edges: [...starts, (starts.at(-1) ?? 0) + bucketMs],
+    along: 'moments',
+    stretchMs: bucketMs,
+    marks: marks.length > MOST_MARKS ? marks.map(({ at }) => ({ name: '', at })) : marks,
+  };
 }
 
 function tableOf(
-  { fromMs, bucketMs, buckets }: RunTimeline,
+  { bucketMs, buckets }: RunTimeline,
   heads: readonly string[],
   cellsOf: (bucket: TimelineBucket, index: number) => readonly string[],
 ): Chart['table'] {
+  const days = new Set(buckets.map(({ fromMs }) => dayText(fromMs)));
   return {
     heads: ['from (UTC)', ...heads],
     rows: buckets.map((bucket, index) => [
-      stretchText(fromMs + index * bucketMs, bucketMs),
+      `${days.size > 1 ? `${dayText(bucket.fromMs)} ` : ''}${stretchText(bucket.fromMs, bucketMs)}`,
       ...cellsOf(bucket, index),
     ]),
   };

@@ -277,6 +277,7 @@ export interface RunSummary {
 
 /** What happened within one stretch of a run's time. */
 export interface TimelineBucket {
+  readonly fromMs: number;
   /** Calls that ended in it with an answer. */
   readonly answered: number;
   /** Calls that ended in it with a failure, those refused by throttling among them. */
@@ -292,9 +293,11 @@ export interface TimelineBucket {
   readonly peakTokensPerMinute: number;
 }
 
-/** A run over time: buckets of equal length, one after the other, the empty ones too. */
+/**
+ * A run over time: buckets of equal length, one after the other, the empty ones too. Pauses in which nobody drained
+ * it, ten minutes and more, are left out.
+ */
 export interface RunTimeline {
-  readonly fromMs: number;
   readonly bucketMs: number;
   readonly buckets: readonly TimelineBucket[];
 }

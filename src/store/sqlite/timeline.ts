@@ -14,6 +14,7 @@ type StepsOfRun = [stepMs: number, firstMs: number, lastMs: number, runId: numbe
 
 export class Timeline {
   readonly #span;
+  readonly #minutes;
   readonly #started;
   readonly #ended;
   readonly #latencies;
@@ -23,6 +24,15 @@ export class Timeline {
       `SELECT first_call_at_ms AS firstMs, last_call_at_ms AS lastMs
        FROM run_totals JOIN runs ON runs.id = run_id WHERE run_id = ? AND deleted = 0`,
     );
+    this.#minutes = database
+      .prepare<[number, number, number, number, number, number], number>(
+        `SELECT started_at_ms / 60000 AS minute FROM calls INDEXED BY calls_started
+         WHERE started_at_ms BETWEEN ? AND ? AND run_id = ?
+         UNION SELECT finished_at_ms / 60000 FROM calls INDEXED BY calls_started
+         WHERE started_at_ms BETWEEN ? AND ? AND run_id = ? AND latency_ms IS NOT NULL
+         ORDER BY minute`,
+      )
+      .pluck();
     // Numbers are bound as REAL: without the cast a step would be a fraction of its own for every millisecond.
     this.#started = database.prepare<StepsOfRun, StartedStep>(
       `SELECT started_at_ms / CAST(? AS INTEGER) AS step, count(*) AS calls,
@@ -50,7 +60,8 @@ export class Timeline {
   of(runId: number, mostBuckets: number): RunTimeline | null {
     const { firstMs, lastMs } = this.#spanOf(runId);
     if (firstMs === null || lastMs === null) return null;
-    const scale = timelineScale(firstMs, lastMs, mostBuckets);
+    const minutes = this.#minutes.all(firstMs, lastMs, runId, firstMs, lastMs, runId);
+    const scale = timelineScale(firstMs, lastMs, minutes, mostBuckets);
     const steps: StepsOfRun = [scale.stepMs, firstMs, lastMs, runId];
     return timelineOf(scale, this.#started.iterate(...steps), this.#ended.iterate(...steps));
   }

@@ -86,8 +86,10 @@ export function timelineContract(storeOf: StoreOf): void {
       await answer(store, other, await claimOne(store, other), NOW_MS + 20_000);
 
       const timeline = await store.readTimeline(runId, 10);
-      expect(timeline).toMatchObject({ fromMs: NOW_MS, bucketMs: 10_000 });
-      expect(timeline?.buckets).toHaveLength(10);
+      expect(timeline).toMatchObject({ bucketMs: 10_000 });
+      expect(timeline?.buckets.map(({ fromMs }) => (fromMs - NOW_MS) / 10_000)).toEqual([
+        0, 1, 2, 3, 4, 5, 6, 7, 8, 9,
+      ]);
       expect(placesOf(timeline, 'answered')).toEqual([[1, 1]]);
       expect(placesOf(timeline, 'failed')).toEqual([[5, 2]]);
       expect(placesOf(timeline, 'throttled')).toEqual([[5, 1]]);
@@ -137,6 +139,31 @@ export function timelineContract(storeOf: StoreOf): void {
       expect(timeline?.buckets.map((bucket) => bucket.peakTokensPerMinute)).toEqual([
         200, 300, 100, 100, 0, 0, 100,
       ]);
+    });
+
+    it('leaves out a pause of hours, and starts after it with an empty window', async () => {
+      const store = await storeOf();
+      const runId = await openRun(store, documents(3));
+      const tasks = await tasksOf(store, runId, 3);
+      // Ten minutes are no pause yet; five hours are.
+      const startsMs = [1_000, 10 * MINUTE_MS, 300 * MINUTE_MS + 5_000];
+      for (const [index, task] of tasks.entries()) {
+        await answer(store, runId, task, NOW_MS + (startsMs[index] ?? 0));
+      }
+      const timeline = await store.readTimeline(runId, 20);
+      expect(timeline?.bucketMs).toBe(MINUTE_MS);
+      expect(timeline?.buckets.map(({ fromMs }) => (fromMs - NOW_MS) / MINUTE_MS)).toEqual([
+        0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 300,
+      ]);
+      expect(placesOf(timeline, 'answered')).toEqual([
+        [0, 1],
+        [10, 1],
+        [12, 1],
+      ]);
+      expect(placesOf(timeline, 'peakRequestsPerMinute').at(-1)).toEqual([12, 1]);
+      const coarse = await store.readTimeline(runId, 2);
+      expect(sumOf(coarse, 'answered')).toBe(3);
+      expect(coarse?.buckets.length).toBeLessThanOrEqual(2);
     });
 
     it('counts what was reserved for a call that has not ended', async () => {
