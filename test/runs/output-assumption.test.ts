@@ -1,0 +1,14 @@
+import { expect, it } from 'vitest';
+import { assumeOutput } from '../../src/runs/output-assumption.js';
+
+it.each<[what: string, args: Parameters<typeof assumeOutput>, low: number, high: number, basis: string]>([
+  ['what the user says', ['gpt-4o-mini', null, { low: 5, high: 9 }], 5, 9, 'given'],
+  ['what the user says, within the cap', ['gpt-4o-mini', 7, { low: 5, high: 9 }], 5, 7, 'given'],
+  ['the cap', ['gpt-4o-mini', 80, null], 80, 80, 'cap'],
+  ['a range', ['gpt-4o-mini', null, null], 50, 500, 'assumed'],
+  ['a wider one for models that reason', ['gpt-5-mini', null, null], 300, 3_000, 'assumed'],
+  ['the same by way of a gateway', ['openai/o4-mini', null, null], 300, 3_000, 'assumed'],
+  ['the usual one for their chat variants', ['gpt-5-chat-latest', null, null], 50, 500, 'assumed'],
+])('an answer is taken to be as long as %s', (_, args, low, high, basis) => {
+  expect(assumeOutput(...args)).toEqual({ low, high, basis });
+});
