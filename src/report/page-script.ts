@@ -45,11 +45,13 @@ export const PAGE_SCRIPT = String.raw`
   const positionOf = (chart, index) => (chart.along === 'durations' ? Math.log10(chart.edges[index]) : index);
   function durationSplits(plot, axis, from, to) {
     const wanted = to - from > 2 ? [1] : to - from > 0.7 ? [1, 2, 5] : [1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 7, 8, 9];
+    const pixels = (plot.width - 80) / (to - from);
     const splits = [];
     for (let power = Math.floor(from); power <= Math.ceil(to); power += 1) {
       for (const digit of wanted) {
         const at = power + Math.log10(digit);
-        if (at >= from && at <= to) splits.push(at);
+        const before = splits.length === 0 ? -Infinity : splits[splits.length - 1];
+        if (at >= from && at <= to && (at - before) * pixels >= 52) splits.push(at);
       }
     }
     return splits;

@@ -66,6 +66,9 @@ pre { max-height: 320px; margin: 0; padding: 10px 12px; overflow: auto; border-r
 .unseen { position: absolute; width: 1px; height: 1px; margin: -1px; overflow: hidden; clip-path: inset(50%); white-space: nowrap; }
 .uplot { font-family: inherit; }
 .u-legend { color: var(--text); font-size: 13px; }
+.u-legend { padding-left: 46px; }
+.u-legend tbody { display: flex; flex-wrap: wrap; }
+.u-legend tr:first-child { order: 1; }
 .u-legend th { padding: 0 4px; border: 0; text-align: left; }
 .u-legend td { padding: 0 4px; border: 0; }
 .u-legend thead th, .u-legend th { position: static; background: none; }
