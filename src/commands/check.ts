@@ -7,6 +7,7 @@ import { createRequestBuilder } from '../documents/request.js';
 import type { CheckReport } from '../runs/check-input.js';
 import type { Action } from './action.js';
 import type { CommandContext } from './context.js';
+import { addInputArgument, shownInput } from './input-argument.js';
 import { readInput } from './read-input.js';
 import { runSettingsFrom } from './run-settings.js';
 import { addSettingFlags, readSettings } from './setting-flags.js';
@@ -22,6 +23,7 @@ Exit codes: 0 a run would send every line · 2 it would not, or some documents w
 
 /** Of the settings that a run has, those that change what is found. */
 const SHOWN: readonly (keyof Settings)[] = [
+  'inputFormat',
   'maxLineBytes',
   'baseUrl',
   'prices',
@@ -32,9 +34,7 @@ const SHOWN: readonly (keyof Settings)[] = [
 ];
 
 export function registerCheck(program: Command, context: CommandContext, action: Action): void {
-  const command = program
-    .command('check')
-    .argument('<input>', 'a JSONL file (.gz too), or - for standard input')
+  const command = addInputArgument(program.command('check'))
     .description('report every problem that a run of this input would meet; nothing is called or stored')
     .addHelpText('after', EXAMPLES);
   addSettingFlags(command, ['request']);
@@ -46,7 +46,9 @@ export function registerCheck(program: Command, context: CommandContext, action:
     ['input', 'connection', 'pacing', 'budget', 'store', 'display'],
     SETTINGS.map(({ name }) => name).filter((name) => !SHOWN.includes(name)),
   );
-  command.action(action((input: string, options: CheckOptions) => check(command, context, input, options)));
+  command.action(
+    action((inputs: readonly string[], options: CheckOptions) => check(command, context, inputs, options)),
+  );
 }
 
 interface CheckOptions {
@@ -61,7 +63,7 @@ function collect(value: string, before: readonly string[]): string[] {
 async function check(
   command: Command,
   context: CommandContext,
-  input: string,
+  inputs: readonly string[],
   options: CheckOptions,
 ): Promise<ExitCode> {
   const { openPriceBook } = await import('../pricing/open-prices.js');
@@ -75,12 +77,12 @@ async function check(
   // A template that can not be compiled is told before a million lines are read.
   createRequestBuilder(runSettings.request);
   const prices = await openPriceBook(runSettings.pricesFile);
-  const report = await readInput(context, resolved.settings, runSettings.request, input, (reading) =>
+  const report = await readInput(context, resolved.settings, runSettings.request, inputs, (reading) =>
     checkInput({ ...reading, settings: runSettings, prices, nowMs: context.clock.now() }),
   );
   if (report === 'interrupted') return EXIT_CODES.interrupted;
 
-  const inputName = input === '-' ? 'standard input' : input;
+  const inputName = shownInput(inputs);
   const { countFindings, renderCheck } = await import('../ui/check.js');
   const { errors } = countFindings(report.findings);
   if (options.json) {

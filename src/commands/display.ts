@@ -9,6 +9,7 @@ import type { RescueReport, RunRecord, RunSummary } from '../store/store.js';
 import { MOST_BAD_LINES_SHOWN, renderBadLines } from '../ui/bad-lines.js';
 import { type Appearance, appearanceOf } from '../ui/colours.js';
 import { FAILURE_ADVICE } from '../ui/failure-advice.js';
+import { shellWord } from '../ui/next-command.js';
 import { formatCount, formatQuantity, formatRemaining } from '../ui/numbers.js';
 import { formatImportPlan } from '../ui/plan.js';
 import { createProgress, EMPTY_SNAPSHOT, type Progress, type ProgressSnapshot } from '../ui/progress.js';
@@ -87,7 +88,10 @@ export class Display {
     const columns = this.#columns;
     this.#say(
       'bad_lines',
-      { count: this.#badLineCount, first: this.#badLines.map(({ line, reason }) => ({ line, reason })) },
+      {
+        count: this.#badLineCount,
+        first: this.#badLines.map(({ line, reason, place }) => ({ line, reason, place })),
+      },
       renderBadLines(this.#badLines, this.#badLineCount, inputName, columns, this.#appearance),
     );
   }
@@ -208,7 +212,7 @@ export class Display {
 
   importInterrupted(inputPath: string): void {
     this.#say('import_interrupted', {}, [
-      `import interrupted; nothing was called. The same command goes on: llm-batch run ${inputPath}`,
+      `import interrupted; nothing was called. The same command goes on: llm-batch run ${shellWord(inputPath)}`,
     ]);
   }
 

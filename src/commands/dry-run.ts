@@ -13,7 +13,7 @@ export interface DryRunOptions {
   readonly resolved: ResolvedSettings;
   readonly runSettings: RunSettings;
   /** As given on the command line. */
-  readonly input: string;
+  readonly inputs: readonly string[];
   readonly inputPath: string;
   readonly runName: string | null;
   readonly skipBadLines: boolean;
@@ -23,7 +23,7 @@ export interface DryRunOptions {
 export async function dryRun(options: DryRunOptions): Promise<ExitCode> {
   const { context, resolved, runSettings } = options;
   const { settings } = resolved;
-  const report = await showEstimate(context, resolved, runSettings, options.input, {
+  const report = await showEstimate(context, resolved, runSettings, options.inputs, {
     models: [],
     exact: false,
     outputTokens: null,

@@ -11,6 +11,7 @@ import type { TokenRange } from '../runs/output-assumption.js';
 import type { RunSettings } from '../runs/run-settings.js';
 import type { Action } from './action.js';
 import type { CommandContext } from './context.js';
+import { addInputArgument, shownInput } from './input-argument.js';
 import { readInput } from './read-input.js';
 import { runSettingsFrom } from './run-settings.js';
 import { addSettingFlags, readSettings } from './setting-flags.js';
@@ -24,6 +25,7 @@ Examples:
 
 /** Of the settings that a run has, those that change an estimate. */
 const SHOWN: readonly (keyof Settings)[] = [
+  'inputFormat',
   'maxLineBytes',
   'baseUrl',
   'apiKeyEnv',
@@ -38,9 +40,7 @@ const SHOWN: readonly (keyof Settings)[] = [
 ];
 
 export function registerEstimate(program: Command, context: CommandContext, action: Action): void {
-  const command = program
-    .command('estimate')
-    .argument('<input>', 'a JSONL file (.gz too), or - for standard input')
+  const command = addInputArgument(program.command('estimate'))
     .description('tokens, money and time before spending; --model may be repeated to compare models')
     .addHelpText('after', EXAMPLES);
   addSettingFlags(command, ['request']);
@@ -63,8 +63,8 @@ export function registerEstimate(program: Command, context: CommandContext, acti
     SETTINGS.map(({ name }) => name).filter((name) => !SHOWN.includes(name)),
   );
   command.action(
-    action((input: string, options: EstimateCommandOptions) =>
-      estimate(command, context, input, models, options),
+    action((inputs: readonly string[], options: EstimateCommandOptions) =>
+      estimate(command, context, inputs, models, options),
     ),
   );
 }
@@ -86,7 +86,7 @@ function collect(value: string, before: readonly string[]): string[] {
 async function estimate(
   command: Command,
   context: CommandContext,
-  input: string,
+  inputs: readonly string[],
   models: readonly string[],
   options: EstimateCommandOptions,
 ): Promise<ExitCode> {
@@ -96,7 +96,7 @@ async function estimate(
     { parameters: parseParameters(options.param), simulate: options.simulate ?? false, output: undefined },
     context.workingFolder,
   );
-  const report = await showEstimate(context, resolved, runSettings, input, {
+  const report = await showEstimate(context, resolved, runSettings, inputs, {
     models,
     exact: options.exact ?? false,
     outputTokens: outputTokensOf(options.outputTokens),
@@ -121,7 +121,7 @@ export async function showEstimate(
   context: CommandContext,
   { settings }: ResolvedSettings,
   runSettings: RunSettings,
-  input: string,
+  inputs: readonly string[],
   { json, ...options }: ShowEstimateOptions,
 ): Promise<EstimateReport | 'interrupted'> {
   const { openPriceBook } = await import('../pricing/open-prices.js');
@@ -129,11 +129,11 @@ export async function showEstimate(
   // A template that can not be compiled is told before a million lines are read.
   createRequestBuilder(runSettings.request);
   const prices = await openPriceBook(runSettings.pricesFile);
-  const report = await readInput(context, settings, runSettings.request, input, (reading) =>
+  const report = await readInput(context, settings, runSettings.request, inputs, (reading) =>
     estimateInput({ ...reading, ...options, settings: runSettings, prices, nowMs: context.clock.now() }),
   );
   if (report === 'interrupted') return report;
-  const inputName = input === '-' ? 'standard input' : input;
+  const inputName = shownInput(inputs);
   if (json) {
     const { estimateJson } = await import('./estimate-json.js');
     context.stdout.write(`${JSON.stringify(estimateJson(inputName, report))}\n`);

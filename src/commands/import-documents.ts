@@ -1,6 +1,7 @@
 /** Brings the documents of an input into its run: a first import, or an edited input's plan and its carrying out. */
 import { usageError } from '../core/errors.js';
 import { openInput } from '../documents/input.js';
+import type { InputDescription, InputFormat } from '../documents/input-description.js';
 import { type FirstDocument, readDocuments } from '../documents/read.js';
 import { RejectsWriter } from '../results/rejects.js';
 import {
@@ -25,6 +26,9 @@ export interface BringInOptions {
   readonly existing: RunRecord | null;
   readonly newRun: NewRun;
   readonly settings: RunSettings;
+  /** Paths, a pattern or `-`, as the user gave them. */
+  readonly inputs: readonly string[];
+  readonly inputFormat: InputFormat | null;
   readonly maxLineBytes: number;
   /** What becomes of documents that changed after they were answered. */
   readonly changed: 'ask' | 'rerun' | 'keep';
@@ -51,7 +55,7 @@ export async function bringIn(options: BringInOptions): Promise<RunRecord | 'int
   const importOptions = (run: RunRecord): ImportOptions => ({
     store,
     run,
-    readPages: () => pagesOf(options, spool?.path ?? options.newRun.inputPath, seen),
+    readPages: () => pagesOf(options, spool === null ? options.inputs : [spool.path], seen, describeNew),
     skipBadLines: options.skipBadLines,
     signal: stopping.signal,
     onProgress: (progress) => display.importing(progress),
@@ -60,8 +64,13 @@ export async function bringIn(options: BringInOptions): Promise<RunRecord | 'int
       if (options.skipBadLines) for (const each of bad) await rejects.write(each);
     },
   });
-  const seen: InputSeen = { first: null, withoutTemplate: 0 };
+  const seen: InputSeen = { first: null, withoutTemplate: 0, input: null };
   let run = existing;
+  /** Before the first task: whatever happens then, what is imported can be written again in the input's shape. */
+  const describeNew = async (input: InputDescription): Promise<void> => {
+    if (existing !== null || run === null) return;
+    run = await store.updateRun(run.id, { settings: settingsToJson({ ...options.settings, input }) });
+  };
   try {
     display.startImport();
     // Standard input can be read once only, an import of a run that exists reads twice.
@@ -81,7 +90,8 @@ export async function bringIn(options: BringInOptions): Promise<RunRecord | 'int
     display.planned(existing, plan);
     refuseRepeatedPayment(existing, plan, options.changed);
     // The new settings hold from here on: what is open is sent as the user asks now.
-    run = await store.updateRun(existing.id, { settings: settingsToJson(options.settings) });
+    const settings = seen.input === null ? options.settings : { ...options.settings, input: seen.input };
+    run = await store.updateRun(existing.id, { settings: settingsToJson(settings) });
     await applyImport(importOptions(run), options.changed === 'keep');
     tellPlan(options, seen);
     return { ...run, status: 'open' };
@@ -102,6 +112,7 @@ export async function bringIn(options: BringInOptions): Promise<RunRecord | 'int
 interface InputSeen {
   first: FirstDocument | null;
   withoutTemplate: number;
+  input: InputDescription | null;
 }
 
 /** Before the first call: what is sent, to which model, and what the user may not have expected. */
@@ -121,11 +132,22 @@ function tellPlan({ display, settings }: BringInOptions, { first, withoutTemplat
   }
 }
 
-async function* pagesOf(options: BringInOptions, path: string, seen: InputSeen) {
+async function* pagesOf(
+  options: BringInOptions,
+  names: readonly string[],
+  seen: InputSeen,
+  onOpened: (input: InputDescription) => Promise<void>,
+) {
   seen.withoutTemplate = 0;
   const { context, settings, maxLineBytes } = options;
-  const input = await openInput(path, { cwd: context.workingFolder, stdin: context.stdin });
+  const input = await openInput(names, {
+    cwd: context.workingFolder,
+    stdin: context.stdin,
+    format: options.inputFormat,
+  });
   try {
+    seen.input = input.description;
+    await onOpened(input.description);
     options.display.importTotal(input.totalBytes);
     for await (const page of readDocuments(input, { settings: settings.request, maxLineBytes })) {
       seen.first ??= page.first;

@@ -19,6 +19,7 @@ export interface InputReading {
 }
 
 /**
+ * @param inputs paths, a pattern or `-`, as the user gave them
  * @param look goes through the pages once
  * @returns what `look` found; `interrupted` when the user stopped it
  * @throws LlmBatchError (exit 2) as `openInput` and `readDocuments` do
@@ -27,7 +28,7 @@ export async function readInput<Found>(
   context: CommandContext,
   settings: Settings,
   request: RequestSettings,
-  path: string,
+  inputs: readonly string[],
   look: (reading: InputReading) => Promise<Found>,
 ): Promise<Found | 'interrupted'> {
   const stopping = new AbortController();
@@ -43,11 +44,15 @@ export async function readInput<Found>(
   const stopListening = context.interrupts.subscribe(() => {
     stopping.abort();
     // A read that waits for whoever writes there would not notice.
-    if (path === '-') context.stdin.destroy();
+    if (inputs.includes('-')) context.stdin.destroy();
   });
   const cancelStart = context.clock.after(PROGRESS_AFTER_MS, () => progress.start());
   try {
-    const input = await openInput(path, { cwd: context.workingFolder, stdin: context.stdin });
+    const input = await openInput(inputs, {
+      cwd: context.workingFolder,
+      stdin: context.stdin,
+      format: settings.inputFormat,
+    });
     snapshot = { ...snapshot, importTotalBytes: input.totalBytes };
     try {
       const found = await look({

@@ -62,7 +62,7 @@ async function resume(
       throw usageError(
         'RUN_IMPORTING',
         `The import of run '${found.name}' was cut off, so its documents are not all here.`,
-        `run the input again, it goes on where it was: llm-batch run ${found.inputPath}`,
+        `run the input again, it goes on where it was: llm-batch run ${shellWord(found.inputPath)}`,
       );
     }
     const stored = withGivenFlags(settingsOfRun(found), resolved, context.workingFolder);

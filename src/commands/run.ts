@@ -1,7 +1,7 @@
 /** `run <input>`: imports the documents as tasks, drains them, writes the results; run again, it goes on. */
-import { resolve } from 'node:path';
 import type { Command } from 'commander';
 import { EXIT_CODES, type ExitCode, usageError } from '../core/errors.js';
+import { locateInput } from '../documents/input-files.js';
 import { parseParameters } from '../documents/parameter.js';
 import { createRequestBuilder } from '../documents/request.js';
 import { outputPathsFor } from '../results/output-paths.js';
@@ -15,6 +15,7 @@ import { Display } from './display.js';
 import { driveRun } from './drive-run.js';
 import { dryRun } from './dry-run.js';
 import { bringIn } from './import-documents.js';
+import { addInputArgument } from './input-argument.js';
 import { withStore } from './open-store.js';
 import { checkOutputs } from './outputs.js';
 import { runSettingsFrom } from './run-settings.js';
@@ -23,15 +24,14 @@ import { addSettingFlags, readSettings } from './setting-flags.js';
 const EXAMPLES = `
 Examples:
   llm-batch run reviews.jsonl --prompt 'Classify the sentiment: {{text}}' --model gpt-4o-mini
-  llm-batch run requests.jsonl --rpm 500 --tpm 200k --concurrency 32
+  llm-batch run reviews.csv --prompt 'Classify the sentiment: {{text}}' --rpm 500 --tpm 200k --concurrency 32
+  llm-batch run 'notes/*.md' --prompt 'Summarise: {{text}}'      each file is a document
   llm-batch run reviews.jsonl --base-url http://localhost:11434/v1 --model llama3.2 --prompt '{{text}}'
   zcat docs.jsonl.gz | llm-batch run - --prompt-file prompt.txt -o - > answers.jsonl
   llm-batch run reviews.jsonl --prompt '{{text}}' --simulate      rehearse: nobody is called`;
 
 export function registerRun(program: Command, context: CommandContext, action: Action): void {
-  const command = program
-    .command('run')
-    .argument('<input>', 'a JSONL file (.gz too), or - for standard input')
+  const command = addInputArgument(program.command('run'))
     .description('import the documents, send them, write the results; run again, it goes on where it was')
     .addHelpText('after', EXAMPLES);
   addSettingFlags(command, ['request']);
@@ -46,7 +46,9 @@ export function registerRun(program: Command, context: CommandContext, action: A
     .option('--dry-run', 'print tokens, cost and time and the first request; send and store nothing')
     .option('--simulate', 'rehearse against a simulated server on this machine: free, nobody is called');
   addSettingFlags(command, ['input', 'connection', 'pacing', 'budget', 'store', 'display']);
-  command.action(action((input: string, options: RunOptions) => run(command, context, input, options)));
+  command.action(
+    action((inputs: readonly string[], options: RunOptions) => run(command, context, inputs, options)),
+  );
 }
 
 interface RunOptions {
@@ -68,7 +70,7 @@ function collect(value: string, before: readonly string[]): string[] {
 async function run(
   command: Command,
   context: CommandContext,
-  input: string,
+  inputs: readonly string[],
   options: RunOptions,
 ): Promise<ExitCode> {
   const resolved = readSettings(command, context);
@@ -88,11 +90,14 @@ async function run(
   );
   // A template that can not be compiled and a missing key are told before a million lines are read.
   createRequestBuilder(runSettings.request);
-  const inputPath = input === '-' ? '-' : resolve(context.workingFolder, input);
+  const { identity: inputPath } = await locateInput(inputs, {
+    cwd: context.workingFolder,
+    format: settings.inputFormat,
+  });
   if (options.dryRun) {
     const runName = options.name ?? null;
     const skipBadLines = options.skipBadLines ?? false;
-    return dryRun({ context, resolved, runSettings, input, inputPath, runName, skipBadLines });
+    return dryRun({ context, resolved, runSettings, inputs, inputPath, runName, skipBadLines });
   }
   checkConnection(runSettings, context);
   const outputPaths = outputPathsFor(inputPath, {
@@ -136,6 +141,8 @@ async function run(
         createdAtMs: context.clock.now(),
       },
       settings: runSettings,
+      inputs,
+      inputFormat: settings.inputFormat,
       maxLineBytes: settings.maxLineBytes,
       changed: options.rerunChanged ? 'rerun' : options.keep ? 'keep' : 'ask',
       skipBadLines: options.skipBadLines ?? false,

@@ -11,6 +11,7 @@ import {
   parseFailureLimit,
   parseList,
   parseMoney,
+  parseOneOf,
   parseSwitch,
   parseText,
 } from './values.js';
@@ -26,6 +27,8 @@ export interface Settings {
   readonly schema: string | null;
   readonly jsonMode: boolean;
   readonly repair: boolean;
+  /** Null: by the ending of the input's name. */
+  readonly inputFormat: 'jsonl' | 'csv' | 'tsv' | 'text' | 'parquet' | null;
   readonly maxLineBytes: number;
   readonly baseUrl: string | null;
   readonly apiKeyEnv: readonly string[];
@@ -168,11 +171,21 @@ export const SETTINGS: readonly SettingDefinition[] = [
     parse: parseSwitch,
   }),
   define({
+    name: 'inputFormat',
+    group: 'input',
+    flags: '--input-format <format>',
+    environment: 'LLM_BATCH_INPUT_FORMAT',
+    help: 'jsonl, csv, tsv, text or parquet; for standard input and names that do not say it',
+    initial: null,
+    initialText: 'by the name',
+    parse: parseOneOf(['jsonl', 'csv', 'tsv', 'text', 'parquet'] as const),
+  }),
+  define({
     name: 'maxLineBytes',
     group: 'input',
     flags: '--max-line-bytes <size>',
     environment: 'LLM_BATCH_MAX_LINE_BYTES',
-    help: 'longest input line, e.g. 64MiB',
+    help: 'longest input line, row or text file, e.g. 64MiB',
     initial: 32 * MEBIBYTE,
     initialText: '32MiB',
     parse: parseBytes,

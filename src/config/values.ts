@@ -75,6 +75,15 @@ export function parseBytes(value: unknown): number {
   return bytes;
 }
 
+/** One of a few words, in any case. */
+export function parseOneOf<Choice extends string>(choices: readonly Choice[]): (value: unknown) => Choice {
+  return (value) => {
+    const found = choices.find((choice) => choice === String(value).trim().toLowerCase());
+    if (found === undefined) throw new Error(`one of ${choices.join(', ')}`);
+    return found;
+  };
+}
+
 export function parseSwitch(value: unknown): boolean {
   if (typeof value === 'boolean') return value;
   const text = String(value).trim().toLowerCase();

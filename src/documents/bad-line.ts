@@ -12,6 +12,8 @@ export interface BadLine extends LineProblem {
   readonly line: number;
   /** The line as it was; invalid bytes as U+FFFD; null when it was too long to keep. */
   readonly text: string | null;
+  /** The file's path where each document is a file of its own. */
+  readonly place?: string;
 }
 
 export function isLineProblem(value: object): value is LineProblem {

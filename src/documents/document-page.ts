@@ -4,14 +4,14 @@ import { createDocumentParser, type DocumentParser } from './document.js';
 import { checkFirstRecord, describeFirst, type FirstDocument, refuseJsonFile } from './first-document.js';
 import type { Input } from './input.js';
 import { documentKey } from './key.js';
-import type { InputLine } from './lines.js';
 import { OccurrenceCounter } from './occurrence.js';
 import { requestHash } from './rendered-request.js';
 import { createRequestBuilder, type RequestBuilder, type RequestSettings } from './request.js';
+import type { InputRecord } from './source/source.js';
 
 /** A document ready to be stored as a task; of the same shape as the store's `NewTask`. */
 export interface PreparedDocument {
-  /** 1-based line of the input. */
+  /** Its place in the input, see `GoodRecord`. */
   readonly line: number;
   readonly key: string;
   /** 0 for the first document with this key, 1 for the second, … */
@@ -19,7 +19,7 @@ export interface PreparedDocument {
   readonly requestHash: string;
   /** Higher goes first; 0 where the document says nothing. */
   readonly priority: number;
-  /** The input line as it was. */
+  /** A line of JSON as it was; the JSON of a row of any other format. */
   readonly body: string;
   readonly metadataJson: string | null;
 }
@@ -43,7 +43,7 @@ const PAGE_LINES = 1_000;
 /** Bounds a page of long lines. */
 const PAGE_CHARACTERS = 8 * 1024 * 1024;
 
-/** Makes documents of lines and gathers them into pages. */
+/** Makes documents of rows and gathers them into pages. */
 export class PageCollector {
   readonly #input: Input;
   readonly #settings: RequestSettings;
@@ -78,16 +78,18 @@ export class PageCollector {
     return this.#documents.length + this.#bad.length >= PAGE_LINES || this.#characters >= PAGE_CHARACTERS;
   }
 
-  add(line: InputLine): void {
-    if (this.#line === 0 && line.text !== null) refuseJsonFile(line.text, this.#input.name);
-    this.#line = line.line;
-    this.#characters += line.text?.length ?? 0;
-    if (isLineProblem(line)) {
-      this.#bad.push(line);
+  add(record: InputRecord): void {
+    const { line, text, place } = record;
+    if (this.#line === 0 && text !== null) refuseJsonFile(text, this.#input.name);
+    this.#line = line;
+    this.#characters += text?.length ?? 0;
+    if (isLineProblem(record)) {
+      this.#bad.push(record);
       return;
     }
-    const problem = this.#prepare(line.line, line.text);
-    if (problem !== null) this.#bad.push({ line: line.line, ...problem, text: line.text });
+    const problem = this.#prepare(line, record.text);
+    if (problem === null) return;
+    this.#bad.push({ line, ...problem, text, ...(place === undefined ? {} : { place }) });
   }
 
   takePage(): DocumentPage {

@@ -3,26 +3,15 @@
  * most input is, is decoded at once and cut as text; elsewhere every line is decoded by itself, so that the ASCII
  * lines among others stay strings of one byte a character, which are cheaper to parse and hash.
  */
-import { constants, isAscii, isUtf8 } from 'node:buffer';
-import type { LineProblem } from './bad-line.js';
+import { constants, isAscii } from 'node:buffer';
+import type { InputRecord } from './source/source.js';
+import { decodeUtf8, firstInvalidByte } from './utf8.js';
 
 /** A line longer than this is reported and skipped; nothing of it is kept. */
 export const DEFAULT_MAX_LINE_BYTES = 32 * 1024 * 1024;
 
-export interface GoodLine {
-  /** 1-based; blank lines count. */
-  readonly line: number;
-  /** Without its line end. */
-  readonly text: string;
-}
-
-export interface UnreadableLine extends LineProblem {
-  readonly line: number;
-  /** The line with U+FFFD for what is no UTF-8; null when it was too long. */
-  readonly text: string | null;
-}
-
-export type InputLine = GoodLine | UnreadableLine;
+/** Blank lines count in the numbers. A good line's text comes without its line end. */
+export type InputLine = InputRecord;
 
 export interface LineOptions {
   /** Bytes of one line without its end. */
@@ -157,13 +146,10 @@ class LineSplitter {
       if (bytes.length > this.#maxLineBytes) {
         this.#line += 1;
         this.#addTooLong(bytes.length);
-      } else if (isAscii(bytes)) {
-        this.#addText(bytes.toString('latin1'));
-      } else if (isUtf8(bytes)) {
-        this.#addText(bytes.toString('utf8'));
       } else {
-        this.#line += 1;
-        this.#addInvalid(bytes);
+        const text = decodeUtf8(bytes);
+        if (text !== null) this.#addText(text);
+        else this.#addInvalid(bytes);
       }
       start = lineEnd + 1;
     }
@@ -177,6 +163,7 @@ class LineSplitter {
   }
 
   #addInvalid(bytes: Buffer): void {
+    this.#line += 1;
     this.#page.push({
       line: this.#line,
       reason: `not valid UTF-8 at byte ${firstInvalidByte(bytes) + 1} of the line`,
@@ -191,27 +178,4 @@ class LineSplitter {
       text: null,
     });
   }
-}
-
-const SEARCH_BLOCK_BYTES = 4096;
-
-/** Offset of the first byte that does not go on as UTF-8. @param bytes invalid UTF-8 */
-function firstInvalidByte(bytes: Buffer): number {
-  let offset = 0;
-  for (;;) {
-    let end = Math.min(offset + SEARCH_BLOCK_BYTES, bytes.length);
-    while (end > offset && isContinuation(bytes[end])) end -= 1;
-    if (end === offset || !isUtf8(bytes.subarray(offset, end))) break;
-    offset = end;
-  }
-  for (;;) {
-    let end = offset + 1;
-    while (isContinuation(bytes[end])) end += 1;
-    if (!isUtf8(bytes.subarray(offset, end))) return offset;
-    offset = end;
-  }
-}
-
-function isContinuation(byte: number | undefined): boolean {
-  return byte !== undefined && (byte & 0xc0) === 0x80;
 }

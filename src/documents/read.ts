@@ -1,10 +1,9 @@
-/** The whole way from an input's bytes to documents, and back from a stored document to its request. */
+/** The whole way from an input's rows to documents, and back from a stored document to its request. */
 import { usageError } from '../core/errors.js';
 import { isLineProblem, type LineProblem } from './bad-line.js';
 import { createDocumentParser } from './document.js';
 import { type DocumentPage, PageCollector } from './document-page.js';
 import type { Input } from './input.js';
-import { readLines } from './lines.js';
 import type { RenderedRequest } from './rendered-request.js';
 import { createRequestBuilder, type RequestSettings } from './request.js';
 
@@ -13,23 +12,23 @@ export type { FirstDocument } from './first-document.js';
 
 export interface ReadOptions {
   readonly settings: RequestSettings;
-  /** Default 32 MiB. */
+  /** Of one row in the input; default 32 MiB. */
   readonly maxLineBytes?: number;
 }
 
 /**
  * Reads all documents of an input in pages of about a thousand. A bad line is a value and never ends the reading.
  * @throws LlmBatchError (exit 2) when no line can be right: nothing in the input, a JSON file that is no JSONL, a
- *   template without any field, no template and no field to take its place; and whatever `input.chunks` throws
+ *   template without any field, no template and no field to take its place; and whatever `input.records` throws
  */
 export async function* readDocuments(input: Input, options: ReadOptions): AsyncGenerator<DocumentPage> {
   const collector = new PageCollector(input, options.settings);
-  const lines = readLines(input.chunks, {
-    ...(options.maxLineBytes === undefined ? {} : { maxLineBytes: options.maxLineBytes }),
-  });
-  for await (const page of lines) {
-    for (const line of page) {
-      collector.add(line);
+  const pages = input.records(
+    options.maxLineBytes === undefined ? {} : { maxLineBytes: options.maxLineBytes },
+  );
+  for await (const page of pages) {
+    for (const record of page) {
+      collector.add(record);
       if (collector.isFull) yield collector.takePage();
     }
   }
@@ -37,7 +36,7 @@ export async function* readDocuments(input: Input, options: ReadOptions): AsyncG
     throw usageError(
       'INPUT_EMPTY',
       `The input ${input.name} has only blank lines.`,
-      'Give a file with one JSON object a line.',
+      'Give a file with at least one document.',
     );
   }
   if (!collector.isEmpty) yield collector.takePage();

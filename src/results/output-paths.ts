@@ -1,6 +1,7 @@
 /** Where a run writes: the rule that turns the input's path, or `-o`, into the paths of its outputs. */
 import { basename, dirname, extname, join, resolve } from 'node:path';
 import { usageError } from '../core/errors.js';
+import { belongsToInput, folderOfTextFiles } from '../documents/input-files.js';
 import type { ResultFormat } from './result-format.js';
 
 export interface OutputPaths {
@@ -19,7 +20,9 @@ export interface OutputPathOptions {
   readonly format?: ResultFormat;
 }
 
-const DATA_EXTENSIONS = new Set(['.jsonl', '.ndjson', '.json', '.csv', '.tsv', '.txt']);
+const DATA_EXTENSIONS = new Set(
+  '.jsonl .ndjson .json .csv .tsv .tab .txt .md .markdown .parquet .pq'.split(' '),
+);
 
 const RESULT_EXTENSIONS: Readonly<Record<ResultFormat, string>> = {
   jsonl: '.results.jsonl',
@@ -30,14 +33,11 @@ const RESULT_EXTENSIONS: Readonly<Record<ResultFormat, string>> = {
 /**
  * `reviews.jsonl` and `reviews.jsonl.gz` give `reviews.results.jsonl`, `reviews.errors.jsonl` and
  * `reviews.rejects.jsonl` beside the input; standard input (`-`) gives `stdin.results.jsonl` … in the working
- * directory; with `-o FILE` the errors stand beside FILE, the rejects stay beside the input.
+ * directory; text files by a pattern, `notes/*.md`, give `notes/notes.results.jsonl` …; with `-o FILE` the errors stand beside FILE, the rejects stay beside the input.
  * @throws LlmBatchError OUTPUT_IS_INPUT, OUTPUT_COMPRESSED (exit 2)
  */
 export function outputPathsFor(inputPath: string, options: OutputPathOptions): OutputPaths {
-  const stem =
-    inputPath === '-'
-      ? join(options.workingDirectory, 'stdin')
-      : stemOf(resolve(options.workingDirectory, inputPath));
+  const stem = inputStem(inputPath, options.workingDirectory);
   const beside = { errors: `${stem}.errors.jsonl`, rejects: `${stem}.rejects.jsonl` };
 
   if (options.output === undefined)
@@ -45,10 +45,11 @@ export function outputPathsFor(inputPath: string, options: OutputPathOptions): O
   if (isStandardOutput(options.output)) return { results: null, ...beside };
 
   const results = resolve(options.workingDirectory, options.output);
-  if (inputPath !== '-' && results === resolve(options.workingDirectory, inputPath)) {
+  if (inputPath !== '-' && belongsToInput(results, resolve(options.workingDirectory, inputPath))) {
+    const isOneOfMany = folderOfTextFiles(inputPath) !== null;
     throw usageError(
       'OUTPUT_IS_INPUT',
-      `${options.output} is the input itself.`,
+      `${options.output} is ${isOneOfMany ? 'one of the inputs' : 'the input itself'}.`,
       'name another file with -o.',
     );
   }
@@ -71,6 +72,13 @@ export function outputPathsFor(inputPath: string, options: OutputPathOptions): O
 /** Names of this process's standard output, which is written as a stream and never opened anew. */
 export function isStandardOutput(output: string): boolean {
   return output === '-' || ['/dev/stdout', '/dev/fd/1', '/proc/self/fd/1'].includes(output);
+}
+
+function inputStem(inputPath: string, workingDirectory: string): string {
+  if (inputPath === '-') return join(workingDirectory, 'stdin');
+  const path = resolve(workingDirectory, inputPath);
+  const folder = folderOfTextFiles(path);
+  return folder === null ? stemOf(path) : join(folder, basename(folder) || 'documents');
 }
 
 function stemOf(path: string): string {

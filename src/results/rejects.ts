@@ -8,6 +8,8 @@ export interface RejectedLine {
   readonly reason: string;
   /** The line as far as it could be read; null when it was too long to keep. */
   readonly text: string | null;
+  /** The file's path where each document is a file of its own. */
+  readonly place?: string;
 }
 
 export interface RejectsOptions {
@@ -15,10 +17,10 @@ export interface RejectsOptions {
   readonly mayReplace: boolean;
 }
 
-/** `{"line", "reason", "text"}`, without its newline. */
+/** `{"line", "reason", "text"}`, with `path` behind `line` for a file; without its newline. */
 export function rejectLine(rejected: RejectedLine): string {
-  const { line, reason, text } = rejected;
-  return oneLine(JSON.stringify({ line, reason, text }));
+  const { line, place, reason, text } = rejected;
+  return oneLine(JSON.stringify({ line, path: place, reason, text }));
 }
 
 /**

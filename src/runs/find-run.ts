@@ -1,6 +1,7 @@
 /** Which run a user means. */
 import { basename } from 'node:path';
 import { usageError } from '../core/errors.js';
+import { folderOfTextFiles } from '../documents/input-files.js';
 import type { RunRecord, Store } from '../store/store.js';
 
 /**
@@ -38,7 +39,7 @@ function ownNameOf(inputPath: string, simulated: boolean): string {
   const stem =
     inputPath === '-'
       ? 'stdin'
-      : basename(inputPath)
+      : basename(folderOfTextFiles(inputPath) ?? inputPath)
           .replace(/\.gz$/, '')
           .replace(/\.[^.]+$/, '');
   return `${stem === '' ? 'run' : stem}${simulated ? '-simulated' : ''}`;

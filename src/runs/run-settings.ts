@@ -3,6 +3,7 @@
 import type { LaneDefinition } from '../config/lanes.js';
 import type { FailureLimit } from '../config/values.js';
 import type { JsonObject } from '../core/json.js';
+import type { InputDescription } from '../documents/input-description.js';
 import type { RequestSettings } from '../documents/request.js';
 import type { RunRecord } from '../store/store.js';
 
@@ -46,6 +47,8 @@ export interface OutputSettings {
 
 export interface RunSettings {
   readonly request: RequestSettings;
+  /** What the input was, known once it has been opened; absent in runs of earlier versions. */
+  readonly input?: InputDescription;
   readonly connection: ConnectionSettings;
   readonly pacing: PacingSettings;
   readonly budget: BudgetSettings;

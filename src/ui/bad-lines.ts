@@ -7,6 +7,8 @@ export interface BadLineNote {
   /** 1-based. */
   readonly line: number;
   readonly reason: string;
+  /** The file's path where each document is a file of its own. */
+  readonly place?: string;
 }
 
 /** More than anybody reads before mending the cause. */
@@ -25,8 +27,11 @@ export function renderBadLines(
 ): string[] {
   const shown = first.slice(0, MOST_BAD_LINES_SHOWN);
   const numberColumns = Math.max(0, ...shown.map(({ line }) => formatCount(line).length));
-  const lines = shown.map(({ line, reason }) => {
-    const place = `  line ${padToWidth(formatCount(line), numberColumns, 'start')}  `;
+  const lines = shown.map(({ line, reason, place: file }) => {
+    const place =
+      file === undefined
+        ? `  line ${padToWidth(formatCount(line), numberColumns, 'start')}  `
+        : `  ${printable(file)}: `;
     return `${appearance.colours.dim(place)}${truncateToWidth(printable(reason), columns - place.length)}`;
   });
   const more =

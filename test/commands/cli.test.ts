@@ -35,7 +35,7 @@ describe('wrong usage', () => {
 
   it.each<[what: string, args: string, says: readonly string[]]>([
     ['no input', 'run', ["missing required argument 'input'"]],
-    ['two inputs', 'run docs.jsonl more.jsonl', ['too many arguments']],
+    ['two inputs of rows', 'run docs.jsonl empty.jsonl', ['Several inputs can only be text files']],
     ['an unknown command', 'rum docs.jsonl', ["unknown command 'rum'", 'Did you mean run?']],
     ['an unknown flag', 'run docs.jsonl --promt x', ["unknown option '--promt'", 'Did you mean --prompt?']],
     ['no key', 'run docs.jsonl', ['OPENAI_API_KEY is not set', '--base-url', '--simulate']],

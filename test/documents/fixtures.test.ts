@@ -72,9 +72,26 @@ interface FailureDocument {
   readonly expect: { readonly state: string; readonly kind: string | null; readonly attempts: number };
 }
 
+describe('the reviews', () => {
+  it.each(['reviews.csv', 'reviews.tsv', 'reviews.parquet'])(
+    '%s holds the documents of reviews.jsonl',
+    async (name) => {
+      const documentsOf = async (file: string) =>
+        (await read(file)).flatMap((page) =>
+          page.documents.map(({ line: _line, body, ...rest }) => ({ ...rest, document: JSON.parse(body) })),
+        );
+      expect(await documentsOf(name)).toEqual(await documentsOf('reviews.jsonl'));
+    },
+  );
+});
+
 describe('the other fixtures', () => {
   it.each([
     ['reviews.jsonl', 62, 0],
+    ['reviews.csv', 62, 0],
+    ['reviews.tsv', 62, 0],
+    ['reviews.parquet', 62, 0],
+    ['notes/*.md', 3, 0],
     ['batch-api.jsonl', 8, 1],
     ['requests.jsonl', 7, 0],
     ['failures.jsonl', 28, 0],

@@ -110,7 +110,7 @@ describe('readDocuments', () => {
       {},
       'INPUT_EMPTY',
       /standard input has only blank lines/,
-      /one JSON object a line/,
+      /at least one document/,
     ],
     [
       'an indented object',

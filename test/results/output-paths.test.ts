@@ -13,6 +13,12 @@ describe('the paths of a run', () => {
     ['reviews.2026', '/home/ada/reviews.2026'],
     ['.jsonl', '/home/ada/.jsonl'],
     ['-', '/home/ada/stdin'],
+    ['reviews.parquet', '/home/ada/reviews'],
+    ['letter.md', '/home/ada/letter'],
+    ['/home/ada/notes/*.md', '/home/ada/notes/notes'],
+    ['/home/ada/notes/**/*.txt', '/home/ada/notes/notes'],
+    ['/*.md', '/documents'],
+    ['/home/ada/data[1].csv', '/home/ada/data[1]'],
   ])('for %s begin with %s', (input, stem) => {
     expect(outputPathsFor(input, here)).toEqual({
       results: `${stem}.results.jsonl`,
@@ -53,6 +59,17 @@ describe('the paths of a run', () => {
     expect(outputPathsFor('a.jsonl', { ...here, format: 'csv' }).results).toBe('/home/ada/a.results.csv');
     expect(outputPathsFor('a.jsonl', { ...here, format: 'openai' }).results).toBe(
       '/home/ada/a.results.openai.jsonl',
+    );
+  });
+
+  it('are refused where the results would be read as one of several inputs', () => {
+    for (const output of ['notes/out.md', 'notes/sub/../out.md']) {
+      expect(() => outputPathsFor('/home/ada/notes/*.md', { ...here, output })).toThrow(
+        expect.objectContaining({ code: 'OUTPUT_IS_INPUT', message: `${output} is one of the inputs.` }),
+      );
+    }
+    expect(outputPathsFor('/home/ada/notes/*', { ...here, output: 'notes/a.results.jsonl' }).results).toBe(
+      '/home/ada/notes/a.results.jsonl',
     );
   });
 

@@ -1,0 +1,31 @@
+/** What is kept of an input besides its documents, so that they can be written again in the input's own shape. */
+import type { SchemaElement } from 'hyparquet';
+
+export const INPUT_FORMATS = ['jsonl', 'csv', 'tsv', 'text', 'parquet'] as const;
+
+export type InputFormat = (typeof INPUT_FORMATS)[number];
+
+/** A table of text: what its header says and how it is written. */
+export interface TableDescription {
+  readonly format: 'csv' | 'tsv';
+  /** The header's names in their order, all different and none empty. */
+  readonly columns: readonly string[];
+  /** One ASCII character. */
+  readonly delimiter: string;
+  /** Whether the file begins with one, which is how Excel knows UTF-8. */
+  readonly byteOrderMark: boolean;
+}
+
+export interface ParquetDescription {
+  readonly format: 'parquet';
+  /** As in the file's footer: depth first, the root included. */
+  readonly schema: readonly SchemaElement[];
+}
+
+/** Stored with the run, so it must be JSON. */
+export type InputDescription =
+  | { readonly format: 'jsonl' }
+  /** `files`: each document is a whole file, not a line of one. */
+  | { readonly format: 'text'; readonly files: boolean }
+  | TableDescription
+  | ParquetDescription;

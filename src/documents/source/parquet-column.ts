@@ -1,0 +1,60 @@
+/** The columns of a Parquet file, nested ones too: lists become JSON lists, structs and maps JSON objects. */
+import type { SchemaTree } from 'hyparquet';
+import { isListLike, isMapLike } from 'hyparquet/src/schema.js';
+import { leafOf, leafToJson } from './parquet-leaf.js';
+
+/** JSON text of one value of a column as hyparquet assembles it. @throws UnusableValue */
+export type ValueToJson = (value: unknown) => string;
+
+/** @returns null where the column, or something inside it, is no text and no number */
+export function columnToJson(column: SchemaTree): ValueToJson | null {
+  const single = singleToJson(column);
+  if (single === null || column.element.repetition_type !== 'REPEATED') return single;
+  return listToJson(single);
+}
+
+function singleToJson(column: SchemaTree): ValueToJson | null {
+  const { element, children } = column;
+  if (element.logical_type?.type === 'VARIANT') return null;
+  if (children.length === 0) {
+    const leaf = leafOf(element);
+    return leaf === null ? null : (value) => (isNull(value) ? 'null' : leafToJson(leaf, value));
+  }
+  const [repeated] = children;
+  if (repeated !== undefined && isListLike(column)) {
+    const [item = repeated] = repeated.children;
+    // In lists of the older, two-level form the repeated element is the item itself.
+    const itemToJson = repeated.children.length === 1 ? columnToJson(item) : singleToJson(repeated);
+    return itemToJson === null ? null : listToJson(itemToJson);
+  }
+  const [, mapValue] = repeated?.children ?? [];
+  if (mapValue !== undefined && isMapLike(column)) {
+    const valueToJson = columnToJson(mapValue);
+    return valueToJson === null ? null : objectToJson(() => valueToJson);
+  }
+  const members = new Map<string, ValueToJson>();
+  for (const child of children) {
+    const childToJson = columnToJson(child);
+    if (childToJson === null) return null;
+    members.set(child.element.name, childToJson);
+  }
+  return objectToJson((name) => members.get(name) as ValueToJson);
+}
+
+function listToJson(itemToJson: ValueToJson): ValueToJson {
+  return (value) => (isNull(value) ? 'null' : `[${Array.from(value as unknown[], itemToJson).join(',')}]`);
+}
+
+function objectToJson(memberToJson: (name: string) => ValueToJson): ValueToJson {
+  return (value) => {
+    if (isNull(value)) return 'null';
+    const members = Object.entries(value as object).map(
+      ([name, member]) => `${JSON.stringify(name)}:${memberToJson(name)(member)}`,
+    );
+    return `{${members.join(',')}}`;
+  };
+}
+
+function isNull(value: unknown): value is null | undefined {
+  return value === null || value === undefined;
+}
