@@ -117,6 +117,16 @@ export async function connect(settings: RunSettings, context: CommandContext): P
   };
 }
 
+/** The way to the endpoint of one lane, apart from any run; for `doctor`. */
+export async function openProvider(
+  lane: LaneSettings,
+  apiKey: string | null,
+  { clock, environment }: CommandContext,
+): Promise<Provider> {
+  const { createOpenAIProvider } = await import('../provider/openai/client.js');
+  return createOpenAIProvider({ baseUrl: lane.baseUrl, apiKey, maxConnections: 1, clock, environment });
+}
+
 /** Looks a model up once per run: a price that changes at midnight is not worth a search at every call. */
 function pricedAt(prices: PriceBook, baseUrl: string, clock: Clock): Pick<Lane, 'costOf' | 'mostOf'> {
   const known = new Map<string, ModelPrice | null>();

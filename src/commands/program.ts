@@ -7,6 +7,7 @@ import { registerCancel } from './cancel.js';
 import { registerCheck } from './check.js';
 import { registerCompletion } from './completion.js';
 import type { CommandContext } from './context.js';
+import { registerDoctor } from './doctor.js';
 import { registerEstimate } from './estimate.js';
 import { registerFailures } from './failures.js';
 import { registerPrune } from './prune.js';
@@ -60,6 +61,7 @@ export function buildProgram(context: CommandContext): Program {
     registerRetry,
     registerCancel,
     registerPrune,
+    registerDoctor,
     registerCheck,
     registerEstimate,
     registerSimulate,

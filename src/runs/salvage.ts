@@ -4,7 +4,7 @@
  * nobody else has taken the task meanwhile.
  */
 import { createHash } from 'node:crypto';
-import { constants } from 'node:fs';
+import { constants, existsSync } from 'node:fs';
 import { type FileHandle, open, unlink } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -67,6 +67,11 @@ export async function applySalvage(store: Store, path: string): Promise<number> 
     await unlink(place).catch(() => undefined);
   }
   return applied;
+}
+
+/** The files that wait for the next start. */
+export function findSalvage(path: string): readonly string[] {
+  return placesOf(path).filter((place) => existsSync(place));
 }
 
 /** None for a line that was cut: the disk may have filled up in the middle of it. */

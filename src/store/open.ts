@@ -18,19 +18,32 @@ export interface OpenStoreOptions {
 const SCHEME = /^([a-z][a-z0-9+.-]+):/i;
 
 /**
+ * Which storage engine a local store has, e.g. `SQLite 3.53.2`.
+ * @throws LlmBatchError STORE_OLD_SQLITE (exit 5); Error when its binary does not fit this machine
+ */
+export async function engineVersion(): Promise<string> {
+  const { sqliteVersion } = await import('./sqlite/database.js');
+  return `SQLite ${sqliteVersion()}`;
+}
+
+/**
  * Opens a store. Backends are loaded when they are named, so that `--help` starts without them.
  * @param url a path, `sqlite:path`, or `postgres://…`
  * @throws LlmBatchError STORE_MISSING when there is nothing to read, STORE_* (exit 5) when it can not be opened,
  *   STORE_URL_UNSUPPORTED (exit 2) for another kind of store
  */
 export async function openStore(url: string, options: OpenStoreOptions): Promise<Store> {
-  const path = sqlitePath(url);
+  const path = storePath(url);
   if (options.mode === 'write') refuseNetwork(path);
   const { openSqliteStore } = await import('./sqlite/store.js');
   return openSqliteStore(path, options);
 }
 
-function sqlitePath(url: string): string {
+/**
+ * The file that a store's URL names.
+ * @throws LlmBatchError STORE_URL_* (exit 2)
+ */
+export function storePath(url: string): string {
   const scheme = SCHEME.exec(url)?.[1]?.toLowerCase();
   if (scheme === 'postgres' || scheme === 'postgresql') {
     throw new LlmBatchError('PostgreSQL stores are not available in this version.', {

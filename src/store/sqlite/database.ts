@@ -1,7 +1,7 @@
 /** Opens a store file: makes it where there is none, checks that it is ours, and brings its schema up to date. */
 import { accessSync, closeSync, constants, existsSync, openSync, realpathSync, statSync } from 'node:fs';
 import { resolve } from 'node:path';
-import type Database from 'better-sqlite3';
+import Database from 'better-sqlite3';
 import type { Clock } from '../../core/clock.js';
 import { EXIT_CODES, LlmBatchError } from '../../core/errors.js';
 import { Connection } from './connection.js';
@@ -51,6 +51,16 @@ export async function openDatabase(file: string, options: OpenDatabaseOptions): 
   }
 }
 
+/** @throws LlmBatchError STORE_OLD_SQLITE (exit 5) */
+export function sqliteVersion(): string {
+  const database = new Database(':memory:');
+  try {
+    return assertSqliteVersion(database);
+  } finally {
+    database.close();
+  }
+}
+
 /**
  * Creates `path` for this user alone (mode 0600) unless it exists; SQLite gives its WAL the same mode. Never opens
  * a file that is there: closing any descriptor of it would drop this process's own POSIX locks on it.
@@ -87,12 +97,12 @@ function missing(path: string): LlmBatchError {
   });
 }
 
-function assertSqliteVersion(database: Database.Database): void {
+function assertSqliteVersion(database: Database.Database): string {
   const version = database.prepare<[], string>('SELECT sqlite_version()').pluck().get() ?? '0';
   const parts = version.split('.').map(Number);
   for (const [index, oldest] of OLDEST_SQLITE.entries()) {
     const part = parts[index] ?? 0;
-    if (part > oldest) return;
+    if (part > oldest) return version;
     if (part < oldest) {
       throw new LlmBatchError(
         `SQLite ${version} can damage a store; ${OLDEST_SQLITE.join('.')} or newer is needed.`,
@@ -104,6 +114,7 @@ function assertSqliteVersion(database: Database.Database): void {
       );
     }
   }
+  return version;
 }
 
 /**

@@ -1,0 +1,173 @@
+/** The checks of `doctor`, in their order: what is here, what is stored, and who would be called. */
+import { resolve } from 'node:path';
+import type { ResolvedSettings } from '../config/load.js';
+import type { Settings } from '../config/settings.js';
+import { EXIT_CODES, LlmBatchError } from '../core/errors.js';
+import { DEFAULT_MODEL } from '../documents/request.js';
+import { type Finding, fault, faultOf, ok } from '../runs/diagnose.js';
+import { diagnoseEndpoint, diagnoseKey } from '../runs/diagnose-lane.js';
+import { diagnoseStore } from '../runs/diagnose-store.js';
+import { findRun } from '../runs/find-run.js';
+import { type LaneSettings, lanesOf, type RunSettings, settingsOfRun } from '../runs/run-settings.js';
+import { engineVersion, storePath } from '../store/open.js';
+import type { RunRecord } from '../store/store.js';
+import { checkConnection, openProvider } from './composition.js';
+import type { CommandContext } from './context.js';
+import { storeUrl, withStore } from './open-store.js';
+import { runSettingsFrom, withGivenFlags } from './run-settings.js';
+
+export interface DiagnosisOptions {
+  readonly resolved: ResolvedSettings;
+  /** The run whose settings are looked at; undefined: the newest unfinished one, if any. */
+  readonly runName: string | undefined;
+  /** Nobody is called. */
+  readonly offline: boolean;
+  readonly signal: AbortSignal;
+}
+
+const OLDEST_NODE = 20;
+
+export async function* diagnose(
+  context: CommandContext,
+  { resolved, runName, offline, signal }: DiagnosisOptions,
+): AsyncGenerator<Finding> {
+  yield lookAtNode();
+  const engine = await lookAtEngine();
+  yield engine;
+  let isSound = engine.level !== 'fault';
+  if (isSound) {
+    for await (const finding of diagnoseStoreOf(context, resolved.settings)) {
+      isSound &&= finding.level !== 'fault';
+      yield finding;
+    }
+  }
+  const found = await findSettings(context, resolved, runName, isSound);
+  if ('check' in found) {
+    yield found;
+    return;
+  }
+  if (found.settings.simulator !== null) {
+    yield ok('settings', `${found.origin} is a rehearsal: no key is needed and nobody is called.`);
+    return;
+  }
+  const refusal = refusalOf(found.settings, context);
+  if (refusal?.check !== 'settings') yield ok('settings', found.origin);
+  if (refusal !== null) yield refusal;
+  else yield* diagnoseLanes(context, found.settings, offline, signal);
+}
+
+async function* diagnoseStoreOf(context: CommandContext, settings: Settings): AsyncGenerator<Finding> {
+  const url = storeUrl(context, settings);
+  let path: string;
+  try {
+    path = resolve(context.workingFolder, storePath(url));
+  } catch (error) {
+    yield faultOf('store_file', error);
+    return;
+  }
+  yield* diagnoseStore({ url, path, clock: context.clock, userId: process.getuid?.() ?? null });
+}
+
+/** Why a run would not start with these settings; null when it would. */
+function refusalOf(settings: RunSettings, context: CommandContext): Finding | null {
+  try {
+    checkConnection(settings, context);
+    return null;
+  } catch (error) {
+    return faultOf(isOfKey(error) ? 'key' : 'settings', error);
+  }
+}
+
+async function* diagnoseLanes(
+  context: CommandContext,
+  settings: RunSettings,
+  offline: boolean,
+  signal: AbortSignal,
+): AsyncGenerator<Finding> {
+  const model = settings.request.model ?? DEFAULT_MODEL;
+  const open = (lane: LaneSettings) => (apiKey: string | null) => openProvider(lane, apiKey, context);
+  for (const lane of lanesOf(settings)) {
+    const apiKey = context.takeSecret(lane.apiKeyEnv) ?? null;
+    yield diagnoseKey({ lane, apiKey });
+    if (offline) continue;
+    yield* diagnoseEndpoint({ lane, model, apiKey, open: open(lane), clock: context.clock, signal });
+  }
+}
+
+interface FoundSettings {
+  readonly settings: RunSettings;
+  /** Whose they are, as a sentence or as its subject. */
+  readonly origin: string;
+}
+
+/** Those with which `resume` would go on, or else those with which `run` would start. */
+async function findSettings(
+  context: CommandContext,
+  resolved: ResolvedSettings,
+  runName: string | undefined,
+  hasStore: boolean,
+): Promise<FoundSettings | Finding> {
+  try {
+    const run = hasStore ? await findRunToResume(context, resolved.settings, runName) : null;
+    if (run === null) {
+      const flags = { parameters: {}, simulate: false, output: undefined };
+      const settings = await runSettingsFrom(resolved, flags, context.workingFolder);
+      return { settings, origin: 'Those with which `run` would start.' };
+    }
+    const settings = withGivenFlags(settingsOfRun(run), resolved, context.workingFolder);
+    if (settings.simulator !== null) return { settings, origin: `Run '${run.name}'` };
+    const { model } = resolved.settings;
+    const request = resolved.given.has('model') ? { ...settings.request, model } : settings.request;
+    return { settings: { ...settings, request }, origin: `Those of run '${run.name}'.` };
+  } catch (error) {
+    return faultOf('settings', error);
+  }
+}
+
+async function findRunToResume(
+  context: CommandContext,
+  settings: Settings,
+  runName: string | undefined,
+): Promise<RunRecord | null> {
+  try {
+    return await withStore(context, settings, 'read', async (store) => {
+      if (runName !== undefined) return findRun(store, runName);
+      const runs = await store.listRuns();
+      // What is looked at is whether a server can be called; a rehearsal calls none.
+      return runs.find((run) => run.status === 'open' && !run.simulated) ?? null;
+    });
+  } catch (error) {
+    if (runName === undefined && error instanceof LlmBatchError && error.code === 'STORE_MISSING')
+      return null;
+    throw error;
+  }
+}
+
+function lookAtNode(): Finding {
+  const { version } = process;
+  if (Number.parseInt(version.slice(1), 10) >= OLDEST_NODE) return ok('node', version);
+  return fault(
+    'node',
+    `${version} is too old.`,
+    `Install Node ${OLDEST_NODE} or newer.`,
+    EXIT_CODES.unexpected,
+  );
+}
+
+async function lookAtEngine(): Promise<Finding> {
+  try {
+    return ok('storage_engine', await engineVersion());
+  } catch (error) {
+    if (error instanceof LlmBatchError) return faultOf('storage_engine', error);
+    return fault(
+      'storage_engine',
+      `SQLite can not be loaded: ${(error as Error).message.split('\n')[0] ?? ''}`,
+      'Install the dependencies again, with this version of Node: npm ci',
+      EXIT_CODES.store,
+    );
+  }
+}
+
+function isOfKey(error: unknown): boolean {
+  return error instanceof LlmBatchError && error.code.startsWith('KEY_');
+}

@@ -1,0 +1,104 @@
+/** `doctor`: looks at everything a run depends on, and says what is wrong and how to mend it. */
+import type { Command } from 'commander';
+import type { Settings } from '../config/settings.js';
+import { EXIT_CODES, type ExitCode } from '../core/errors.js';
+import { type Finding, worstExitCode } from '../runs/diagnose.js';
+import { appearanceOf } from '../ui/colours.js';
+import { renderFinding, renderVerdict } from '../ui/diagnosis.js';
+import type { Action } from './action.js';
+import type { CommandContext } from './context.js';
+import { diagnose } from './diagnosis.js';
+import { addSettingFlags, readSettings } from './setting-flags.js';
+
+const EXAMPLES = `
+Examples:
+  llm-batch doctor                                    as \`run\` would start, or \`resume\` the newest unfinished run
+  llm-batch doctor --base-url http://localhost:11434/v1 --model llama3.2
+  llm-batch doctor --offline --json
+
+It sends no document and costs nothing: the server is asked for its list of models.`;
+
+/** They make no difference here. */
+const HIDDEN: readonly (keyof Settings)[] = [
+  'prompt',
+  'promptFile',
+  'system',
+  'idField',
+  'schema',
+  'jsonMode',
+  'repair',
+  'prices',
+];
+
+export function registerDoctor(program: Command, context: CommandContext, action: Action): void {
+  const command = program
+    .command('doctor')
+    .argument('[run]', 'check what this run needs to go on; default: the newest unfinished one, if any')
+    .description(
+      'check the store, the key, the endpoint and the limits; say what is wrong and how to mend it',
+    )
+    .addHelpText('after', EXAMPLES)
+    .option('--offline', 'leave out what needs the network')
+    .option('--json', 'as JSON on standard output');
+  addSettingFlags(command, ['request', 'connection', 'store', 'display'], HIDDEN);
+  command.action(
+    action((run: string | undefined, flags: DoctorFlags) => doctor(command, context, run, flags)),
+  );
+}
+
+interface DoctorFlags {
+  readonly offline?: boolean;
+  readonly json?: boolean;
+}
+
+async function doctor(
+  command: Command,
+  context: CommandContext,
+  runName: string | undefined,
+  flags: DoctorFlags,
+): Promise<ExitCode> {
+  const resolved = readSettings(command, context);
+  const { stdout, environment, interrupts } = context;
+  const leave = new AbortController();
+  const stopListening = interrupts.subscribe(() => leave.abort());
+  const appearance = appearanceOf(stdout, environment, resolved.settings.color);
+  const findings: Finding[] = [];
+  try {
+    const checks = diagnose(context, {
+      resolved,
+      runName,
+      offline: flags.offline ?? false,
+      signal: leave.signal,
+    });
+    for await (const finding of checks) {
+      if (leave.signal.aborted) return EXIT_CODES.interrupted;
+      findings.push(finding);
+      if (flags.json) continue;
+      const showLane = (resolved.lanes?.length ?? resolved.settings.apiKeyEnv.length) > 1;
+      stdout.write(`${renderFinding(finding, showLane, stdout.columns || 100, appearance).join('\n')}\n`);
+    }
+  } finally {
+    stopListening();
+  }
+  if (leave.signal.aborted) return EXIT_CODES.interrupted;
+  const exitCode = worstExitCode(findings);
+  stdout.write(
+    flags.json
+      ? `${JSON.stringify(toJson(findings, exitCode))}\n`
+      : `${renderVerdict(findings, appearance)}\n`,
+  );
+  return exitCode;
+}
+
+function toJson(findings: readonly Finding[], exitCode: ExitCode): object {
+  return {
+    exit_code: exitCode,
+    findings: findings.map(({ check, level, lane, message, advice }) => ({
+      check,
+      level,
+      lane,
+      message,
+      advice,
+    })),
+  };
+}

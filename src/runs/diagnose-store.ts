@@ -1,0 +1,222 @@
+/** Looks at a store and at the place where it is, or would be. */
+import { accessSync, constants, existsSync, type Stats, statSync } from 'node:fs';
+import { dirname } from 'node:path';
+import type { Clock } from '../core/clock.js';
+import { EXIT_CODES, LlmBatchError } from '../core/errors.js';
+import { fileSystemOf } from '../store/file-system.js';
+import { openStore } from '../store/open.js';
+import type { Store, StoreCondition } from '../store/store.js';
+import { type Finding, fault, faultOf, ok, warning } from './diagnose.js';
+import { findSalvage } from './salvage.js';
+
+export interface StoreLook {
+  /** As the user names it. */
+  readonly url: string;
+  /** Its file, absolute. */
+  readonly path: string;
+  readonly clock: Clock;
+  /** Numeric id of the user; null where the system has none. */
+  readonly userId: number | null;
+  /** Injected where a test can not fill a disk or mount what it likes. */
+  readonly fileSystem?: typeof fileSystemOf;
+}
+
+const GIGABYTE = 1_000_000_000;
+const MOST_DIFFERENCES_TOLD = 5;
+
+export async function* diagnoseStore(look: StoreLook): AsyncGenerator<Finding> {
+  const folder = dirname(look.path);
+  if (!existsSync(folder)) {
+    yield fault(
+      'store_file',
+      `The folder ${folder} is not there.`,
+      'Make it, or name another place with --db.',
+      EXIT_CODES.store,
+    );
+    return;
+  }
+  yield* lookAtPlace(look);
+  const file = statSync(look.path, { throwIfNoEntry: false });
+  if (file === undefined || (file.isFile() && file.size === 0)) {
+    yield mayWrite(folder)
+      ? ok('store_file', `There is no store at ${look.path} yet; the first \`llm-batch run\` makes it.`)
+      : fault(
+          'store_file',
+          `There is no store at ${look.path} yet, and this user may not write to ${folder}.`,
+          'Change the permissions of the folder, or name another place with --db.',
+          EXIT_CODES.store,
+        );
+    return;
+  }
+  yield lookAtFile(look, folder, file);
+  yield* lookInside(look);
+}
+
+function* lookAtPlace({ path, fileSystem = fileSystemOf }: StoreLook): Generator<Finding> {
+  const { name, network, uncertain, freeBytes } = fileSystem(path);
+  const folder = dirname(path);
+  if (network) {
+    yield fault(
+      'file_system',
+      `${folder} is on a network file system (${name}), where an SQLite store is not safe.`,
+      'Keep the store on a disk of this machine: --db /var/tmp/llm-batch.db',
+      EXIT_CODES.store,
+    );
+  } else if (uncertain) {
+    yield warning(
+      'file_system',
+      `${folder} is on a ${name} file system, which may be on another machine.`,
+      'If it is (sshfs, s3fs), keep the store on a disk of this machine: --db /var/tmp/llm-batch.db',
+    );
+  } else {
+    yield ok(
+      'file_system',
+      name === 'unknown' ? 'Of no kind that is known to be unsafe.' : `${name}, local.`,
+    );
+  }
+  const logBytes = statSync(`${path}-wal`, { throwIfNoEntry: false })?.size ?? 0;
+  const free = `${bytes(freeBytes)} free at ${folder}`;
+  yield freeBytes < Math.max(GIGABYTE, 2 * logBytes)
+    ? warning(
+        'disk_space',
+        logBytes > GIGABYTE / 2 ? `${free}, and the store's log has ${bytes(logBytes)}.` : `${free}.`,
+        'Free some space: `llm-batch prune --older-than 30d` gives back what old runs take.',
+      )
+    : ok('disk_space', `${free}.`);
+}
+
+function lookAtFile({ path, userId }: StoreLook, folder: string, file: Stats): Finding {
+  if (!file.isFile()) {
+    return fault('store_file', `${path} is no file.`, 'Name another place with --db.', EXIT_CODES.store);
+  }
+  if (!may(path, constants.R_OK | constants.W_OK) || !mayWrite(folder)) {
+    return fault(
+      'store_file',
+      `${path} can not be written: the file, its folder or the disk is read-only for this user.`,
+      'Change the permissions of the file and its folder, or use a copy in a folder of your own with --db.',
+      EXIT_CODES.store,
+    );
+  }
+  if (userId !== null && file.uid !== userId) {
+    return warning(
+      'store_file',
+      `${path} belongs to another user (number ${file.uid}).`,
+      'Run as that user, or make it yours: files beside it that one user makes the other may not be able to write.',
+    );
+  }
+  if (userId !== null && (file.mode & 0o077) !== 0) {
+    return warning(
+      'store_file',
+      `${path} can be read by others on this machine, documents and answers and all.`,
+      `chmod 600 ${path}`,
+    );
+  }
+  return ok('store_file', `${path}, ${bytes(file.size)}.`);
+}
+
+async function* lookInside(look: StoreLook): AsyncGenerator<Finding> {
+  let store: Store;
+  try {
+    store = await openStore(look.url, { mode: 'read', clock: look.clock });
+  } catch (error) {
+    yield faultOf(isOfSchema(error) ? 'schema' : 'integrity', error);
+    return;
+  }
+  try {
+    const condition = await store.examine();
+    yield ok('schema', `Version ${condition.schemaVersion}.`);
+    if (condition.damage.length > 0) {
+      yield damaged(look.path, condition.damage);
+      return;
+    }
+    yield ok('integrity', `${bytes(condition.dataBytes)} checked, all sound.`);
+    yield await lookAtCounts(store);
+    yield await lookAtOwner(store, condition);
+    yield lookForSalvage(look.path);
+    if (condition.unsweptRuns > 0) {
+      yield warning(
+        'deleted_runs',
+        `Some of what deleted runs had is still there (${condition.unsweptRuns}).`,
+        '`llm-batch prune --older-than 30d` finishes that.',
+      );
+    }
+  } catch (error) {
+    yield faultOf('integrity', error);
+  } finally {
+    await store.close();
+  }
+}
+
+async function lookAtCounts(store: Store): Promise<Finding> {
+  const differences = await store.recount();
+  if (differences.length === 0) return ok('counts', 'Every count and sum agrees with its rows.');
+  const told = differences
+    .slice(0, MOST_DIFFERENCES_TOLD)
+    .map(
+      ({ runName, what, kept, recounted }) => `${what} of '${runName}': ${kept} kept, ${recounted} counted`,
+    );
+  const more = differences.length - told.length;
+  return fault(
+    'counts',
+    `Counts differ from what is there: ${told.join('; ')}${more > 0 ? `; and ${more} more` : ''}.`,
+    'Something else has written to the store. Answers can still be read: `llm-batch results`; to go on, run the input into a new store with --db.',
+    EXIT_CODES.store,
+  );
+}
+
+async function lookAtOwner(store: Store, { openLeases }: StoreCondition): Promise<Finding> {
+  const owner = await store.readOwner();
+  if (owner !== null) {
+    const since = new Date(owner.sinceMs).toISOString();
+    return ok('owner', `Process ${owner.pid} on ${owner.host} drains run '${owner.runName}' since ${since}.`);
+  }
+  if (openLeases === 0) return ok('owner', 'No process drains it, and none has left anything open.');
+  return warning(
+    'owner',
+    `The process that drained it has died over ${openLeases} documents.`,
+    '`llm-batch resume` puts them back and goes on.',
+  );
+}
+
+function lookForSalvage(path: string): Finding {
+  const files = findSalvage(`${path}.salvage.jsonl`);
+  if (files.length === 0) return ok('salvage', 'No answer waits to be stored.');
+  return warning(
+    'salvage',
+    `Answers that could not be stored wait in ${files.join(' and ')}.`,
+    '`llm-batch resume` stores them before it goes on; until then keep the file.',
+  );
+}
+
+function damaged(path: string, damage: readonly string[]): Finding {
+  return fault(
+    'integrity',
+    `${path} is damaged: ${damage.join('; ')}`,
+    `Save a copy, then try: sqlite3 ${path} .recover | sqlite3 recovered.db`,
+    EXIT_CODES.store,
+  );
+}
+
+function isOfSchema(error: unknown): boolean {
+  return error instanceof LlmBatchError && ['STORE_NEWER_SCHEMA', 'STORE_FOREIGN'].includes(error.code);
+}
+
+/** For the super-user everything but a read-only disk can be written. */
+function may(path: string, mode: number): boolean {
+  try {
+    accessSync(path, mode);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+function mayWrite(folder: string): boolean {
+  return may(folder, constants.W_OK | constants.X_OK);
+}
+
+/** Decimal units, as disks are sold. */
+function bytes(count: number): string {
+  if (count >= GIGABYTE) return `${(count / GIGABYTE).toFixed(1)} GB`;
+  return count >= 1_000_000 ? `${(count / 1_000_000).toFixed(1)} MB` : `${Math.ceil(count / 1_000)} kB`;
+}

@@ -1,0 +1,70 @@
+/** What a look at everything a run depends on finds, one finding a check. */
+import { EXIT_CODES, type ExitCode, LlmBatchError } from '../core/errors.js';
+
+export interface Finding {
+  /** What was looked at; scripts read it. */
+  readonly check:
+    | 'node'
+    | 'storage_engine'
+    | 'file_system'
+    | 'disk_space'
+    | 'store_file'
+    | 'schema'
+    | 'integrity'
+    | 'counts'
+    | 'owner'
+    | 'salvage'
+    | 'deleted_runs'
+    | 'settings'
+    | 'key'
+    | 'endpoint'
+    | 'key_accepted'
+    | 'model'
+    | 'limits';
+  /** A fault stops a run, or will. */
+  readonly level: 'ok' | 'warning' | 'fault';
+  /** The lane that was looked at, null for what concerns all. */
+  readonly lane: string | null;
+  /** Never holds a key. */
+  readonly message: string;
+  /** The way out; null where none is needed. */
+  readonly advice: string | null;
+  /** Of a run that meets this fault; 0 for the other levels. */
+  readonly exitCode: ExitCode;
+}
+
+type Check = Finding['check'];
+
+export function ok(check: Check, message: string, lane: string | null = null): Finding {
+  return { check, level: 'ok', lane, message, advice: null, exitCode: EXIT_CODES.completed };
+}
+
+export function warning(check: Check, message: string, advice: string, lane: string | null = null): Finding {
+  return { check, level: 'warning', lane, message, advice, exitCode: EXIT_CODES.completed };
+}
+
+export function fault(
+  check: Check,
+  message: string,
+  advice: string | null,
+  exitCode: ExitCode,
+  lane: string | null = null,
+): Finding {
+  return { check, level: 'fault', lane, message, advice, exitCode };
+}
+
+/** An error that a run would end with. @throws what is none */
+export function faultOf(check: Check, error: unknown, lane: string | null = null): Finding {
+  if (!(error instanceof LlmBatchError)) throw error;
+  return fault(check, error.message, error.hint ?? null, error.exitCode, lane);
+}
+
+/** The store comes first, for without it nothing runs; then what a run refuses to start with; then what stops it. */
+const BY_WEIGHT = [EXIT_CODES.store, EXIT_CODES.usage, EXIT_CODES.halted] as const;
+
+/** The exit code of the worst fault; 0 when there is none. */
+export function worstExitCode(findings: readonly Finding[]): ExitCode {
+  const codes = new Set(findings.map((finding) => finding.exitCode));
+  const worst = BY_WEIGHT.find((code) => codes.has(code));
+  return worst ?? [...codes].find((code) => code !== EXIT_CODES.completed) ?? EXIT_CODES.completed;
+}

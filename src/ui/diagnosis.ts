@@ -1,0 +1,47 @@
+/** What `doctor` finds, a line a check, with the way out below where one is needed. */
+import type { Finding } from '../runs/diagnose.js';
+import { type Appearance, inCharacterSet } from './colours.js';
+import { padToWidth, printable, wrapToWidth } from './width.js';
+
+/** As long as the longest name of a check. */
+const NAME_COLUMNS = 'storage engine'.length;
+const INDENT = 2 + NAME_COLUMNS + 2;
+
+const SIGNS: Readonly<Record<Finding['level'], string>> = { ok: '✓', warning: '!', fault: '✗' };
+
+/** @param showLane where there are several; then the message begins with its name */
+export function renderFinding(
+  finding: Finding,
+  showLane: boolean,
+  columns: number,
+  appearance: Appearance,
+): string[] {
+  const { colours } = appearance;
+  const paint = { ok: colours.green, warning: colours.yellow, fault: colours.red }[finding.level];
+  const room = Math.max(20, columns - INDENT);
+  const name = padToWidth(finding.check.replaceAll('_', ' '), NAME_COLUMNS);
+  const message = printable(finding.message);
+  const text = showLane && finding.lane !== null ? `${printable(finding.lane)}: ${message}` : message;
+  const advice = finding.advice === null ? [] : wrapToWidth(printable(`try: ${finding.advice}`), room);
+  const lines = [...wrapToWidth(text, room), ...advice.map((line) => colours.bold(line))];
+  return lines.map((line, index) =>
+    inCharacterSet(
+      index === 0 ? `${paint(SIGNS[finding.level])} ${name}  ${line}` : `${' '.repeat(INDENT)}${line}`,
+      appearance,
+    ),
+  );
+}
+
+/** The line that ends the list. */
+export function renderVerdict(findings: readonly Finding[], appearance: Appearance): string {
+  const count = (level: Finding['level']): number => findings.filter((each) => each.level === level).length;
+  const faults = count('fault');
+  const warnings = count('warning');
+  const { colours } = appearance;
+  if (faults > 0) return colours.red(`${faults === 1 ? '1 fault' : `${faults} faults`} to mend.`);
+  if (warnings > 0)
+    return colours.yellow(
+      warnings === 1 ? 'Fit to run, with 1 warning.' : `Fit to run, with ${warnings} warnings.`,
+    );
+  return colours.green('Fit to run.');
+}
