@@ -74,7 +74,7 @@ function run(settings: {
 describe('a server that tells what is left', () => {
   describe.each(shapes)('and counts %s', (_name, rule) => {
     test.each([1, 2, 3])(
-      'uses over 90 %% of its tokens in the first minute already where use is charged (seed %i)',
+      'has over nine tenths of its tokens used in the first minute already where use is charged (seed %i)',
       (seed) => {
         const outcome = run({ tokens: rule(), charges: 'use', tells: true, seed });
         expect(outcome.acceptedFrom(0, MINUTE_MS) * 100).toBeGreaterThan(0.9 * TOKENS_PER_MINUTE);

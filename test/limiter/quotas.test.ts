@@ -101,7 +101,8 @@ describe('others on the same key', () => {
     expect(blocked).toMatchObject({ granted: false, waitMs: 1_000, blockedBy: 'requests' });
     expect(limiter.reserve(SMALL, 1_199).granted).toBe(false);
     expect(limiter.reserve(SMALL, 1_200).granted).toBe(true);
-    expect(limiter.snapshot(60_200).othersRequests).toBe(0);
+    expect(limiter.snapshot(90_000).othersRequests).toBe(0);
+    expect(callsUntilBlocked(limiter, 90_000)).toBe(99);
   });
 
   test('are forgotten as soon as the server counts our calls alone', () => {
@@ -114,9 +115,16 @@ describe('others on the same key', () => {
 
   test('are not imagined from calls of our own that overtook each other, or are still on their way', () => {
     const limiter = limiterOf({ requestsPerMinute: 100 });
-    const grants = Array.from({ length: 50 }, () => call(limiter, 0));
+    const grants = Array.from({ length: 50 }, (_, index) => call(limiter, Math.floor(index / 10)));
     limiter.observe({ requests: { limit: 100, remaining: 50 } }, 20_000, grants[0]);
     expect(limiter.snapshot(20_000).othersRequests).toBe(0);
+  });
+
+  test('are not told from an answer that took longer than the window', () => {
+    const limiter = limiterOf({ requestsPerMinute: 100 });
+    const grants = Array.from({ length: 50 }, () => call(limiter, 0));
+    limiter.observe({ requests: { limit: 100, remaining: 50 } }, 61_000, grants[0]);
+    expect(limiter.snapshot(61_000).othersRequests).toBe(0);
   });
 
   test('are not imagined in calls that left the window while the answer was on its way', () => {

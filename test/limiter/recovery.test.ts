@@ -102,8 +102,21 @@ describe('the pause after a refusal', () => {
       limiter.sent(reservation.grant, nowMs);
       limiter.succeeded(nowMs + 50, reservation.grant);
     }
-    limiter.throttled(null, nowMs, call(limiter, nowMs));
+    const burst = Array.from({ length: 40 }, () => call(limiter, nowMs));
+    for (const grant of burst) limiter.throttled(null, nowMs, grant);
     expect(limiter.snapshot(nowMs).pausedForMs).toBe(1_125);
+  });
+
+  test('is what the server asks at first, and our own when it asks again and again for less', () => {
+    const limiter = lane();
+    let nowMs = 0;
+    const pauses: number[] = [];
+    for (let refusal = 0; refusal < 4; refusal += 1) {
+      limiter.throttled(50, nowMs, call(limiter, nowMs));
+      pauses.push(limiter.snapshot(nowMs).pausedForMs);
+      nowMs += limiter.snapshot(nowMs).pausedForMs;
+    }
+    expect(pauses).toEqual([50, 2_250, 3_375, 3_375]);
   });
 
   test('is not begun anew by a refusal of before that arrives after it', () => {
