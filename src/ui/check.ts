@@ -15,8 +15,9 @@ export function renderCheck(
 ): string[] {
   const { colours } = appearance;
   const { errors, warnings } = countFindings(report.findings);
+  const heading = `${printable(inputName)}: ${formatQuantity(report.lines, 'line')}, ${formatQuantity(report.documents, 'document')}`;
   const lines = [
-    `${colours.bold(printable(inputName))}: ${formatQuantity(report.lines, 'line')}, ${formatQuantity(report.documents, 'document')}`,
+    ...wrapToWidth(heading, columns).map((line) => colours.bold(line)),
     ...unknownModels(report).flatMap((model) =>
       wrapToWidth(
         `the context window of ${printable(model)} is not known: whether its documents fit was not checked`,
@@ -28,7 +29,10 @@ export function renderCheck(
     const isError = finding.severity === 'error';
     const { one, many, advice } = FINDING_WORDS[finding.kind];
     const title = `${isError ? '✗' : '■'} ${formatCount(finding.count)} ${finding.count === 1 ? one : many}`;
-    lines.push('', (isError ? colours.red : colours.yellow)(title));
+    lines.push(
+      '',
+      ...wrapToWidth(title, columns).map((line) => (isError ? colours.red : colours.yellow)(line)),
+    );
     lines.push(...exampleLines(finding, columns, appearance));
     const adviceLines = wrapToWidth(advice, Math.max(20, columns - 7));
     lines.push(...adviceLines.map((line, index) => (index === 0 ? `  try: ${line}` : `       ${line}`)));

@@ -1,22 +1,21 @@
 /** The page of `estimate` and of `run --dry-run`: tokens, money and time, and what they rest on. */
-import type { DurationRange, EstimateReport, PlannedModel } from '../runs/estimate-input.js';
-import { type CostRange, WAYS, type Way } from '../runs/model-estimate.js';
-import {
-  ASSUMED_OUTPUT,
-  ASSUMED_OUTPUT_WITH_REASONING,
-  assumedOutputOf,
-  type TokenRange,
-} from '../runs/output-assumption.js';
-import type { EstimatedTotal } from '../runs/total-estimator.js';
+import type { DurationRange, EstimateReport } from '../runs/estimate-input.js';
+import type { CostRange } from '../runs/model-estimate.js';
 import { type Appearance, inCharacterSet } from './colours.js';
-import { dotted, type Fact, factLines } from './facts.js';
-import { formatCount, formatDuration, formatMoney, formatQuantity, formatTokens } from './numbers.js';
+import {
+  estimateFacts,
+  estimateHeadline,
+  estimateWarnings,
+  labelOf,
+  shownWays,
+  WAY_HEADERS,
+} from './estimate-facts.js';
+import { factLines } from './facts.js';
+import { formatCount, formatDuration, formatMoney, formatTokens } from './numbers.js';
 import { renderTable, type TableColumn } from './table.js';
-import { disarmed, printable, wrapToWidth } from './width.js';
+import { disarmed, displayWidth, printable, wrapToWidth } from './width.js';
 
 export const DAYS_PER_MONTH = 30;
-
-const WAY_HEADERS: Readonly<Record<Way, string>> = { direct: 'direct', flex: 'flex', batch: 'Batch API' };
 
 /** @returns lines, none wider than `columns` unless a word or the first request is */
 export function renderEstimate(
@@ -26,276 +25,90 @@ export function renderEstimate(
   appearance: Appearance,
 ): string[] {
   const { colours } = appearance;
-  const warnings = warningsOf(report).flatMap((warning) =>
+  const warnings = estimateWarnings(report).flatMap((warning) =>
     wrapToWidth(warning, columns).map((line) => colours.yellow(line)),
   );
   return [
-    `${colours.bold(printable(inputName))}: ${headline(report)}`,
+    ...wrapToWidth(`${printable(inputName)}: ${estimateHeadline(report)}`, columns).map((line) =>
+      colours.bold(line),
+    ),
     ...warnings,
     '',
-    ...modelTable(report, columns, appearance),
-    ...dailyTable(report, columns, appearance),
+    ...wholeTable(modelTable(report), columns, appearance),
+    ...(report.dailyDocuments === null
+      ? []
+      : ['', ...wholeTable(dailyTable(report, report.dailyDocuments), columns, appearance)]),
     '',
-    ...factLines(facts(report), columns, appearance),
+    ...factLines(estimateFacts(report), columns, appearance),
     '',
     `the first request, of line ${formatCount(report.firstRequest.line)}:`,
     ...requestLines(report.firstRequest.bodyJson),
   ].map((line) => inCharacterSet(line, appearance));
 }
 
-function headline({ documents, sampled }: EstimateReport): string {
-  const counted =
-    sampled === null
-      ? 'all counted'
-      : `${formatCount(sampled)} of them counted, the totals are estimated from these`;
-  return `${formatQuantity(documents, 'document')}, ${counted}`;
+interface Table {
+  readonly columns: readonly TableColumn[];
+  readonly rows: readonly (readonly string[])[];
 }
 
-function warningsOf(report: EstimateReport): string[] {
-  const { badLines, firstBadLine, models, maxCostMicroUsd } = report;
-  const uncounted = models[0]?.uncountedParts ?? 0;
-  return [
-    ...(firstBadLine === null
-      ? []
-      : [
-          `${formatQuantity(badLines, 'bad line')} would stop a run and ${badLines === 1 ? 'is' : 'are'} not in these figures; line ${formatCount(firstBadLine.line)}: ${printable(firstBadLine.reason)}`,
-        ]),
-    ...(report.duplicates === 0
-      ? []
-      : [
-          `${formatQuantity(report.duplicates, 'repeat')} of earlier documents would be sent and paid for too`,
-        ]),
-    ...(uncounted === 0
-      ? []
-      : [`${formatQuantity(uncounted, 'part')} (audio, files) can not be counted before they are sent`]),
-    ...(maxCostMicroUsd === null ? [] : models.flatMap((model) => budgetWarning(model, maxCostMicroUsd))),
-  ];
-}
-
-function budgetWarning(model: PlannedModel, maxCostMicroUsd: number): string[] {
-  const { direct } = model.cost;
-  const name = printable(labelOf(model));
-  if (direct === null)
-    return [`--max-cost needs a price, and none is known for ${name}; --prices FILE can say it`];
-  if (direct.high <= maxCostMicroUsd) return [];
-  return [
-    `with ${name} this may cost up to ${formatMoney(direct.high)}: --max-cost ${formatMoney(maxCostMicroUsd)} may stop it early`,
-  ];
-}
-
-function modelTable(report: EstimateReport, columns: number, appearance: Appearance): string[] {
-  const tableColumns: TableColumn[] = [
-    { header: 'model' },
-    { header: 'input', align: 'right' },
-    { header: 'output', align: 'right' },
-    ...WAYS.map((way) => ({ header: WAY_HEADERS[way], align: 'right' }) as const),
-    { header: 'time', align: 'right' },
-  ];
-  const rows = report.models.map((model) => [
-    labelOf(model),
-    formatTokens(model.input.total),
-    range(model.output.low.total, model.output.high.total, formatTokens),
-    ...WAYS.map((way) => costText(model.cost[way])),
-    durationText(model.duration),
-  ]);
-  return renderTable(tableColumns, rows, columns, appearance);
-}
-
-function dailyTable(report: EstimateReport, columns: number, appearance: Appearance): string[] {
-  const { dailyDocuments, documents } = report;
-  if (dailyDocuments === null) return [];
-  const tableColumns: TableColumn[] = [
-    { header: `${formatCount(dailyDocuments)} a day` },
-    { header: 'a day', align: 'right' },
-    { header: `${DAYS_PER_MONTH} days`, align: 'right' },
-    { header: `${DAYS_PER_MONTH} days, Batch API`, align: 'right' },
-    { header: 'time a day', align: 'right' },
-  ];
-  const share = dailyDocuments / documents;
-  const rows = report.models.map((model) => [
-    labelOf(model),
-    costText(model.cost.direct, share),
-    costText(model.cost.direct, share * DAYS_PER_MONTH),
-    costText(model.cost.batch, share * DAYS_PER_MONTH),
-    model.dailyDuration === null ? '' : durationText(model.dailyDuration),
-  ]);
-  return ['', ...renderTable(tableColumns, rows, columns, appearance)];
-}
-
-/** One model by its name, several that the documents name by their number. */
-export function labelOf({ asked, models }: PlannedModel): string {
-  if (asked !== null) return asked;
-  const [first] = models;
-  return models.length === 1 && first !== undefined ? first.model : formatQuantity(models.length, 'model');
-}
-
-function facts(report: EstimateReport): Fact[] {
-  const { models } = report;
-  const first = models[0];
-  if (first === undefined) return [];
-  return [
-    { name: 'input', value: inputFact(first) },
-    { name: 'output', value: outputFact(models) },
-    ...(report.sampled === null ? [] : [{ name: 'error', value: errorFact(models) }]),
-    { name: 'tokenizer', value: tokenizerFact(report) },
-    ...(models.some((model) => model.models.length > 1)
-      ? [{ name: 'models', value: modelsFact(first, report) }]
-      : []),
-    { name: 'time', value: timeFact(report) },
-    ...fullDayFacts(report),
-    { name: 'prices', value: pricesFact(report) },
-    ...(report.simulated
-      ? [
-          {
-            name: 'simulated',
-            value: 'a rehearsal costs nothing; these are the prices of the run it rehearses',
-          },
-        ]
-      : []),
-  ];
-}
-
-function inputFact({ input, asked }: PlannedModel): string {
-  const { p50, p95, max } = input.document;
-  const total = `${formatQuantity(Math.round(input.total), 'token')}${asked === null ? '' : ` with ${printable(asked)}`}`;
-  return dotted([
-    total,
-    `a document ${formatCount(p50)} (p50), ${formatCount(p95)} (p95), ${formatCount(max)} (max)`,
+/** A figure that is cut off is worse than none: what is too wide for a table becomes a block a row. */
+function wholeTable(table: Table, columns: number, appearance: Appearance): string[] {
+  const lines = renderTable(table.columns, table.rows, Number.MAX_SAFE_INTEGER, appearance);
+  if (lines.every((line) => displayWidth(line) <= columns)) return lines;
+  return table.rows.flatMap(([title = '', ...values], row) => [
+    ...(row === 0 ? [] : ['']),
+    appearance.colours.bold(printable(title)),
+    ...factLines(
+      values.map((value, index) => ({ name: table.columns[index + 1]?.header ?? '', value })),
+      columns,
+      appearance,
+    ),
   ]);
 }
 
-function outputFact(models: readonly PlannedModel[]): string {
-  const bases = new Set(models.flatMap(({ output }) => output.bases));
-  return dotted([
-    bases.has('given') ? 'as --output-tokens says, within the cap of each request' : null,
-    bases.has('cap') ? 'at most what the requests themselves allow' : null,
-    bases.has('assumed') ? `assumed: ${assumedText(models)}; --output-tokens says it better` : null,
-  ]);
+function modelTable(report: EstimateReport): Table {
+  const ways = shownWays(report);
+  return {
+    columns: [
+      { header: 'model' },
+      { header: 'input', align: 'right' },
+      { header: 'output', align: 'right' },
+      ...ways.map((way) => ({ header: WAY_HEADERS[way], align: 'right' }) as const),
+      { header: 'time', align: 'right' },
+    ],
+    rows: report.models.map((model) => [
+      labelOf(model),
+      formatTokens(model.input.total),
+      range(model.output.low.total, model.output.high.total, formatTokens),
+      ...ways.map((way) => costText(model.cost[way])),
+      durationText(model.duration),
+    ]),
+  };
 }
 
-/** `50 to 500 an answer, 300 to 3,000 with the reasoning of gpt-5-mini`. */
-function assumedText(models: readonly PlannedModel[]): string {
-  const names = [...new Set(models.flatMap((each) => each.models).map(({ model }) => model))];
-  const reasoning = names.filter((name) => assumedOutputOf(name) !== ASSUMED_OUTPUT);
-  const said = ({ low, high }: TokenRange): string => `${formatCount(low)} to ${formatCount(high)}`;
-  return [
-    ...(reasoning.length < names.length ? [`${said(ASSUMED_OUTPUT)} tokens an answer`] : []),
-    ...(reasoning.length > 0
-      ? [
-          `${said(ASSUMED_OUTPUT_WITH_REASONING)} with the reasoning of ${reasoning.map(printable).join(', ')}`,
-        ]
-      : []),
-  ].join(', ');
-}
-
-/** As 95 of 100 samples would have it. */
-function errorFact(models: readonly PlannedModel[]): string {
-  const worst = models.reduce((one, other) =>
-    errorShare(other.input) > errorShare(one.input) ? other : one,
-  );
-  const { total, plusMinus } = worst.input;
-  return `input ${formatCount(total - plusMinus)} to ${formatCount(total + plusMinus)} tokens (± ${percent(errorShare(worst.input))}) in 95 of 100 samples; --exact counts every document`;
-}
-
-function errorShare({ total, plusMinus }: EstimatedTotal): number {
-  return total > 0 ? plusMinus / total : 0;
-}
-
-function percent(share: number): string {
-  if (!Number.isFinite(share)) return 'unknown';
-  return `${share < 0.1 ? (share * 100).toFixed(2) : (share * 100).toFixed(0)} %`;
-}
-
-function tokenizerFact({ models, simulated }: EstimateReport): string {
-  if (simulated) return "the simulator's rule: a token is 4 bytes, a message 3 tokens more, the reply 3";
-  const used = new Map<string, string[]>();
-  const foreign: string[] = [];
-  for (const { model, tokenizer, ownTokenizer } of models.flatMap((each) => each.models)) {
-    used.set(tokenizer, [...(used.get(tokenizer) ?? []), model]);
-    if (!ownTokenizer) foreign.push(model);
-  }
-  const estimated = models[0]?.estimatedDocuments ?? 0;
-  return dotted([
-    [...used.keys()].join(', '),
-    foreign.length === 0
-      ? null
-      : `not the one of ${foreign.map(printable).join(', ')}, which is not known here: 10 to 30 % off is usual`,
-    foreign.length > 0 || estimated === 0
-      ? null
-      : `${formatQuantity(estimated, 'document')} with tools, a schema or images, counted by rule`,
-  ]);
-}
-
-const MOST_MODELS_SHOWN = 8;
-
-function modelsFact({ models }: PlannedModel, { sampled }: EstimateReport): string {
-  const shown = models
-    .slice(0, MOST_MODELS_SHOWN)
-    .map(({ model, counted }) => `${printable(model)} ${formatCount(counted)}`);
-  const more = models.length > MOST_MODELS_SHOWN ? ` and ${models.length - MOST_MODELS_SHOWN} more` : '';
-  return `${shown.join(', ')}${more}, ${sampled === null ? 'documents' : 'of the counted documents'}`;
-}
-
-function timeFact(report: EstimateReport): string {
-  const { limits, latency, models } = report;
-  const rates = dotted([
-    limits.requestsPerMinute === null ? null : `${formatCount(limits.requestsPerMinute)} requests a minute`,
-    limits.tokensPerMinute === null ? null : `${formatCount(limits.tokensPerMinute)} tokens a minute`,
-    limits.requestsPerDay === null ? null : `${formatCount(limits.requestsPerDay)} requests a day`,
-    `${formatCount(limits.concurrency)} calls open${report.assumesConcurrency ? ' (assumed)' : ''}`,
-  ]);
-  const calls = report.assumesLatency
-    ? `a call is assumed to take ${formatDuration(latency.baseMs)} and ${latency.msPerOutputToken} ms a token of output (--latency says it better)`
-    : `a call takes ${formatDuration(latency.baseMs)}`;
-  const held = [
-    ...new Set(models.flatMap(({ duration }) => [duration.low.heldBackBy, duration.high.heldBackBy])),
-  ];
-  const batch = models.some(({ cost }) => cost.batch !== null)
-    ? '; the Batch API answers within 24 hours'
-    : '';
-  return `if no call fails: ${rates}; ${calls}; held back by ${held.map((by) => HELD_BACK_WORDS[by]).join(' or ')}${batch}`;
-}
-
-const HELD_BACK_WORDS = {
-  requests: 'requests a minute',
-  tokens: 'tokens a minute',
-  requests_per_day: 'requests a day',
-  concurrency: 'the number of open calls',
-} as const;
-
-const DAY_MS = 24 * 3_600_000;
-
-function fullDayFacts({ models, dailyDocuments }: EstimateReport): Fact[] {
-  if (dailyDocuments === null) return [];
-  const late = models.filter(({ dailyDuration }) => (dailyDuration?.high.ms ?? 0) > DAY_MS).map(labelOf);
-  if (late.length === 0) return [];
-  const value = `${formatCount(dailyDocuments)} documents may take longer than a day under these limits with ${late.map(printable).join(', ')}`;
-  return [{ name: 'daily load', value }];
-}
-
-function pricesFact({ models, prices }: EstimateReport): string {
-  const tables = new Map(
-    models
-      .flatMap((model) => model.models)
-      .flatMap(({ priceTable }) =>
-        priceTable === null ? [] : [[priceTable.source, priceTable.date] as const],
+function dailyTable(report: EstimateReport, dailyDocuments: number): Table {
+  const share = dailyDocuments / report.documents;
+  const ways = shownWays(report);
+  return {
+    columns: [
+      { header: `${formatCount(dailyDocuments)} a day` },
+      { header: 'a day', align: 'right' },
+      ...ways.map(
+        (way) =>
+          ({
+            header: `${DAYS_PER_MONTH} days${way === 'direct' ? '' : `, ${WAY_HEADERS[way]}`}`,
+            align: 'right',
+          }) as const,
       ),
-  );
-  const unknown = models
-    .flatMap((model) => model.models)
-    .filter(({ priceTable }) => priceTable === null)
-    .map(({ model }) => printable(model));
-  if (tables.size === 0) tables.set(prices.source, prices.date);
-  const sources = [...tables]
-    .map(([source, date]) => `${source}${date === null ? '' : ` of ${date}`}`)
-    .join(' + ');
-  return dotted([
-    sources,
-    'no discount for cached input is assumed',
-    unknown.length === 0
-      ? null
-      : `no price is known for ${[...new Set(unknown)].join(', ')}; --prices FILE can say it`,
-  ]);
+      { header: 'time a day', align: 'right' },
+    ],
+    rows: report.models.map((model) => [
+      labelOf(model),
+      costText(model.cost.direct, share),
+      ...ways.map((way) => costText(model.cost[way], share * DAYS_PER_MONTH)),
+      model.dailyDuration === null ? '' : durationText(model.dailyDuration),
+    ]),
+  };
 }
 
 function costText(cost: CostRange | null, share = 1): string {
