@@ -80,7 +80,9 @@ class Check {
     this.#isBatchFile = page.first?.form === 'batch_line';
     for (const bad of page.bad) {
       this.#badLines += 1;
-      this.#findings.add(badLineKind(bad), { line: bad.line, id: null, message: bad.reason });
+      const { line, reason: message, place } = bad;
+      const example = { line, id: null, message, ...(place === undefined ? {} : { place }) };
+      this.#findings.add(badLineKind(bad), example);
     }
     for (const document of page.documents) {
       this.documents += 1;

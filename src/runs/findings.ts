@@ -16,6 +16,8 @@ export interface FindingExample {
   readonly id: string | null;
   /** One clause. */
   readonly message: string;
+  /** The file's path where each document is a file of its own. */
+  readonly place?: string;
 }
 
 export interface Finding {

@@ -4,7 +4,7 @@ import type { Finding, FindingExample } from '../runs/findings.js';
 import { type Appearance, inCharacterSet } from './colours.js';
 import { FINDING_WORDS } from './finding-words.js';
 import { formatCount, formatQuantity } from './numbers.js';
-import { padToWidth, printable, wrapToWidth } from './width.js';
+import { displayWidth, padToWidth, printable, wrapToWidth } from './width.js';
 
 /** @returns lines, none wider than `columns` unless a word is */
 export function renderCheck(
@@ -63,7 +63,7 @@ function unknownModels({ models }: CheckReport): string[] {
 function exampleLines({ examples, count }: Finding, columns: number, appearance: Appearance): string[] {
   const { colours } = appearance;
   const places = examples.map(placeOf);
-  const placeColumns = Math.max(0, ...places.map((place) => place.length));
+  const placeColumns = Math.max(0, ...places.map(displayWidth));
   const indent = placeColumns === 0 ? 4 : 4 + placeColumns + 2;
   const lines = examples.flatMap(({ id, message }, index) => {
     const named = id === null ? message : `${id}: ${message}`;
@@ -77,7 +77,8 @@ function exampleLines({ examples, count }: Finding, columns: number, appearance:
   return lines;
 }
 
-function placeOf({ line }: FindingExample): string {
+function placeOf({ line, place }: FindingExample): string {
+  if (place !== undefined) return printable(place);
   return line === null ? '' : `line ${formatCount(line)}`;
 }
 

@@ -171,6 +171,20 @@ const CASES: readonly FixtureCase[] = [
     ],
   },
   {
+    name: 'check/table.csv',
+    args: [],
+    exitCode: 2,
+    documents: 1,
+    found: [
+      [3, 'unreadable_line', '4 values, where the header has 3 columns: id, text, stars'],
+      [
+        4,
+        'unreadable_line',
+        'text goes on behind its closing quote; write a quote inside a quoted value twice',
+      ],
+    ],
+  },
+  {
     name: 'check/repeats.jsonl',
     args: ['--prompt', '{{text}}'],
     exitCode: 0,
@@ -193,13 +207,9 @@ describe('what is found', () => {
     expect(end.report).toMatchObject({ documents, ok: exitCode === 0 });
   });
 
-  it('is of every kind there is, but for the two that take a large file and what JSON lines never have', () => {
+  it('is of every kind there is, but for the two that take a large file', () => {
     const pinned = new Set(CASES.flatMap((each) => each.found.map(([, kind]) => kind)));
-    expect(FINDING_KINDS.filter((kind) => !pinned.has(kind))).toEqual([
-      'unreadable_line',
-      'batch_lines',
-      'batch_bytes',
-    ]);
+    expect(FINDING_KINDS.filter((kind) => !pinned.has(kind))).toEqual(['batch_lines', 'batch_bytes']);
   });
 
   it.each(['reviews.jsonl', 'requests.jsonl', 'failures.jsonl'])('in %s is nothing', async (name) => {
@@ -248,6 +258,21 @@ describe('what is found', () => {
       `tools=${JSON.stringify([tool])}`,
     );
     expect(tools.report.problems.map(({ kind }) => kind)).toEqual(['over_context']);
+  });
+
+  it('of several files is told by their paths', async () => {
+    workspace.write('good.md', 'The kettle is fine.');
+    workspace.write('bad.md', new Uint8Array([0x63, 0x61, 0x66, 0xe9]));
+    workspace.write('binary.md', 'a\u0000b');
+    const { exitCode, report } = await check('good.md', 'bad.md', 'binary.md');
+    const paths = report.problems.flatMap(({ kind, examples }) => examples.map(({ place }) => [kind, place]));
+    expect(paths).toEqual([
+      ['not_utf8', 'bad.md'],
+      ['unreadable_line', 'binary.md'],
+    ]);
+    expect(exitCode).toBe(2);
+    const page = await runInProcess(['check', 'good.md', 'bad.md'], { folder: workspace.folder });
+    expect(page.stdout).toContain('    bad.md  not valid UTF-8 at byte 4 of the file');
   });
 
   it('keeps whole numbers beyond 2^53 in records and ids, where they do no harm', async () => {
@@ -331,7 +356,7 @@ describe('the command', () => {
 describe('the fixtures of check', () => {
   it('are all looked at', () => {
     const looked = CASES.map(({ name }) => name.replace('check/', ''));
-    const files = readdirSync(CHECK_FIXTURES).filter((name) => name.endsWith('.jsonl'));
+    const files = readdirSync(CHECK_FIXTURES).filter((name) => name !== 'prices.json');
     expect(files.filter((name) => !looked.includes(name))).toEqual([]);
     for (const file of files) expect(readFileSync(join(CHECK_FIXTURES, file), 'utf8')).toMatch(/\n$/);
   });
