@@ -220,6 +220,15 @@ export interface ResultRow {
   readonly body: string | null;
 }
 
+/** Where a task stands in the input. */
+export interface TaskPlace {
+  readonly taskId: number;
+  readonly line: number;
+}
+
+/** One task of any state; what only a settled one has is null in the others. */
+export type TaskRow = Omit<ResultRow, 'settledAtMs'> & { readonly settledAtMs: number | null };
+
 export interface ResultPageOptions {
   readonly runId: number;
   readonly only: ResultFilter;
@@ -444,6 +453,13 @@ export interface Store {
 
   /** One page, empty after the last; more than `limit` rows only where a line stands twice at its end. */
   readResults(options: ResultPageOptions): Promise<readonly ResultRow[]>;
+  /**
+   * A page of the tasks that are in the run's input, settled or not, in the order they were added, which an edited input
+   * may have left; empty after the last.
+   */
+  listTasks(runId: number, afterTaskId: number, limit: number): Promise<readonly TaskPlace[]>;
+  /** With their documents and in the order asked for; without those that are not in the run's input any more. */
+  readTasks(runId: number, taskIds: readonly number[]): Promise<readonly TaskRow[]>;
   summarizeRun(runId: number): Promise<RunSummary>;
   /**
    * Reads every call of the run: seconds for a million. Null before the first call.

@@ -15,6 +15,7 @@ import { resultsContract } from './store/results.js';
 import { runsContract } from './store/runs.js';
 import { storePerTest } from './store/store-of.js';
 import { summaryContract } from './store/summary.js';
+import { tasksContract } from './store/tasks.js';
 import { timelineContract } from './store/timeline.js';
 
 /** @param open gives an empty store of its own at each call */
@@ -28,6 +29,7 @@ export function storeContract(name: string, open: OpenStoreUnderTest): void {
     recordContract(storeOf);
     rescueContract(storeOf);
     resultsContract(storeOf);
+    tasksContract(storeOf);
     summaryContract(storeOf);
     timelineContract(storeOf);
     removalContract(storeOf);

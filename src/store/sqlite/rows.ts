@@ -3,7 +3,7 @@ import type { FailureKind } from '../../core/failure.js';
 import type { JsonObject } from '../../core/json.js';
 import type { TaskState } from '../../core/task.js';
 import type { TokenUsage } from '../../core/usage.js';
-import type { LeasedTask, ResultRow, RunRecord, RunStatus, TaskError } from '../store.js';
+import type { LeasedTask, ResultRow, RunRecord, RunStatus, TaskError, TaskRow } from '../store.js';
 
 export interface RunRow {
   id: number;
@@ -95,6 +95,16 @@ export function toResultRow(row: SettledRow): ResultRow {
     requestId: row.request_id,
     metadataJson: row.metadata_json,
     body: row.body,
+  };
+}
+
+/** Unsettled tasks have null in all columns of results. */
+export type AnyTaskRow = Omit<SettledRow, 'settled_at_ms'> & { settled_at_ms: number | null };
+
+export function toTaskRow(row: AnyTaskRow): TaskRow {
+  return {
+    ...toResultRow({ ...row, settled_at_ms: row.settled_at_ms ?? 0 }),
+    settledAtMs: row.settled_at_ms,
   };
 }
 

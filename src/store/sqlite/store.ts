@@ -24,6 +24,8 @@ import type {
   StoreCondition,
   StoreOwner,
   TaskOutcome,
+  TaskPlace,
+  TaskRow,
 } from '../store.js';
 import type { Connection } from './connection.js';
 import { type OpenDatabaseOptions, openDatabase } from './database.js';
@@ -41,6 +43,7 @@ import { Space } from './space.js';
 import { storableInteger } from './storable.js';
 import { Summary } from './summary.js';
 import { Sweep, type SweepPass } from './sweep.js';
+import { Tasks } from './tasks.js';
 import { Timeline } from './timeline.js';
 
 /** @throws LlmBatchError STORE_* (exit 5) */
@@ -59,6 +62,7 @@ export class SqliteStore implements Store {
   readonly #ledger: Ledger;
   readonly #settlements: Settlements;
   readonly #results: Results;
+  readonly #tasks: Tasks;
   readonly #summary: Summary;
   readonly #sweep: Sweep;
   readonly #space: Space;
@@ -75,6 +79,7 @@ export class SqliteStore implements Store {
     this.#ledger = new Ledger(database);
     this.#settlements = new Settlements(database, this.#ledger);
     this.#results = new Results(database);
+    this.#tasks = new Tasks(database);
     this.#summary = new Summary(database);
     this.#sweep = new Sweep(database);
     this.#space = new Space(database);
@@ -214,6 +219,16 @@ export class SqliteStore implements Store {
 
   readResults(options: ResultPageOptions): Promise<readonly ResultRow[]> {
     return this.#connection.read(() => (this.#runs.exists(options.runId) ? this.#results.page(options) : []));
+  }
+
+  listTasks(runId: number, afterTaskId: number, limit: number): Promise<readonly TaskPlace[]> {
+    return this.#connection.read(() =>
+      this.#runs.exists(runId) ? this.#tasks.list(runId, afterTaskId, limit) : [],
+    );
+  }
+
+  readTasks(runId: number, taskIds: readonly number[]): Promise<readonly TaskRow[]> {
+    return this.#connection.read(() => (this.#runs.exists(runId) ? this.#tasks.read(runId, taskIds) : []));
   }
 
   summarizeRun(runId: number): Promise<RunSummary> {
