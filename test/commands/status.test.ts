@@ -1,0 +1,73 @@
+/** What each lane has done is told apart, in words and as JSON. */
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { runInProcess } from '../support/in-process.js';
+import { type SimulatorProcess, startSimulatorProcess } from '../support/simulator-process.js';
+import { numberedDocuments, Workspace } from '../support/workspace.js';
+
+let workspace: Workspace;
+let simulator: SimulatorProcess;
+
+beforeEach(async () => {
+  workspace = new Workspace();
+  simulator = await startSimulatorProcess();
+});
+
+afterEach(async () => {
+  await simulator.stop();
+  workspace.remove();
+});
+
+interface LaneJson {
+  readonly lane: string;
+  readonly calls: number;
+  readonly failed: number;
+  readonly throttled: number;
+  readonly tokens: { readonly input: number; readonly output: number };
+}
+
+async function statusOf(
+  keys: string,
+): Promise<{ page: string; lanes: readonly LaneJson[]; json: StatusJson }> {
+  const environment = { KEY_A: 'sk-a-1234567890abcdef', KEY_B: 'sk-b-1234567890abcdef' };
+  const options = { folder: workspace.folder, environment };
+  workspace.writeDocuments('docs.jsonl', [
+    ...numberedDocuments(39),
+    { id: 'again', text: '[[simulate:429-then-ok]] document' },
+  ]);
+  const flags = ['--base-url', simulator.url, '--api-key-env', keys];
+  const run = await runInProcess(['run', 'docs.jsonl', ...flags], options);
+  expect(run.exitCode, run.stderr).toBe(0);
+  const page = (await runInProcess(['status'], options)).stdout;
+  const json = JSON.parse((await runInProcess(['status', '--json'], options)).stdout) as StatusJson;
+  return { page, json, lanes: json.lanes };
+}
+
+interface StatusJson {
+  readonly calls: { readonly made: number; readonly failed: number };
+  readonly tokens: LaneJson['tokens'];
+  readonly lanes: readonly LaneJson[];
+}
+
+it('tells lanes apart whose sums are those of the run', async () => {
+  const { page, json, lanes } = await statusOf('KEY_A,KEY_B');
+  const host = new URL(simulator.url).host;
+  expect(lanes.map(({ lane }) => lane)).toEqual([`KEY_A@${host}`, `KEY_B@${host}`]);
+  const sum = (count: (lane: LaneJson) => number): number =>
+    lanes.reduce((total, lane) => total + count(lane), 0);
+  expect(sum((lane) => lane.calls)).toBe(json.calls.made);
+  expect(json.calls.made).toBe(42);
+  expect(sum((lane) => lane.failed)).toBe(json.calls.failed);
+  expect(sum((lane) => lane.throttled)).toBe(2);
+  expect(sum((lane) => lane.tokens.input)).toBe(json.tokens.input);
+  expect(sum((lane) => lane.tokens.output)).toBe(json.tokens.output);
+  expect(Math.min(...lanes.map((lane) => lane.calls))).toBeGreaterThan(0);
+  const lines = page.split('\n').filter((line) => line.includes(`@${host}: `));
+  expect(lines).toHaveLength(2);
+  expect(lines[0]).toContain(`lanes      KEY_A@${host}: ${lanes[0]?.calls} calls`);
+});
+
+it('has no lines for a single lane, whose figures are those of the run', async () => {
+  const { page, lanes } = await statusOf('KEY_A');
+  expect(lanes).toMatchObject([{ calls: 42, failed: 2, throttled: 2 }]);
+  expect(page).not.toContain('lanes');
+});
