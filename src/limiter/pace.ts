@@ -120,7 +120,9 @@ export class Pace {
       spread.ceiling *= 1 - spread.cut;
       spread.cut = Math.min(DEEPEST_CUT, spread.cut * 2);
     }
-    spread.ceiling = Math.max(LOWEST_SHARE, spread.ceiling);
+    // A limit would refuse more at this pace: who lets nearly all in is not slowed down further.
+    const chance = refusal.rare && refusal.reason === 'rate' && lane.limited;
+    spread.ceiling = Math.max(chance ? Math.min(spread.share, RARE_SHARE) : LOWEST_SHARE, spread.ceiling);
     spread.share = spread.ceiling;
     spread.step = way.step;
     spread.phaseStartedAtMs = nowMs;
@@ -187,6 +189,8 @@ export interface Refusal {
   readonly reason: RefusalReason;
   /** The storm it belongs to, or one that ended less than a minute before, had refused several probes. */
   readonly longStorm: boolean;
+  /** The server lets nearly everything in all the same. */
+  readonly rare: boolean;
 }
 
 /** What the pace has to know of its lane. */
@@ -241,6 +245,8 @@ const DISCOVERY: Way = { cut: 0.02, holdMs: 5_000, stepMs: 5_000, step: 0.1 };
 const FULL_SHARE = 0.98;
 const DEEPEST_CUT = 0.3;
 const LOWEST_SHARE = 0.01;
+/** Refusals that are rare slow the lane down to this and no further. */
+const RARE_SHARE = 0.25;
 /** The first refusal may follow a burst after a lull, so that what was let in just before says little. */
 const LOWEST_FIRST_SHARE = 0.25;
 const LONGEST_HOLD_MS = 15 * 60_000;

@@ -180,6 +180,7 @@ export class RollingLimiter {
       sentAtMs: sentAtMs ?? now,
       reason,
       longStorm: this.#recovery.longStormAt(now),
+      rare: this.#stray.areRare(now),
     });
     return 'slowed';
   }

@@ -22,7 +22,15 @@ export class StrayRefusals {
    * @param held a limit or a learnt pace holds: what is refused within it tells of a tighter one, so less is borne
    */
   areStray(held: boolean, nowMs: number): boolean {
-    const { seconds, leastLetIn, largestShare } = held ? WHEN_HELD : WHEN_FREE;
+    return this.#areFewerThan(held ? WHEN_HELD : WHEN_FREE, nowMs);
+  }
+
+  /** Whether the server lets nearly everything in, though it refuses more than by mere chance. */
+  areRare(nowMs: number): boolean {
+    return this.#areFewerThan(RARE, nowMs);
+  }
+
+  #areFewerThan({ seconds, leastLetIn, largestShare }: Measure, nowMs: number): boolean {
     const oldest = Math.floor(nowMs / 1_000) - seconds + 1;
     let letIn = 0;
     let refused = 0;
@@ -46,6 +54,13 @@ export class StrayRefusals {
 
 const KEPT_SECONDS = 30;
 
-/** Fewer calls than the least do not tell chance from a rule. */
-const WHEN_HELD = { seconds: 10, leastLetIn: 200, largestShare: 0.005 };
-const WHEN_FREE = { seconds: KEPT_SECONDS, leastLetIn: 120, largestShare: 0.01 };
+interface Measure {
+  readonly seconds: number;
+  /** Fewer calls do not tell chance from a rule. */
+  readonly leastLetIn: number;
+  readonly largestShare: number;
+}
+
+const WHEN_HELD: Measure = { seconds: 10, leastLetIn: 200, largestShare: 0.005 };
+const WHEN_FREE: Measure = { seconds: KEPT_SECONDS, leastLetIn: 120, largestShare: 0.01 };
+const RARE: Measure = { seconds: KEPT_SECONDS, leastLetIn: 100, largestShare: 0.05 };
