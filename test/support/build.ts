@@ -2,7 +2,5 @@
 import { execFileSync } from 'node:child_process';
 
 export default function build(): void {
-  try {
-    execFileSync('npm', ['run', '--silent', 'build'], { stdio: ['ignore', 'ignore', 'inherit'] });
-  } catch {}
+  execFileSync('npm', ['run', '--silent', 'build'], { stdio: ['ignore', 'ignore', 'inherit'] });
 }
