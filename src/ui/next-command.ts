@@ -2,7 +2,8 @@
 
 /** A word for a POSIX shell, quoted only where it has to be. */
 export function shellWord(word: string): string {
-  return /^[\w@%+=:,./-]+$/.test(word) && !word.startsWith('-') ? word : `'${word.replaceAll("'", "'\\''")}'`;
+  const isPlain = word === '-' || /^[\w@%+=:,./][\w@%+=:,./-]*$/.test(word);
+  return isPlain ? word : `'${word.replaceAll("'", "'\\''")}'`;
 }
 
 export interface RunOutcome {

@@ -205,6 +205,7 @@ describe('the next command', () => {
     expect(shellWord('data/reviews-2.jsonl')).toBe('data/reviews-2.jsonl');
     expect(shellWord("it's $HOME")).toBe("'it'\\''s $HOME'");
     expect(shellWord('-rf')).toBe("'-rf'");
+    expect(shellWord('-')).toBe('-');
     expect(shellWord('')).toBe("''");
   });
 });
