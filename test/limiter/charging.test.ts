@@ -1,5 +1,6 @@
 /** Whether the output cap or the use is charged, found out from what the server says and lets in. */
 import { describe, expect, test } from 'vitest';
+import { Charging } from '../../src/limiter/charging.js';
 import { createLimiter } from '../../src/limiter/limiter.js';
 import { createOutputEstimator } from '../../src/pricing/output-estimate.js';
 import { bucket, fakeServer, fixedSpans, type Rule, rolling } from './fake-servers.js';
@@ -150,5 +151,37 @@ describe('a server that tells nothing', () => {
       ).toBe(0);
       expect(outcome.acceptedFrom(MINUTE_MS, 4 * MINUTE_MS)).toBeGreaterThanOrEqual(3 * 12);
     });
+  });
+});
+
+describe('what is told to be left', () => {
+  test('is the least of what calls of the last second or two were told', () => {
+    const charging = new Charging();
+    charging.told(900, 10_990);
+    charging.told(2_000, 11_005);
+    expect(charging.hasRoomFor(1_000)).toBe(false);
+    expect(charging.hasRoomFor(900)).toBe(true);
+    charging.told(5_000, 14_000);
+    charging.told(10, 10_500);
+    expect(charging.hasRoomFor(4_000)).toBe(true);
+    charging.opened(4_000);
+    expect(charging.hasRoomFor(1_001)).toBe(false);
+    charging.closed(4_000);
+    expect(charging.hasRoomFor(5_000)).toBe(true);
+  });
+
+  test('takes three counts at cap to undo that use is charged, and none where more was let in than that allows', () => {
+    const charging = new Charging();
+    charging.told(900, 0);
+    charging.accepted(2_200, 1_000);
+    expect(charging.chargesOutputCap).toBe(false);
+    for (let word = 0; word < 5; word += 1) charging.compared(950, 100, 2_500, 1_000);
+    expect(charging.chargesOutputCap).toBe(false);
+    charging.compared(950, 100, 1_000, 1_000);
+    charging.compared(950, 100, 1_000, 1_000);
+    expect(charging.counted).toBe('tokens');
+    charging.compared(950, 100, 1_000, 1_000);
+    expect(charging.counted).toBe('tokensAtCap');
+    expect(charging.chargesOutputCap).toBe(true);
   });
 });

@@ -105,6 +105,27 @@ describe('the number of open calls that is left to the program', () => {
     expect(run.answersPerSecond(MINUTE_MS, 6 * MINUTE_MS)).toBeGreaterThan(0.7 * (30 / 0.3));
   });
 
+  test('goes back to what was good when more overloads the server, and tries again ever more seldom', () => {
+    const overloadedAtMs: number[] = [];
+    const controller = createConcurrencyController();
+    const watched: ConcurrencyController = {
+      limit: () => controller.limit(),
+      observe: (latencyMs, ok, nowMs) => {
+        const before = controller.limit();
+        controller.observe(latencyMs, ok, nowMs);
+        if (ok || controller.limit() === before) return;
+        overloadedAtMs.push(nowMs);
+        if (nowMs > 10 * MINUTE_MS) expect(controller.limit()).toBeGreaterThanOrEqual(26);
+      },
+    };
+    load(watched, (open) => (open > 30 ? null : 300), 60 * MINUTE_MS, 5);
+    const between = (from: number, to: number): number =>
+      overloadedAtMs.filter((atMs) => atMs >= from * MINUTE_MS && atMs < to * MINUTE_MS).length;
+    expect(between(0, 60)).toBeGreaterThanOrEqual(4);
+    expect(between(30, 60)).toBeLessThan(between(0, 30));
+    expect(between(30, 60)).toBeLessThanOrEqual(6);
+  });
+
   test('counts one burst of overload once', () => {
     const controller = createConcurrencyController({ initial: 100 });
     for (let call = 0; call < 50; call += 1) controller.observe(100, false, 1_000);

@@ -239,6 +239,22 @@ test('an overload slows the lane without a pause, but a wait that the server nam
   });
 });
 
+test('where no limit is known, the pace is what was let in, not what was sent', () => {
+  const limiter = createLimiter({ requestsPerMinute: null, tokensPerMinute: null, random: () => 0.5 });
+  const burst = Array.from({ length: 100 }, () => {
+    const reservation = limiter.reserve({ requests: 1, tokens: 1 }, 5_000);
+    if (!reservation.granted) throw new Error('not granted');
+    limiter.sent(reservation.grant, 5_000);
+    return reservation.grant;
+  });
+  for (const [index, grant] of burst.entries()) {
+    if (index < 30) limiter.succeeded(5_200, grant);
+    else limiter.throttled(null, 5_200, grant);
+  }
+  limiter.reserve({ requests: 1, tokens: 1 }, 7_000);
+  expect(limiter.snapshot(7_000).pace?.requestsPerMinute).toBeCloseTo(30 * 60);
+});
+
 test('a burst of overload counts once, late refusals of it too', () => {
   const limiter = createLimiter({ requestsPerMinute: 600, tokensPerMinute: null, random: () => 0.5 });
   const burst = Array.from({ length: 20 }, () => {
