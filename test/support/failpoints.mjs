@@ -1,9 +1,10 @@
 /**
  * The whole program, with one point at which it kills itself: `node failpoints.mjs DIST POINT COUNT node dist/cli.js …`
  * kills with SIGKILL when POINT is reached for the COUNTth time. It needs no tool of the operating system, and the
- * program needs no hook for it: methods of its own classes are wrapped before its entry is loaded.
+ * program needs no hook for it: methods of its own classes are wrapped before its entry is loaded. The point `full`
+ * does not kill: there the store may not grow any more until a file named `room` lies in the working folder.
  */
-import { writeSync } from 'node:fs';
+import { existsSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 
@@ -15,6 +16,7 @@ function load(path) {
 }
 
 const { SqliteStore } = await load('store/sqlite/store.js');
+const { Connection } = await load('store/sqlite/connection.js');
 const { Journal } = await load('engine/journal.js');
 
 /** Reached counts once for each time that it is true. */
@@ -60,6 +62,20 @@ const POINTS = {
   /** Everything is answered and stored, the run is not marked as finished. */
   'before the end': () =>
     before(SqliteStore.prototype, 'updateRun', (_, change) => change.status === 'finished'),
+  /** SQLite itself refuses to let the file grow, as it does on a full disk. */
+  full: () => {
+    const original = Connection.prototype.write;
+    Connection.prototype.write = function (work) {
+      left -= 1;
+      if (left === 0) {
+        const pages = this.database.pragma('page_count', { simple: true });
+        this.database.pragma(`max_page_count = ${pages}`);
+      } else if (left < 0 && existsSync('room')) {
+        this.database.pragma('max_page_count = 1000000');
+      }
+      return original.call(this, work);
+    };
+  },
   /** What a crash left has been put back. */
   'after a rescue': () => after(SqliteStore.prototype, 'rescueTasks', () => true),
 };

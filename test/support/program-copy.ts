@@ -47,7 +47,7 @@ export function runInstead(program: ProgramUnderTest): readonly string[] {
   return program === WHOLE_PROGRAM ? [] : [process.execPath, INSTEAD_PATH, join(program.dist, 'cli.js')];
 }
 
-/** The same, killed by itself when it reaches a point of failpoints.mjs for the `count`th time. */
+/** The same, with what failpoints.mjs does to it when it reaches a point for the `count`th time. */
 export function runUntil(program: ProgramUnderTest, point: string, count: number): readonly string[] {
   return [process.execPath, FAILPOINTS_PATH, program.dist, point, String(count)];
 }
