@@ -172,6 +172,27 @@ describe('money', () => {
     expect((await only('docs.jsonl', '--model', 'gpt-5-mini')).cost_usd.flex).not.toBeNull();
   });
 
+  it('is that of the way that a request asks for itself', async () => {
+    const ask = { messages: [{ role: 'user', content: 'Name a river.' }] };
+    const costOf = async (request: object) => {
+      workspace.writeDocuments('docs.jsonl', [request]);
+      return (await only('docs.jsonl', '--model', 'gpt-4o', '--prices', 'prices.json')).cost_usd;
+    };
+    const usual = await costOf(ask);
+    const flex = await costOf({ ...ask, service_tier: 'flex' });
+    expect(usual.direct).not.toEqual(usual.flex);
+    expect(flex).toEqual({ direct: usual.flex, flex: usual.flex, batch: usual.batch });
+    expect((await costOf({ ...ask, service_tier: 'scale' })).direct).toBeNull();
+  });
+
+  it('is unknown where only the price of output is, unless there is none', async () => {
+    workspace.write('prices.json', '{"models":{"reader":{"input":0.02}}}');
+    workspace.writeDocuments('docs.jsonl', numberedDocuments(3));
+    const args = ['docs.jsonl', '--model', 'reader', '--prices', 'prices.json', '--output-tokens'];
+    expect((await only(...args, '1')).cost_usd.direct).toBeNull();
+    expect((await only(...args, '0')).cost_usd.direct?.high).toBe(0.000001);
+  });
+
   it('of documents that name models is the sum by model, unknown where one of them is', async () => {
     const ask = (model: string) => ({ model, messages: [{ role: 'user', content: 'Name a river.' }] });
     workspace.writeDocuments('mixed.jsonl', [ask('gpt-4o'), ask('gpt-4o-mini'), ask('gpt-4o-mini')]);

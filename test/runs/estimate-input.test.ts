@@ -1,0 +1,72 @@
+import { beforeAll, expect, it } from 'vitest';
+import { runSettingsFrom } from '../../src/commands/run-settings.js';
+import { resolveSettings } from '../../src/config/load.js';
+import type { DocumentPage } from '../../src/documents/read.js';
+import { openPriceBook } from '../../src/pricing/open-prices.js';
+import type { PriceBook } from '../../src/pricing/prices.js';
+import { type EstimateReport, estimateInput } from '../../src/runs/estimate-input.js';
+import type { RunSettings } from '../../src/runs/run-settings.js';
+
+let prices: PriceBook;
+let settings: RunSettings;
+
+beforeAll(async () => {
+  prices = await openPriceBook(null);
+  settings = await runSettingsFrom(
+    resolveSettings({ flags: {}, environment: {}, file: {} }),
+    { parameters: {}, simulate: false, output: undefined },
+    '/',
+  );
+});
+
+async function* pageOf(texts: readonly string[]): AsyncGenerator<DocumentPage> {
+  const documents = texts.map((text, index) => ({
+    line: index + 1,
+    key: String(index),
+    occurrence: 0,
+    requestHash: '',
+    priority: 0,
+    body: JSON.stringify({ text }),
+    metadataJson: null,
+  }));
+  yield {
+    documents,
+    bad: [],
+    line: texts.length,
+    duplicates: 0,
+    withoutTemplate: 0,
+    bytesRead: 0,
+    first: null,
+  };
+}
+
+function estimate(texts: readonly string[], sampled: number): Promise<EstimateReport> {
+  return estimateInput({
+    pages: pageOf(texts),
+    settings,
+    models: [],
+    exact: false,
+    outputTokens: null,
+    latencyMs: null,
+    dailyDocuments: null,
+    prices,
+    nowMs: Date.UTC(2026, 10, 1),
+    signal: new AbortController().signal,
+    onProgress: () => undefined,
+    sampleBounds: { documents: sampled, bytes: 1_000_000 },
+  });
+}
+
+it('knows the longest document though it is not in the sample, and reckons with its length', async () => {
+  const texts = Array.from({ length: 1_000 }, (_, index) =>
+    'river '.repeat(index === 700 ? 5_000 : 5 + (index % 9)),
+  );
+  const { models, sampled } = await estimate(texts, 50);
+  expect(sampled).toBe(50);
+  const exact = await estimate(texts, 1_000);
+  expect(exact.sampled).toBeNull();
+  expect(models[0]?.input.document.max).toBe(exact.models[0]?.input.document.max);
+  // A third of all tokens is in that one document.
+  const [guess, truth] = [models[0]?.input.total ?? 0, exact.models[0]?.input.total ?? 0];
+  expect(Math.abs(guess / truth - 1)).toBeLessThan(0.02);
+});
