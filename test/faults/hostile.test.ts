@@ -39,7 +39,7 @@ describe('an answer that is none', () => {
     const hostile = Object.keys(kinds).map((name) => ({ id: name, text: `[[simulate:${name}]] An answer.` }));
     const good = { id: 'good', text: 'A document like any other.' };
     workspace.writeDocuments('docs.jsonl', [...hostile, good]);
-    const flags = ['--base-url', simulator.url, '--timeout', '1500ms', '--max-attempts', '2'];
+    const flags = ['--base-url', simulator.url, '--timeout', '2500ms', '--max-attempts', '2'];
     const end = await workspace.run(['run', 'docs.jsonl', ...flags]);
     expect(end.exitCode, end.stderr).toBe(3);
     const errors = workspace.readLines('docs.errors.jsonl');
