@@ -1,14 +1,16 @@
 /** `results [run]`: writes results again from the store, in any format, to a file or to standard output. */
-import { resolve } from 'node:path';
 import { type Command, Option } from 'commander';
-import { EXIT_CODES, type ExitCode } from '../core/errors.js';
-import { writeResults } from '../results/export.js';
-import { isStandardOutput, outputPathsFor } from '../results/output-paths.js';
+import type { Settings } from '../config/settings.js';
+import { EXIT_CODES, type ExitCode, usageError } from '../core/errors.js';
+import type { InputDescription } from '../documents/input-description.js';
+import { type ResultDestination, writeResults } from '../results/export.js';
+import { writeJoined } from '../results/join.js';
+import { joinedPathFor, outputPathsFor } from '../results/output-paths.js';
 import { RESULT_FORMATS, type ResultFormat } from '../results/result-format.js';
 import { findRun } from '../runs/find-run.js';
 import { settingsOfRun } from '../runs/run-settings.js';
-import type { ResultFilter, RunRecord } from '../store/store.js';
-import { formatQuantity } from '../ui/numbers.js';
+import type { ResultFilter, RunRecord, Store } from '../store/store.js';
+import { formatCount, formatQuantity } from '../ui/numbers.js';
 import type { Action } from './action.js';
 import type { CommandContext } from './context.js';
 import { withStore } from './open-store.js';
@@ -19,9 +21,13 @@ Examples:
   llm-batch results                          beside the input, as run does
   llm-batch results reviews -o - | jq .output
   llm-batch results --format csv --include-input -o answers.csv
-  llm-batch results --only failed -o failed.jsonl`;
+  llm-batch results --only failed -o failed.jsonl
+  llm-batch results --format parquet -o answers.parquet
+  llm-batch results --join -o reviews-with-answers.csv     the input, answers in columns of their own`;
 
 const RESULT_PAGE_ROWS = 1_000;
+/** Two numbers each. */
+const LISTED_TASKS = 10_000;
 
 export function registerResults(program: Command, context: CommandContext, action: Action): void {
   const command = program
@@ -37,6 +43,11 @@ export function registerResults(program: Command, context: CommandContext, actio
     )
     .option('-o, --output <file>', 'file to write, or - for standard output')
     .option('--include-input', 'each line carries its input document')
+    .option(
+      '--join',
+      'the input in its own format with columns added: every document, those without an answer too',
+    )
+    .option('--csv-columns', 'CSV: the fields of answers that are JSON objects in columns of their own')
     .option('--force', 'overwrite a file that this run did not write');
   addSettingFlags(command, ['store', 'display']);
   command.action(
@@ -49,6 +60,8 @@ interface ResultsOptions {
   readonly only: ResultFilter;
   readonly output?: string;
   readonly includeInput?: boolean;
+  readonly join?: boolean;
+  readonly csvColumns?: boolean;
   readonly force?: boolean;
 }
 
@@ -59,13 +72,16 @@ async function results(
   options: ResultsOptions,
 ): Promise<ExitCode> {
   const { settings } = readSettings(command, context);
+  refuseContradictions(command, options);
   return withStore(context, settings, 'read', async (store) => {
     const run = await findRun(store, runName);
-    const destination = destinationOf(context, run, options);
+    if (options.join) return join(context, settings, store, run, options);
+    const destination = destinationOf(context, run, options, resultsPath(context, run, options));
     const written = await writeResults({
       format: options.format,
       only: options.only,
       includeInput: options.includeInput ?? false,
+      spreadOutput: options.csvColumns ?? false,
       destination,
       readPage: (afterLine) =>
         store.readResults({
@@ -84,27 +100,78 @@ async function results(
   });
 }
 
-function destinationOf(context: CommandContext, run: RunRecord, options: ResultsOptions) {
-  const { output } = options;
-  if (output !== undefined && isStandardOutput(output)) {
-    return { kind: 'stream', stream: context.stdout, name: 'standard output' } as const;
+/** @throws LlmBatchError (exit 2) */
+function refuseContradictions(command: Command, options: ResultsOptions): void {
+  const isGiven = (name: string): boolean => command.getOptionValueSource(name) === 'cli';
+  if (options.join && ['format', 'only', 'includeInput'].some(isGiven)) {
+    throw usageError(
+      'JOIN_WITH',
+      '--join writes every document of the input in its own format.',
+      'leave out --format, --only and --include-input',
+    );
   }
-  const path =
-    output === undefined ? defaultPath(context, run, options) : resolve(context.workingFolder, output);
-  return {
-    kind: 'file',
-    path,
-    mayReplace: (options.force ?? false) || run.outputPaths.includes(path),
-  } as const;
+  if (options.csvColumns && !options.join && options.format !== 'csv') {
+    throw usageError('CSV_COLUMNS', '--csv-columns is for tables of text.', 'add --format csv, or --join');
+  }
 }
 
-/** Failed documents alone are an errors file; everything else is a results file. */
-function defaultPath(context: CommandContext, run: RunRecord, options: ResultsOptions): string {
-  const output = options.format === 'jsonl' ? settingsOfRun(run).output : null;
-  const paths = outputPathsFor(run.inputPath, {
+async function join(
+  context: CommandContext,
+  settings: Settings,
+  store: Store,
+  run: RunRecord,
+  options: ResultsOptions,
+): Promise<ExitCode> {
+  const input: InputDescription = settingsOfRun(run).input ?? { format: 'jsonl' };
+  const isTable = input.format === 'csv' || input.format === 'tsv';
+  if (options.csvColumns && !isTable) {
+    throw usageError(
+      'CSV_COLUMNS',
+      `--csv-columns is for tables of text, and the input is ${input.format}.`,
+      'leave it out: each answer is an object in the field output',
+    );
+  }
+  const path = joinedPathFor(run.inputPath, input.format, {
     workingDirectory: context.workingFolder,
-    format: options.format,
-    ...(output === null ? {} : { output }),
+    ...(options.output === undefined ? {} : { output: options.output }),
   });
+  const destination = destinationOf(context, run, options, path);
+  const written = await writeJoined({
+    input,
+    destination,
+    spreadOutput: options.csvColumns ?? false,
+    listTasks: (afterTaskId) => store.listTasks(run.id, afterTaskId, LISTED_TASKS),
+    readTasks: (taskIds) => store.readTasks(run.id, taskIds),
+  });
+  if (destination.kind === 'file' && !settings.quiet) {
+    const open = written.rows - written.settled;
+    const pending = open === 0 ? '' : `, ${formatCount(open)} of them without an answer yet`;
+    const count = formatQuantity(written.rows, 'document');
+    context.stderr.write(`${count} of run '${run.name}'${pending} written to ${destination.path}\n`);
+  }
+  return EXIT_CODES.completed;
+}
+
+/** @param path null for standard output */
+function destinationOf(
+  context: CommandContext,
+  run: RunRecord,
+  options: ResultsOptions,
+  path: string | null,
+): ResultDestination {
+  if (path === null) return { kind: 'stream', stream: context.stdout, name: 'standard output' };
+  return { kind: 'file', path, mayReplace: (options.force ?? false) || run.outputPaths.includes(path) };
+}
+
+/** Failed documents alone are an errors file; everything else is a results file. Null for standard output. */
+function resultsPath(context: CommandContext, run: RunRecord, options: ResultsOptions): string | null {
+  const pathsFor = (output: string | null) =>
+    outputPathsFor(run.inputPath, {
+      workingDirectory: context.workingFolder,
+      format: options.format,
+      ...(output === null ? {} : { output }),
+    });
+  if (options.output !== undefined) return pathsFor(options.output).results;
+  const paths = pathsFor(options.format === 'jsonl' ? settingsOfRun(run).output : null);
   return options.only === 'failed' || paths.results === null ? paths.errors : paths.results;
 }

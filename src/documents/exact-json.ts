@@ -18,6 +18,8 @@ const INTEGER = /^-?\d+$/;
  * a document can be mistaken for one (documents that escape lone surrogates are refused: lone-surrogate.ts).
  */
 const MARK = '\ud800';
+/** Not the mark alone: it is also the first half of U+10000 and those after it. */
+const MARKED = /^\ud800-?\d+$/;
 const MARKED_IN_JSON = /"\\ud800(-?\d+)"/g;
 
 export type JsonTraits = 'plain' | 'unusual_numbers' | 'too_deep';
@@ -38,6 +40,12 @@ export function surveyJson(value: ExactJson, depth = 0): JsonTraits {
     if (found !== 'plain') traits = found;
   }
   return traits;
+}
+
+/** JSON text that is well-formed, whole numbers with all their digits. */
+export function parseExact(text: string): ExactJson {
+  const rounded = JSON.parse(text) as ExactJson;
+  return surveyJson(rounded) === 'unusual_numbers' ? parseExactJson(text) : rounded;
 }
 
 /** Parses again what `unusual_numbers` was found in. @param text JSON whose strings are well-formed */
@@ -69,7 +77,7 @@ function isEscaped(json: string, quote: number): boolean {
 }
 
 function unmark(value: ExactJson): ExactJson {
-  if (typeof value === 'string') return value.startsWith(MARK) ? BigInt(value.slice(1)) : value;
+  if (typeof value === 'string') return MARKED.test(value) ? BigInt(value.slice(1)) : value;
   if (Array.isArray(value)) return value.map(unmark);
   if (typeof value !== 'object' || value === null) return value;
   // fromEntries defines properties, so that a field called __proto__ stays a field.

@@ -47,6 +47,12 @@ export function formatOfName(path: string): InputFormat | null {
       hint,
     );
   }
+  return formatOfEnding(path);
+}
+
+/** As `formatOfName`, but null for formats that can not be read. */
+export function formatOfEnding(path: string): InputFormat | null {
+  const ending = endingOf(path);
   return Object.hasOwn(FORMAT_OF_ENDING, ending) ? (FORMAT_OF_ENDING[ending] ?? null) : null;
 }
 

@@ -4,85 +4,65 @@
  * an answer that was made from foreign text may hold one. Import such files as text, or read the JSON Lines.
  */
 import { stringify } from 'csv-stringify/sync';
-import type { ResultRow } from '../store/store.js';
+import type { ResultRow, TaskRow } from '../store/store.js';
+import { spreadOutput } from './output-fields.js';
+import { DOCUMENT_COLUMN, freeNames, RESULT_COLUMNS, type ResultColumn } from './result-columns.js';
 import { costUsdJson, isoTime, settledRow } from './result-line.js';
 
 /** In this order, and only ever added to at the end. */
-export const CSV_COLUMNS = [
-  'id',
-  'line',
-  'status',
-  'output',
-  'model',
-  'finish_reason',
-  'input_tokens',
-  'output_tokens',
-  'cached_tokens',
-  'reasoning_tokens',
-  'cost_usd',
-  'attempts',
-  'latency_ms',
-  'request_id',
-  'finished_at',
-  'error_kind',
-  'error_message',
-  'http_status',
-  'error_code',
-  'partial_output',
-  'metadata',
-] as const;
+export const CSV_COLUMNS = RESULT_COLUMNS.map(({ name }) => name);
 
-/** A reader may take a lone carriage return for the end of a row, which the library would leave unquoted. */
-const FORMAT = { record_delimiter: '\n', quoted_match: /[\r\n]/ } as const;
+export type CsvCell = string | number | null;
 
-/** The header row with its newline; `document` is the last column when the input is included. */
-export function csvHeader(includeInput: boolean): string {
-  return stringify([includeInput ? [...CSV_COLUMNS, 'document'] : [...CSV_COLUMNS]], FORMAT);
+/** Rows with their newlines. @param delimiter one character */
+export function csvText(rows: readonly (readonly CsvCell[])[], delimiter = ','): string {
+  if (rows.length === 0) return '';
+  // A reader may take a lone carriage return for the end of a row, which the library would leave unquoted.
+  return stringify(rows as CsvCell[][], { delimiter, record_delimiter: '\n', quoted_match: /[\r\n]/ });
+}
+
+/**
+ * The header row with its newline; `document` is the last column when the input is included.
+ * @param outputFields of outputs that are objects, each a column
+ */
+export function csvHeader(includeInput: boolean, outputFields: readonly string[] = []): string {
+  const names = [...CSV_COLUMNS, ...freeNames(outputFields, [...CSV_COLUMNS, DOCUMENT_COLUMN.name])];
+  return csvText([includeInput ? [...names, DOCUMENT_COLUMN.name] : names]);
 }
 
 /**
  * Rows with their newlines. Text outputs are plain text; objects, vectors, metadata and documents are JSON text.
  * @throws LlmBatchError RESULT_ROW_BROKEN
  */
-export function csvRows(rows: readonly ResultRow[], includeInput: boolean): string {
-  if (rows.length === 0) return '';
-  return stringify(
-    rows.map((row) => csvCells(row, includeInput)),
-    FORMAT,
+export function csvRows(
+  rows: readonly ResultRow[],
+  includeInput: boolean,
+  outputFields: readonly string[] = [],
+): string {
+  return csvText(
+    rows.map((row) => {
+      const cells = resultCells(settledRow(row), RESULT_COLUMNS, outputFields);
+      return includeInput ? [...cells, row.body] : cells;
+    }),
   );
 }
 
-function csvCells(row: ResultRow, includeInput: boolean): (string | number | null)[] {
-  const settled = settledRow(row);
-  const completed = settled.state === 'completed' ? settled.result : null;
-  const failed = settled.state === 'failed' ? settled.error : null;
-  const { usage } = row;
-  const cells = [
-    row.key,
-    row.line,
-    row.state,
-    completed === null ? null : textOfJson(completed.outputJson),
-    completed?.model ?? null,
-    completed?.finishReason ?? null,
-    usage?.inputTokens ?? null,
-    usage?.outputTokens ?? null,
-    usage?.cachedTokens ?? null,
-    usage?.reasoningTokens ?? null,
-    row.costMicroUsd === null ? null : costUsdJson(row.costMicroUsd),
-    row.attempts,
-    row.latencyMs === null ? null : Math.round(row.latencyMs),
-    failed?.requestId ?? row.requestId,
-    isoTime(row.settledAtMs),
-    failed?.kind ?? null,
-    failed?.message ?? null,
-    failed?.httpStatus ?? null,
-    failed?.code ?? null,
-    failed === null || failed.partialOutputJson === null ? null : textOfJson(failed.partialOutputJson),
-    row.metadataJson,
-  ];
-  return includeInput ? [...cells, row.body] : cells;
+/** The cells of these columns and of the fields, which take the place of an output that is an object. */
+export function resultCells(
+  row: TaskRow,
+  columns: readonly ResultColumn[],
+  outputFields: readonly string[],
+): CsvCell[] {
+  const spread = outputFields.length === 0 ? null : spreadOutput(row, outputFields);
+  const cells = columns.map((column) =>
+    column.name === 'output' && spread !== null ? null : cellOf(column, row),
+  );
+  return outputFields.length === 0 ? cells : [...cells, ...(spread ?? outputFields.map(() => null))];
 }
 
-function textOfJson(json: string): string {
-  return json.startsWith('"') ? (JSON.parse(json) as string) : json;
+function cellOf({ kind, read }: ResultColumn, row: TaskRow): CsvCell {
+  const value = read(row);
+  if (typeof value !== 'number') return value;
+  if (kind === 'money') return costUsdJson(value);
+  return kind === 'time' ? isoTime(value) : value;
 }

@@ -1,9 +1,10 @@
 /** `results`: the settled tasks of a run in one file or on one stream. */
 import type { Writable } from 'node:stream';
 import type { ResultFilter } from '../store/store.js';
-import { type ResultFormat, rowWriter } from './result-format.js';
+import { OutputFields } from './output-fields.js';
+import { openRowWriter, type ResultFormat } from './result-format.js';
 import { type ReadResultPage, resultPages } from './result-pages.js';
-import { openFileSink, openStreamSink, type TextSink } from './sink.js';
+import { type OutputSink, openFileSink, openStreamSink } from './sink.js';
 
 export type ResultDestination =
   | { readonly kind: 'file'; readonly path: string; readonly mayReplace: boolean }
@@ -15,6 +16,8 @@ export interface WriteResultsOptions {
   readonly format: ResultFormat;
   readonly only: ResultFilter;
   readonly includeInput: boolean;
+  /** CSV alone: the fields of outputs that are objects get columns of their own. */
+  readonly spreadOutput?: boolean;
   readonly destination: ResultDestination;
   /** Called after each page with the rows written so far. */
   readonly onProgress?: (rows: number) => void;
@@ -32,14 +35,17 @@ export interface WrittenResults {
  * @throws LlmBatchError OUTPUT_EXISTS, OUTPUT_PATH (exit 2), OUTPUT_WRITE, RESULT_ROW_BROKEN (exit 5)
  */
 export async function writeResults(options: WriteResultsOptions): Promise<WrittenResults> {
-  const writer = rowWriter(options.format, options.includeInput);
+  const outputFields = options.spreadOutput ? await fieldsOf(options) : [];
   const sink = await openSink(options.destination);
   let completed = 0;
   let failed = 0;
   try {
-    await sink.write(writer.header);
+    const writer = await openRowWriter(options.format, sink, {
+      includeInput: options.includeInput,
+      outputFields,
+    });
     for await (const page of resultPages(options.readPage, options.only)) {
-      await sink.write(writer.rows(page));
+      await writer.write(page);
       for (const row of page) {
         if (row.state === 'completed') completed += 1;
         else failed += 1;
@@ -47,6 +53,7 @@ export async function writeResults(options: WriteResultsOptions): Promise<Writte
       if (sink.readerGone) break;
       options.onProgress?.(completed + failed);
     }
+    await writer.end();
     await sink.finish();
   } catch (error) {
     await sink.abort();
@@ -55,7 +62,14 @@ export async function writeResults(options: WriteResultsOptions): Promise<Writte
   return { completed, failed, readerGone: sink.readerGone };
 }
 
-async function openSink(destination: ResultDestination): Promise<TextSink> {
+/** A table's header comes first, so all outputs are looked at before. */
+async function fieldsOf({ readPage, only }: WriteResultsOptions): Promise<readonly string[]> {
+  const fields = new OutputFields();
+  for await (const page of resultPages(readPage, only)) for (const row of page) fields.add(row);
+  return fields.names;
+}
+
+export async function openSink(destination: ResultDestination): Promise<OutputSink> {
   return destination.kind === 'file'
     ? openFileSink(destination.path, { mayReplace: destination.mayReplace })
     : openStreamSink(destination.stream, destination.name);

@@ -1,7 +1,9 @@
 /** Where a run writes: the rule that turns the input's path, or `-o`, into the paths of its outputs. */
 import { basename, dirname, extname, join, resolve } from 'node:path';
 import { usageError } from '../core/errors.js';
+import type { InputFormat } from '../documents/input-description.js';
 import { belongsToInput, folderOfTextFiles } from '../documents/input-files.js';
+import { formatOfEnding } from '../documents/input-format.js';
 import type { ResultFormat } from './result-format.js';
 
 export interface OutputPaths {
@@ -28,6 +30,7 @@ const RESULT_EXTENSIONS: Readonly<Record<ResultFormat, string>> = {
   jsonl: '.results.jsonl',
   openai: '.results.openai.jsonl',
   csv: '.results.csv',
+  parquet: '.results.parquet',
 };
 
 /**
@@ -67,6 +70,32 @@ export function outputPathsFor(inputPath: string, options: OutputPathOptions): O
     errors: `${stemOf(results).replace(/\.results$/, '')}.errors.jsonl`,
     rejects: beside.rejects,
   };
+}
+
+/** What `--join` writes of inputs in a format. */
+const JOINED_FORMATS = { jsonl: 'jsonl', text: 'jsonl', csv: 'csv', tsv: 'tsv', parquet: 'parquet' } as const;
+
+/**
+ * Where `results --join` writes: `reviews.csv` gives `reviews.joined.csv` beside it; null for standard output.
+ * @param output what `-o` says
+ * @throws LlmBatchError OUTPUT_IS_INPUT, OUTPUT_COMPRESSED, JOIN_FORMAT (exit 2)
+ */
+export function joinedPathFor(
+  inputPath: string,
+  format: InputFormat,
+  { workingDirectory, output }: Pick<OutputPathOptions, 'workingDirectory' | 'output'>,
+): string | null {
+  const written = JOINED_FORMATS[format];
+  if (output === undefined) return `${inputStem(inputPath, workingDirectory)}.joined.${written}`;
+  const said = formatOfEnding(output);
+  if (said !== null && said !== 'text' && JOINED_FORMATS[said] !== written) {
+    throw usageError(
+      'JOIN_FORMAT',
+      `--join writes ${written.toUpperCase()} here, as the input is, and ${output} says otherwise.`,
+      `name it .${written}, or write the answers alone: --format ${said === 'parquet' ? 'parquet' : 'csv'} --include-input`,
+    );
+  }
+  return outputPathsFor(inputPath, { workingDirectory, output }).results;
 }
 
 /** Names of this process's standard output, which is written as a stream and never opened anew. */

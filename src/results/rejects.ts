@@ -1,6 +1,6 @@
 /** The lines that an import left out (`--skip-bad-lines`), each with its number and what is wrong with it. */
 import { oneLine } from './result-line.js';
-import { openFileSink, type TextSink } from './sink.js';
+import { type OutputSink, openFileSink } from './sink.js';
 
 export interface RejectedLine {
   /** 1-based line of the input. */
@@ -30,7 +30,7 @@ export function rejectLine(rejected: RejectedLine): string {
 export class RejectsWriter {
   readonly #path: string;
   readonly #options: RejectsOptions;
-  #sink: TextSink | null = null;
+  #sink: OutputSink | null = null;
   #count = 0;
 
   constructor(path: string, options: RejectsOptions) {

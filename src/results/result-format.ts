@@ -1,36 +1,84 @@
-/** The formats of a results file, each as a header and a way to write one page of rows. */
+/** The formats of a results file, each as a writer of pages of rows. */
 import type { ResultRow } from '../store/store.js';
 import { csvHeader, csvRows } from './csv.js';
 import { openaiLine } from './openai-line.js';
-import { resultLine } from './result-line.js';
+import { DOCUMENT_COLUMN, RESULT_COLUMNS } from './result-columns.js';
+import { resultLine, settledRow } from './result-line.js';
+import type { OutputSink } from './sink.js';
 
-export const RESULT_FORMATS = ['jsonl', 'csv', 'openai'] as const;
+export const RESULT_FORMATS = ['jsonl', 'csv', 'openai', 'parquet'] as const;
 
 export type ResultFormat = (typeof RESULT_FORMATS)[number];
 
-export interface RowWriter {
-  /** Written once, before the first row; empty for JSON Lines. */
-  readonly header: string;
-  /** Rows with their newlines. @throws LlmBatchError RESULT_ROW_BROKEN */
-  rows(rows: readonly ResultRow[]): string;
+export interface RowWriterOptions {
+  /** `openai` has no place for the input document, so this means nothing to it. */
+  readonly includeInput: boolean;
+  /** Of outputs that are objects, each a column of CSV; empty: the output is one column. */
+  readonly outputFields: readonly string[];
 }
 
-/** `openai` has no place for the input document, so `includeInput` means nothing to it. */
-export function rowWriter(format: ResultFormat, includeInput: boolean): RowWriter {
+/** Writes to a sink that somebody else finishes or aborts. */
+export interface RowWriter<Row> {
+  /** @throws LlmBatchError RESULT_ROW_BROKEN, and as the sink does */
+  write(rows: readonly Row[]): Promise<void>;
+  /** After the last row. */
+  end(): Promise<void>;
+}
+
+/** Opens the writer of a format; what stands before the first row is written. */
+export async function openRowWriter(
+  format: ResultFormat,
+  sink: OutputSink,
+  { includeInput, outputFields }: RowWriterOptions,
+): Promise<RowWriter<ResultRow>> {
   switch (format) {
     case 'jsonl':
-      return { header: '', rows: linesOf((row) => resultLine(row, { includeInput })) };
+      return textRows(
+        sink,
+        linesOf((row) => resultLine(row, { includeInput })),
+      );
     case 'openai':
-      return { header: '', rows: linesOf(openaiLine) };
+      return textRows(sink, linesOf(openaiLine));
     case 'csv':
-      return { header: csvHeader(includeInput), rows: (rows) => csvRows(rows, includeInput) };
+      await sink.write(csvHeader(includeInput, outputFields));
+      return textRows(sink, (rows) => csvRows(rows, includeInput, outputFields));
+    case 'parquet':
+      return parquetRows(sink, includeInput);
   }
 }
 
-function linesOf(line: (row: ResultRow) => string): RowWriter['rows'] {
+/** @param textOf rows with their newlines */
+export function textRows<Row>(sink: OutputSink, textOf: (rows: readonly Row[]) => string): RowWriter<Row> {
+  return {
+    write: async (rows) => sink.write(textOf(rows)),
+    async end() {},
+  };
+}
+
+export function linesOf<Row>(line: (row: Row) => string): (rows: readonly Row[]) => string {
   return (rows) => {
     let text = '';
     for (const row of rows) text += `${line(row)}\n`;
     return text;
+  };
+}
+
+async function parquetRows(sink: OutputSink, includeInput: boolean): Promise<RowWriter<ResultRow>> {
+  // Only who writes such a file pays for loading its writer.
+  const { ParquetFile, sizeOf, typedColumn, typedValue } = await import('./parquet-file.js');
+  const columns = includeInput ? [...RESULT_COLUMNS, DOCUMENT_COLUMN] : RESULT_COLUMNS;
+  const file = new ParquetFile(
+    sink,
+    columns.map((column) => typedColumn(column, column.name)),
+  );
+  return {
+    async write(rows) {
+      for (const row of rows) {
+        const settled = settledRow(row);
+        const values = columns.map((column) => typedValue(column, settled));
+        await file.addRow(values, sizeOf(values));
+      }
+    },
+    end: () => file.finish(),
   };
 }

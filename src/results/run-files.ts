@@ -6,7 +6,7 @@ import { errorCodeOf, outputError, outputExistsError } from './output-error.js';
 import type { OutputPaths } from './output-paths.js';
 import { resultLine } from './result-line.js';
 import { type ReadResultPage, resultPages } from './result-pages.js';
-import { openFileSink, type TextSink } from './sink.js';
+import { type OutputSink, openFileSink } from './sink.js';
 
 export interface RunFileOwnership {
   readonly paths: OutputPaths;
@@ -120,7 +120,7 @@ async function removeOwnedFile(ownership: RunFileOwnership, path: string): Promi
 class LazyFile {
   readonly #path: string | null;
   readonly #ownership: RunFileOwnership;
-  #sink: TextSink | null = null;
+  #sink: OutputSink | null = null;
 
   constructor(path: string | null, ownership: RunFileOwnership) {
     this.#path = path;

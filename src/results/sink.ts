@@ -1,13 +1,15 @@
-/** Where result text goes: one interface over a file that must be complete and a stream that may lose its reader. */
+/** Where results go: one interface over a file that must be complete and a stream that may lose its reader. */
 import type { Writable } from 'node:stream';
 import { type AtomicFile, type AtomicFileOptions, openAtomicFile } from './atomic-file.js';
 import { errorCodeOf, outputError } from './output-error.js';
 
-export interface TextSink {
+export interface OutputSink {
   /** True once the reader has gone (`| head`): what is written after that is dropped, and no error. */
   readonly readerGone: boolean;
   /** Collects text; resolves when there is room for more. */
   write(text: string): Promise<void> | undefined;
+  /** Writes bytes behind what was collected. They are not kept: the array may be used again afterwards. */
+  writeBytes(bytes: Uint8Array): Promise<void>;
   /** Writes out what was collected and, for a file, makes it durable and gives it its name. */
   finish(): Promise<void>;
   /** Drops what was not written; a file leaves nothing behind. */
@@ -18,12 +20,12 @@ export interface TextSink {
 const CHUNK_CHARACTERS = 256 * 1024;
 
 /** @throws LlmBatchError as `openAtomicFile` does; so do `write` and `finish` */
-export async function openFileSink(path: string, options: AtomicFileOptions): Promise<TextSink> {
+export async function openFileSink(path: string, options: AtomicFileOptions): Promise<OutputSink> {
   const file = await openAtomicFile(path, options);
   return new FileSink(file);
 }
 
-class FileSink implements TextSink {
+class FileSink implements OutputSink {
   readonly readerGone = false;
   readonly #file: AtomicFile;
   #pending = '';
@@ -41,6 +43,11 @@ class FileSink implements TextSink {
     const text = this.#pending;
     this.#pending = '';
     if (text !== '') await this.#file.write(text);
+  }
+
+  async writeBytes(bytes: Uint8Array): Promise<void> {
+    await this.#flush();
+    await this.#file.write(bytes);
   }
 
   async finish(): Promise<void> {
@@ -75,7 +82,7 @@ const guardedStreams = new WeakSet<Writable>();
 
 const READER_GONE = new Set(['EPIPE', 'ECONNRESET', 'ERR_STREAM_DESTROYED', 'ERR_STREAM_WRITE_AFTER_END']);
 
-export class StreamSink implements TextSink {
+export class StreamSink implements OutputSink {
   readonly #stream: Writable;
   readonly #name: string;
   #pending = '';
@@ -100,9 +107,18 @@ export class StreamSink implements TextSink {
   async flush(): Promise<void> {
     const text = this.#pending;
     this.#pending = '';
-    if (text === '' || this.#readerGone) return;
+    if (text !== '') await this.#send(text);
+  }
+
+  async writeBytes(bytes: Uint8Array): Promise<void> {
+    await this.flush();
+    await this.#send(bytes);
+  }
+
+  async #send(content: string | Uint8Array): Promise<void> {
+    if (this.#readerGone) return;
     const error = await new Promise<Error | null | undefined>((resolve) => {
-      this.#stream.write(text, resolve);
+      this.#stream.write(content, resolve);
     });
     if (!error) return;
     if (READER_GONE.has(errorCodeOf(error))) this.#readerGone = true;

@@ -12,7 +12,16 @@ import {
 const text = fc.string({ unit: 'grapheme', maxLength: 8 });
 const anyText = fc.oneof(
   text,
-  fc.constantFrom('__proto__', '"', '\\', '\\"', '"\\ud8001"', '12345678901234567890'),
+  fc.constantFrom(
+    '__proto__',
+    '"',
+    '\\',
+    '\\"',
+    '"\\ud8001"',
+    '12345678901234567890',
+    '\u{10000}',
+    '\u{10000}7',
+  ),
 );
 const value: fc.Arbitrary<ExactJson> = fc.letrec<{ value: ExactJson }>((tie) => ({
   value: fc.oneof(

@@ -76,4 +76,19 @@ describe('results as CSV', () => {
   it('writes nothing for an empty page', () => {
     expect(csvRows([], false)).toBe('');
   });
+
+  it('spreads outputs that are objects over columns with names of their own', () => {
+    const rows = [
+      completedRow(1, { outputJson: '{"mood":"good","id":7,"document":true}' }),
+      completedRow(2),
+      failedRow(3),
+    ];
+    const fields = ['mood', 'id', 'document'];
+    expect(asObjects(csvHeader(false, fields) + csvRows(rows, false, fields))).toMatchObject([
+      { id: 'doc-1', output: '', mood: 'good', id_2: '7', document_2: 'true' },
+      { id: 'doc-2', output: 'positive', mood: '', id_2: '', document_2: '' },
+      { id: 'doc-3', output: '', mood: '', id_2: '', document_2: '' },
+    ]);
+    expect(csvHeader(true, fields)).toMatch(/,metadata,mood,id_2,document_2,document\n$/);
+  });
 });

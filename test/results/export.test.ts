@@ -55,6 +55,23 @@ async function endlessPages(afterLine: number): Promise<ResultRow[]> {
   return Array.from({ length: 100 }, (_, index) => completedRow(afterLine + 1 + index));
 }
 
+describe('writing results with columns for the fields of outputs', () => {
+  it('looks at all outputs before the header', async () => {
+    const path = join(temporaryFolder(), 'out.csv');
+    const objects = [
+      completedRow(1, { outputJson: '{"a":1}' }),
+      failedRow(2),
+      completedRow(3, { outputJson: '{"b":2,"a":3}' }),
+    ];
+    await writeResults(toFile(path, { format: 'csv', spreadOutput: true, readPage: pagesOf(objects, 1) }));
+    const lines = readFileSync(path, 'utf8').split('\n');
+    expect(lines[0]).toMatch(/,metadata,a,b$/);
+    expect(lines.slice(1, 4).map((line) => line.slice(-3))).toEqual(
+      [',1,', ',,,', ',3,2'].map((end) => end.slice(-3)),
+    );
+  });
+});
+
 describe('writing results to a file', () => {
   it('writes every settled document in input order, page by page', async () => {
     const path = join(temporaryFolder(), 'out.jsonl');

@@ -3,6 +3,9 @@ import type { SchemaTree } from 'hyparquet';
 import { isListLike, isMapLike } from 'hyparquet/src/schema.js';
 import { leafOf, leafToJson } from './parquet-leaf.js';
 
+/** Kinds of keys that a name can stand for and be read back from. */
+const MAP_KEYS = ['text', 'uuid', 'boolean', 'integer', 'long', 'date', 'timestamp', 'time'];
+
 /** JSON text of one value of a column as hyparquet assembles it. @throws UnusableValue */
 export type ValueToJson = (value: unknown) => string;
 
@@ -27,29 +30,42 @@ function singleToJson(column: SchemaTree): ValueToJson | null {
     const itemToJson = repeated.children.length === 1 ? columnToJson(item) : singleToJson(repeated);
     return itemToJson === null ? null : listToJson(itemToJson);
   }
-  const [, mapValue] = repeated?.children ?? [];
-  if (mapValue !== undefined && isMapLike(column)) {
-    const valueToJson = columnToJson(mapValue);
-    return valueToJson === null ? null : objectToJson(() => valueToJson);
-  }
+  const [mapKey, mapValue] = repeated?.children ?? [];
+  if (mapKey !== undefined && mapValue !== undefined && isMapLike(column)) return mapToJson(mapKey, mapValue);
   const members = new Map<string, ValueToJson>();
   for (const child of children) {
     const childToJson = columnToJson(child);
     if (childToJson === null) return null;
     members.set(child.element.name, childToJson);
   }
-  return objectToJson((name) => members.get(name) as ValueToJson);
+  return objectToJson(JSON.stringify, (name) => members.get(name) as ValueToJson);
 }
 
 function listToJson(itemToJson: ValueToJson): ValueToJson {
   return (value) => (isNull(value) ? 'null' : `[${Array.from(value as unknown[], itemToJson).join(',')}]`);
 }
 
-function objectToJson(memberToJson: (name: string) => ValueToJson): ValueToJson {
+/** The reader has made names of the keys. */
+function mapToJson({ element }: SchemaTree, mapValue: SchemaTree): ValueToJson | null {
+  const leaf = leafOf(element);
+  const valueToJson = columnToJson(mapValue);
+  if (leaf === null || valueToJson === null || !MAP_KEYS.includes(leaf.kind)) return null;
+  const keyToJson = (name: string): string => {
+    if (leaf.kind === 'text' || leaf.kind === 'uuid' || leaf.kind === 'boolean') return JSON.stringify(name);
+    const json = leafToJson(leaf, BigInt(name));
+    return json.startsWith('"') ? json : JSON.stringify(json);
+  };
+  return objectToJson(keyToJson, () => valueToJson);
+}
+
+function objectToJson(
+  nameToJson: (name: string) => string,
+  memberToJson: (name: string) => ValueToJson,
+): ValueToJson {
   return (value) => {
     if (isNull(value)) return 'null';
     const members = Object.entries(value as object).map(
-      ([name, member]) => `${JSON.stringify(name)}:${memberToJson(name)(member)}`,
+      ([name, member]) => `${nameToJson(name)}:${memberToJson(name)(member)}`,
     );
     return `{${members.join(',')}}`;
   };

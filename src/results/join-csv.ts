@@ -1,0 +1,37 @@
+/** A table of text with answers: the input's columns, values and delimiter, with columns added at the end. */
+import { type ExactJson, parseExact, stringifyExact } from '../documents/exact-json.js';
+import type { TableDescription } from '../documents/input-description.js';
+import type { TaskRow } from '../store/store.js';
+import { csvText, resultCells } from './csv.js';
+import { ANSWER_COLUMNS, freeNames } from './result-columns.js';
+import { type RowWriter, textRows } from './result-format.js';
+import type { OutputSink } from './sink.js';
+
+/** @param outputFields of outputs that are objects, each a column */
+export async function openCsvJoin(
+  sink: OutputSink,
+  { columns, delimiter, byteOrderMark }: TableDescription,
+  outputFields: readonly string[],
+): Promise<RowWriter<TaskRow>> {
+  const added = [...ANSWER_COLUMNS.map(({ name }) => name), ...outputFields];
+  await sink.write(
+    (byteOrderMark ? '\ufeff' : '') + csvText([[...columns, ...freeNames(added, columns)]], delimiter),
+  );
+  return textRows(sink, (rows) =>
+    csvText(
+      rows.map((row) => {
+        const document = parseExact(row.body ?? '{}') as Readonly<Record<string, ExactJson>>;
+        const values = columns.map((name) =>
+          Object.hasOwn(document, name) ? cellOf(document[name] as ExactJson) : null,
+        );
+        return [...values, ...resultCells(row, ANSWER_COLUMNS, outputFields)];
+      }),
+      delimiter,
+    ),
+  );
+}
+
+/** All values of a table are strings; a document that was kept from another form of the input may have others. */
+function cellOf(value: ExactJson): string | null {
+  return typeof value === 'string' || value === null ? value : stringifyExact(value);
+}

@@ -1,0 +1,95 @@
+/** Results as the columns of a table, whatever file the table is in. */
+import type { TaskState } from '../core/task.js';
+import type { TaskRow } from '../store/store.js';
+
+export interface ResultColumn {
+  readonly name: string;
+  /** `money`: micro-dollars; `time`: milliseconds since 1970. */
+  readonly kind: 'text' | 'integer' | 'money' | 'time';
+  readonly read: (row: TaskRow) => string | number | null;
+}
+
+/** In this order, and only ever added to at the end. Completed and failed documents have the same columns. */
+export const RESULT_COLUMNS: readonly ResultColumn[] = [
+  { name: 'id', kind: 'text', read: (row) => row.key },
+  { name: 'line', kind: 'integer', read: (row) => row.line },
+  { name: 'status', kind: 'text', read: (row) => row.state },
+  { name: 'output', kind: 'text', read: outputText },
+  { name: 'model', kind: 'text', read: (row) => row.result?.model ?? null },
+  { name: 'finish_reason', kind: 'text', read: (row) => row.result?.finishReason ?? null },
+  { name: 'input_tokens', kind: 'integer', read: (row) => row.usage?.inputTokens ?? null },
+  { name: 'output_tokens', kind: 'integer', read: (row) => row.usage?.outputTokens ?? null },
+  { name: 'cached_tokens', kind: 'integer', read: (row) => row.usage?.cachedTokens ?? null },
+  { name: 'reasoning_tokens', kind: 'integer', read: (row) => row.usage?.reasoningTokens ?? null },
+  { name: 'cost_usd', kind: 'money', read: (row) => row.costMicroUsd },
+  { name: 'attempts', kind: 'integer', read: (row) => row.attempts },
+  {
+    name: 'latency_ms',
+    kind: 'integer',
+    read: (row) => (row.latencyMs === null ? null : Math.round(row.latencyMs)),
+  },
+  { name: 'request_id', kind: 'text', read: (row) => row.error?.requestId ?? row.requestId },
+  { name: 'finished_at', kind: 'time', read: (row) => row.settledAtMs },
+  { name: 'error_kind', kind: 'text', read: (row) => row.error?.kind ?? null },
+  { name: 'error_message', kind: 'text', read: (row) => row.error?.message ?? null },
+  { name: 'http_status', kind: 'integer', read: (row) => row.error?.httpStatus ?? null },
+  { name: 'error_code', kind: 'text', read: (row) => row.error?.code ?? null },
+  {
+    name: 'partial_output',
+    kind: 'text',
+    read: (row) => textOfJson(row.error?.partialOutputJson ?? null),
+  },
+  { name: 'metadata', kind: 'text', read: (row) => row.metadataJson },
+];
+
+/** Present when the input is included, and then the last. */
+export const DOCUMENT_COLUMN: ResultColumn = { name: 'document', kind: 'text', read: (row) => row.body };
+
+/** What is added to the columns of an input. A document that has no answer yet is `pending`. */
+export const ANSWER_COLUMNS: readonly ResultColumn[] = [
+  { name: 'output', kind: 'text', read: outputText },
+  { name: 'status', kind: 'text', read: (row) => STATUS[row.state] },
+  { name: 'error', kind: 'text', read: (row) => row.error?.kind ?? null },
+  { name: 'error_message', kind: 'text', read: (row) => row.error?.message ?? null },
+  { name: 'finish_reason', kind: 'text', read: (row) => row.result?.finishReason ?? null },
+  { name: 'model', kind: 'text', read: (row) => row.result?.model ?? null },
+  { name: 'input_tokens', kind: 'integer', read: (row) => row.usage?.inputTokens ?? null },
+  { name: 'output_tokens', kind: 'integer', read: (row) => row.usage?.outputTokens ?? null },
+  { name: 'cost_usd', kind: 'money', read: (row) => row.costMicroUsd },
+];
+
+const STATUS: Readonly<Record<TaskState, string>> = {
+  ready: 'pending',
+  delayed: 'pending',
+  in_progress: 'pending',
+  completed: 'completed',
+  failed: 'failed',
+  cancelled: 'cancelled',
+};
+
+function outputText(row: TaskRow): string | null {
+  return textOfJson(row.result?.outputJson ?? null);
+}
+
+/** A string is its text; objects, lists and vectors are their JSON text. */
+function textOfJson(json: string | null): string | null {
+  return json?.startsWith('"') ? (JSON.parse(json) as string) : json;
+}
+
+/** `name`, or `name_2`, `name_3`, … where others have taken it. */
+export function freeName(name: string, taken: ReadonlySet<string>): string {
+  if (!taken.has(name)) return name;
+  for (let number = 2; ; number += 1) {
+    if (!taken.has(`${name}_${number}`)) return `${name}_${number}`;
+  }
+}
+
+/** Free names for several columns, which do not clash with each other either. */
+export function freeNames(names: readonly string[], taken: Iterable<string>): string[] {
+  const used = new Set(taken);
+  return names.map((name) => {
+    const free = freeName(name, used);
+    used.add(free);
+    return free;
+  });
+}
