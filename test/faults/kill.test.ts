@@ -148,7 +148,7 @@ describe('killed between an answer and its commit', () => {
   });
 });
 
-describe('a document whose call alone is open at three crashes', () => {
+describe('a document that alone is in progress at three crashes', () => {
   it('is parked as failed, and can be retried', async () => {
     simulator = await startSimulatorProcess();
     workspace.writeDocuments('docs.jsonl', [
