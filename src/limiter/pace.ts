@@ -121,7 +121,7 @@ export class Pace {
       spread.cut = Math.min(DEEPEST_CUT, spread.cut * 2);
     }
     // A limit would refuse more at this pace: who lets nearly all in is not slowed down further.
-    const chance = refusal.rare && refusal.reason === 'rate' && lane.limited;
+    const chance = refusal.rare && (lane.limited || refusal.reason !== 'rate');
     spread.ceiling = Math.max(chance ? Math.min(spread.share, RARE_SHARE) : LOWEST_SHARE, spread.ceiling);
     spread.share = spread.ceiling;
     spread.step = way.step;

@@ -63,4 +63,4 @@ interface Measure {
 
 const WHEN_HELD: Measure = { seconds: 10, leastLetIn: 200, largestShare: 0.005 };
 const WHEN_FREE: Measure = { seconds: KEPT_SECONDS, leastLetIn: 120, largestShare: 0.01 };
-const RARE: Measure = { seconds: KEPT_SECONDS, leastLetIn: 100, largestShare: 0.05 };
+const RARE: Measure = { seconds: KEPT_SECONDS, leastLetIn: 40, largestShare: 0.08 };
