@@ -145,17 +145,21 @@ function identify(database: Database.Database, path: string, newestVersion: numb
   return version;
 }
 
+/** A file that is there already is looked through before anything is written to it. */
 async function prepareForWriting(connection: Connection, migrations: readonly Migration[]): Promise<void> {
   const { database, path } = connection;
-  // Takes effect in a file that is still empty: what it is for says space.ts.
-  await connection.patiently(() => database.pragma('auto_vacuum = INCREMENTAL'));
+  const isNew = await connection.patiently(() => database.pragma('page_count', { simple: true }) === 0);
+  // Takes effect in a file that is still empty, and would write to any other: what it is for says space.ts.
+  if (isNew) await connection.patiently(() => database.pragma('auto_vacuum = INCREMENTAL'));
+  else if (statSync(path).size <= LARGEST_CHECKED_BYTES) {
+    await connection.read(() => assertSound(database, path));
+  }
   await connection.patiently(() => database.pragma('journal_mode = WAL'));
   configure(database);
   await connection.write(() => {
     identify(database, path, migrations.length);
     migrate(database, migrations);
   });
-  if (statSync(path).size <= LARGEST_CHECKED_BYTES) await connection.read(() => assertSound(database, path));
 }
 
 function assertSound(database: Database.Database, path: string): void {
