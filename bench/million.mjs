@@ -72,7 +72,7 @@ async function untilFirstCall(args) {
     },
   );
   const closed = new Promise((resolve) => child.on('close', resolve));
-  while ((await calls()) === before) await new Promise((resolve) => setTimeout(resolve, 10));
+  while ((await calls()) === before) await new Promise((resolve) => setTimeout(resolve, 25));
   const seconds = (performance.now() - startedAt) / 1_000;
   const peakKilobytes = Number(
     /VmHWM:\s+(\d+)/.exec(readFileSync(`/proc/${child.pid}/status`, 'utf8'))?.[1] ?? 0,
