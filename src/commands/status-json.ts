@@ -40,6 +40,12 @@ export function statusJson({ run, summary, owner, ...rates }: RunInspection): ob
     requests_per_minute_limit: rates.requestsPerMinuteLimit,
     tokens_per_minute: rates.tokensPerMinute,
     tokens_per_minute_limit: rates.tokensPerMinuteLimit,
+    learnt_limits: rates.learntLimits.map((limit) => ({
+      lane: limit.lane,
+      requests_per_minute: limit.requestsPerMinute,
+      tokens_per_minute: limit.tokensPerMinute,
+      requests_per_day: limit.requestsPerDay,
+    })),
     eta_ms: rates.etaMs === null ? null : Math.round(rates.etaMs),
     files: run.outputPaths,
   };

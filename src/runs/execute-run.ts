@@ -11,6 +11,7 @@ import { type RunSettings, settingsOfRun } from './run-settings.js';
 import { saveSalvage } from './salvage.js';
 
 const LEASE_MS = 30_000;
+const NOTE_EVERY_MS = 5_000;
 /** A limiter looks back a minute and its margin; one that counts a day's requests, a day. */
 const MINUTE_SEED_MS = 61_000;
 const DAY_SEED_MS = 24 * 3_600_000;
@@ -70,7 +71,8 @@ export async function executeRun(options: ExecuteOptions): Promise<ExecutionRepo
   });
   options.onDrain(drain);
   await store.updateRun(run.id, { status: 'open', haltReason: null });
-  const end = await drain.run();
+  const stopNoting = noteLearntLimits(store, run, lanes, clock);
+  const end = await drain.run().finally(stopNoting);
 
   const summary = await store.summarizeRun(run.id);
   const { ready, delayed, in_progress } = summary.counts;
@@ -81,6 +83,37 @@ export async function executeRun(options: ExecuteOptions): Promise<ExecutionRepo
     haltReason: haltReason(end),
   });
   return { end, summary, run: stopped };
+}
+
+/** Keeps what the lanes learn where `status` can read it. @returns notes a last time and ends */
+function noteLearntLimits(
+  store: Store,
+  run: RunRecord,
+  lanes: readonly Lane[],
+  clock: Clock,
+): () => Promise<void> {
+  const ended = new AbortController();
+  let noted = '[]';
+  const note = async (): Promise<void> => {
+    const learntLimits = lanes
+      .map(({ name, limiter }) => ({ lane: name, ...limiter.snapshot(clock.monotonicMs()).learnt }))
+      .filter((limit) => (limit.requestsPerMinute ?? limit.tokensPerMinute ?? limit.requestsPerDay) !== null);
+    const text = JSON.stringify(learntLimits);
+    if (text === noted) return;
+    noted = text;
+    await store.updateRun(run.id, { settings: { ...run.settings, learntLimits } });
+  };
+  const noting = (async () => {
+    while (!ended.signal.aborted) {
+      await clock.sleep(NOTE_EVERY_MS, ended.signal);
+      await note();
+    }
+    // A store that can not be written ends the drain itself; what was learnt is the least of the losses then.
+  })().catch(() => undefined);
+  return () => {
+    ended.abort();
+    return noting;
+  };
 }
 
 /** The schema checker takes a while to load, and most runs take any text. */

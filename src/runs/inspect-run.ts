@@ -1,7 +1,7 @@
 /** What `status` tells of a run: its summary, who drains it, how fast it goes and when it will be done. */
 import type { Clock } from '../core/clock.js';
 import type { RunRecord, RunSummary, Store, StoreOwner } from '../store/store.js';
-import { lanesOf, settingsOfRun } from './run-settings.js';
+import { type LearntLimit, lanesOf, settingsOfRun } from './run-settings.js';
 
 export interface RunInspection {
   readonly run: RunRecord;
@@ -12,7 +12,9 @@ export interface RunInspection {
   /** Of the last 60 seconds. */
   readonly requestsPerMinute: number;
   readonly tokensPerMinute: number;
-  /** As given for each lane, over all lanes; null where none was given. */
+  /** What the servers have said of their limits, a lane each; empty where they say nothing. */
+  readonly learntLimits: readonly LearntLimit[];
+  /** In force over all lanes, the lower of what was given and what was learnt; null where a lane's is unknown. */
   readonly requestsPerMinuteLimit: number | null;
   readonly tokensPerMinuteLimit: number | null;
   readonly etaMs: number | null;
@@ -26,7 +28,15 @@ export async function inspectRun(store: Store, run: RunRecord, clock: Clock): Pr
   const owner = await store.readOwner();
   const drains = owner !== null && owner.runName === run.name ? owner : null;
   const recent = await store.readRecentCalls(nowMs - MINUTE_MS);
-  const lanes = lanesOf(settingsOfRun(run));
+  const settings = settingsOfRun(run);
+  const learntLimits = settings.learntLimits ?? [];
+  const lanes = lanesOf(settings).map((lane) => {
+    const learnt = learntLimits.find((limit) => limit.lane === lane.name);
+    return {
+      rpm: lower(lane.rpm, learnt?.requestsPerMinute ?? null),
+      tpm: lower(lane.tpm, learnt?.tokensPerMinute ?? null),
+    };
+  });
   return {
     run,
     summary,
@@ -34,10 +44,15 @@ export async function inspectRun(store: Store, run: RunRecord, clock: Clock): Pr
     nowMs,
     requestsPerMinute: recent.length,
     tokensPerMinute: recent.reduce((sum, call) => sum + call.tokens, 0),
+    learntLimits,
     requestsPerMinuteLimit: sumOfKnown(lanes.map((lane) => lane.rpm)),
     tokensPerMinuteLimit: sumOfKnown(lanes.map((lane) => lane.tpm)),
     etaMs: drains === null ? null : etaMs(summary, drains, recent.length, nowMs),
   };
+}
+
+function lower(given: number | null, learnt: number | null): number | null {
+  return given === null || learnt === null ? (given ?? learnt) : Math.min(given, learnt);
 }
 
 /** From the calls of the last minute, or of the time since the drain began where that is shorter. */

@@ -45,6 +45,14 @@ export interface OutputSettings {
   readonly repair: boolean;
 }
 
+/** What a lane's server has said of its limits; null where it said nothing. */
+export interface LearntLimit {
+  readonly lane: string;
+  readonly requestsPerMinute: number | null;
+  readonly tokensPerMinute: number | null;
+  readonly requestsPerDay: number | null;
+}
+
 export interface RunSettings {
   readonly request: RequestSettings;
   /** What the input was, known once it has been opened; absent in runs of earlier versions. */
@@ -53,6 +61,8 @@ export interface RunSettings {
   readonly pacing: PacingSettings;
   readonly budget: BudgetSettings;
   readonly answers: OutputSettings;
+  /** Noted by the process that drains the run, for those that look at it. */
+  readonly learntLimits?: readonly LearntLimit[];
   /** `--prices`; null: the prices that come with the program. */
   readonly pricesFile: string | null;
   /** Options of the simulator; null for a real server. */

@@ -31,6 +31,7 @@ export function renderStatus(view: RunInspection, columns: number, appearance: A
     ...speedFacts(view),
     ...callFacts(summary, null, run.simulated),
     ...laneFacts(summary.lanes),
+    ...learntFacts(view),
   ];
   if (run.simulated) {
     facts.push({
@@ -109,6 +110,19 @@ function speedFacts(view: RunInspection): Fact[] {
 }
 
 /** Of a single lane the lines above tell everything. */
+/** What the server itself says of its limits: the user may not know them. */
+function learntFacts({ learntLimits }: RunInspection): Fact[] {
+  return learntLimits.map((limit, index) => ({
+    name: index === 0 ? 'learnt' : '',
+    value: dotted([
+      learntLimits.length > 1 ? printable(limit.lane) : null,
+      limit.requestsPerMinute === null ? null : `${formatCount(limit.requestsPerMinute)} requests/min`,
+      limit.tokensPerMinute === null ? null : `${formatTokens(limit.tokensPerMinute)} tokens/min`,
+      limit.requestsPerDay === null ? null : `${formatCount(limit.requestsPerDay)} requests/day`,
+    ]),
+  }));
+}
+
 function laneFacts(lanes: readonly LaneSummary[]): Fact[] {
   if (lanes.length < 2) return [];
   return lanes.map((lane, index) => ({

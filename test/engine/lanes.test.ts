@@ -3,6 +3,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Random } from '../../src/core/clock.js';
 import type { Lane } from '../../src/engine/lane.js';
 import { createLimiter } from '../../src/limiter/limiter.js';
+import { inspectRun } from '../../src/runs/inspect-run.js';
 import type { SimulatorOptions } from '../../src/simulator/options.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { type JudgedProvider, judgedProvider } from '../support/judged-provider.js';
@@ -80,5 +81,19 @@ describe('three lanes of 300, 200 and 100 requests per minute', () => {
     expect(end).toMatchObject({ reason: 'halted', failure: { kind: 'quota_exhausted' } });
     expect(summary.counts).toMatchObject({ ready: 500, completed: 0, failed: 0 });
     for (const { server } of lanes) expect(server.arrivals.length).toBeGreaterThan(0);
+  });
+});
+
+describe('what a lane learns from its server', () => {
+  it('is kept with the run for those that look at it', async () => {
+    const lane = laneOf('a', 300, { headers: 'openai', tpm: 90_000 });
+    run = await StoredRun.of(texts(40), {}, clock);
+    await run.executeOver([lane], random);
+    const [stored] = await run.store.listRuns();
+    if (stored === undefined) throw new Error('the run must be there');
+    const { learntLimits } = await inspectRun(run.store, stored, clock);
+    expect(learntLimits).toEqual([
+      { lane: 'a', requestsPerMinute: 300, tokensPerMinute: 90_000, requestsPerDay: null },
+    ]);
   });
 });

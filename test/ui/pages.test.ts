@@ -107,6 +107,7 @@ const view: RunInspection = {
   tokensPerMinute: 412_345,
   requestsPerMinuteLimit: 1_250,
   tokensPerMinuteLimit: 2_000_000,
+  learntLimits: [],
   etaMs: 3_840_000,
 };
 
@@ -145,6 +146,13 @@ describe('the status page', () => {
     const text = statusOf({ run: { ...run, stoppedAtMs: 9_000_000, ...change }, owner: null });
     expect(text.split('\n')[0]).toBe(`reviews · ${state}`);
     expect(text).toMatch(new RegExp(`next {7}llm-batch ${next} reviews$`));
+  });
+
+  it('tells what the server has said of its limits', () => {
+    const learntLimits = [
+      { lane: 'A', requestsPerMinute: 500, tokensPerMinute: 200_000, requestsPerDay: null },
+    ];
+    expect(statusOf({ learntLimits })).toContain('  learnt     500 requests/min · 200k tokens/min\n');
   });
 
   it('has a line for each lane where there are several', () => {
