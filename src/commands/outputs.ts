@@ -30,8 +30,16 @@ export async function checkOutputs(
 }
 
 /** Marks the files as this run's, before the first of them is written. */
-export async function claimOutputs(store: Store, run: RunRecord, paths: OutputPaths): Promise<void> {
-  const claimed = [paths.results, paths.errors].filter((path) => path !== null);
+export function claimOutputs(store: Store, run: RunRecord, paths: OutputPaths): Promise<void> {
+  return claimFiles(
+    store,
+    run,
+    [paths.results, paths.errors].filter((path) => path !== null),
+  );
+}
+
+/** Marks files as this run's, and as no other's. @param claimed absolute paths */
+export async function claimFiles(store: Store, run: RunRecord, claimed: readonly string[]): Promise<void> {
   for (const other of await store.listRuns()) {
     const kept = other.outputPaths.filter((path) => !claimed.includes(path));
     if (other.id !== run.id && kept.length < other.outputPaths.length) {

@@ -1,7 +1,7 @@
 /** `results [run]`: writes results again from the store, in any format, to a file or to standard output. */
 import { type Command, Option } from 'commander';
 import type { Settings } from '../config/settings.js';
-import { EXIT_CODES, type ExitCode, usageError } from '../core/errors.js';
+import { EXIT_CODES, type ExitCode, LlmBatchError, usageError } from '../core/errors.js';
 import type { InputDescription } from '../documents/input-description.js';
 import { type ResultDestination, writeResults } from '../results/export.js';
 import { writeJoined } from '../results/join.js';
@@ -14,6 +14,7 @@ import { formatCount, formatQuantity } from '../ui/numbers.js';
 import type { Action } from './action.js';
 import type { CommandContext } from './context.js';
 import { withStore } from './open-store.js';
+import { claimFiles } from './outputs.js';
 import { addSettingFlags, readSettings } from './setting-flags.js';
 
 const EXAMPLES = `
@@ -73,9 +74,9 @@ async function results(
 ): Promise<ExitCode> {
   const { settings } = readSettings(command, context);
   refuseContradictions(command, options);
-  return withStore(context, settings, 'read', async (store) => {
+  const { run, path } = await withStore(context, settings, 'read', async (store) => {
     const run = await findRun(store, runName);
-    if (options.join) return join(context, settings, store, run, options);
+    if (options.join) return { run, path: await join(context, settings, store, run, options) };
     const destination = destinationOf(context, run, options, resultsPath(context, run, options));
     const written = await writeResults({
       format: options.format,
@@ -96,8 +97,32 @@ async function results(
       const count = formatQuantity(written.completed + written.failed, 'document');
       context.stderr.write(`${count} of run '${run.name}' written to ${destination.path}\n`);
     }
-    return EXIT_CODES.completed;
+    return { run, path: pathOf(destination) };
   });
+  if (path !== null) await claim(context, settings, run, path);
+  return EXIT_CODES.completed;
+}
+
+/** Null for a stream. */
+function pathOf(destination: ResultDestination): string | null {
+  return destination.kind === 'file' ? destination.path : null;
+}
+
+/** From now on the file is the run's own, to be written again. A store that is not to be written needs `--force` then. */
+async function claim(
+  context: CommandContext,
+  settings: Settings,
+  run: RunRecord,
+  path: string,
+): Promise<void> {
+  if (run.outputPaths.includes(path)) return;
+  try {
+    await withStore(context, settings, 'change', async (store) => {
+      await claimFiles(store, await findRun(store, run.name), [path]);
+    });
+  } catch (error) {
+    if (!(error instanceof LlmBatchError)) throw error;
+  }
 }
 
 /** @throws LlmBatchError (exit 2) */
@@ -121,7 +146,7 @@ async function join(
   store: Store,
   run: RunRecord,
   options: ResultsOptions,
-): Promise<ExitCode> {
+): Promise<string | null> {
   const input: InputDescription = settingsOfRun(run).input ?? { format: 'jsonl' };
   const isTable = input.format === 'csv' || input.format === 'tsv';
   if (options.csvColumns && !isTable) {
@@ -149,7 +174,7 @@ async function join(
     const count = formatQuantity(written.rows, 'document');
     context.stderr.write(`${count} of run '${run.name}'${pending} written to ${destination.path}\n`);
   }
-  return EXIT_CODES.completed;
+  return pathOf(destination);
 }
 
 /** @param path null for standard output */

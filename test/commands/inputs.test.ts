@@ -190,6 +190,8 @@ describe('a table', () => {
     workspace.write('in.csv', 'id,text\na,one\nb,[[simulate:refuse]]\nc,[[simulate:unauthorized]]\nd,two\n');
     await run('in.csv', '--concurrency', '1');
     const { stderr } = await command('results', '--join');
+    // The file is the run's own now.
+    expect(await command('results', '--join')).toMatchObject({ exitCode: 0, stderr });
     expect(stderr).toMatch(/^4 documents of run 'in', 2 of them without an answer yet written to /);
     const joined = parse(workspace.read('in.joined.csv'), { columns: true }) as Row[];
     expect(joined.map(({ id, status, error }) => [id, status, error])).toEqual([

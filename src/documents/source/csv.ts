@@ -35,12 +35,16 @@ export async function openCsv(input: ByteInput, format: TableDescription['format
     bytesRead: input.bytesRead,
     async *records(options) {
       const reader = new RowReader(input.name, description, columnsLine, options);
-      yield* reader.page(head);
-      for (let next = await chunks.next(); !next.done; next = await chunks.next()) {
-        const { buffer, byteOffset, byteLength } = next.value;
-        yield* reader.page(Buffer.from(buffer, byteOffset, byteLength));
+      try {
+        yield* reader.page(head);
+        for (let next = await chunks.next(); !next.done; next = await chunks.next()) {
+          const { buffer, byteOffset, byteLength } = next.value;
+          yield* reader.page(Buffer.from(buffer, byteOffset, byteLength));
+        }
+        yield* reader.end();
+      } finally {
+        await chunks.return?.();
       }
-      yield* reader.end();
     },
     close: input.close,
   };
