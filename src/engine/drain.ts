@@ -134,6 +134,8 @@ export class Drain {
   #crash: { error: unknown } | null = null;
   /** Outcomes that no file could take so far. */
   #unsalvaged: TaskOutcome[] = [];
+  /** Of the last try: whatever failed before, this is what the user has to hear of. */
+  #salvageFailure: { error: unknown } | null = null;
   #onlyDelayedLeft = false;
   #nextDueAtMs: number | null = null;
 
@@ -208,7 +210,8 @@ export class Drain {
     } finally {
       stopHeartbeat();
     }
-    if (this.#crash !== null) throw this.#crash.error;
+    const failure = this.#salvageFailure ?? this.#crash;
+    if (failure !== null) throw failure.error;
     if (this.#halted !== null) return { reason: 'halted', ...this.#halted };
     if (this.#limitReached !== null) return { reason: 'limit_reached', limit: this.#limitReached };
     return { reason: this.#stopping ? 'stopped' : 'drained' };
@@ -382,9 +385,9 @@ export class Drain {
       const path = await this.#options.salvage(this.#unsalvaged);
       this.#options.onNotice?.({ type: 'salvaged', outcomes: this.#unsalvaged.length, path });
       this.#unsalvaged = [];
+      this.#salvageFailure = null;
     } catch (error) {
-      // Whatever came before, this is what the user has to hear of.
-      this.#crash = { error };
+      this.#salvageFailure = { error };
       throw error;
     }
   }
