@@ -102,7 +102,7 @@ export function createOpenAIProvider(options: OpenAIProviderOptions): Provider {
       controller.abort();
     };
     signal.addEventListener('abort', onAbort, { once: true });
-    const cancelDeadline = clock.after(timeoutMs, () => {
+    const cancelDeadline = afterLastLook(clock, timeoutMs, () => {
       cutBy ??= 'deadline';
       controller.abort();
     });
@@ -145,6 +145,21 @@ export function createOpenAIProvider(options: OpenAIProviderOptions): Provider {
       closed = true;
       await transport.close();
     },
+  };
+}
+
+/**
+ * Like `clock.after`, but with a look at the sockets in between. A process that was suspended, or held up by a reader
+ * of its output, finds its timers due before it has read the answers that came meanwhile, which are paid for.
+ */
+function afterLastLook(clock: Clock, delayMs: number, callback: () => void): () => void {
+  let lastLook: NodeJS.Immediate | undefined;
+  const cancel = clock.after(delayMs, () => {
+    lastLook = setImmediate(callback);
+  });
+  return () => {
+    cancel();
+    clearImmediate(lastLook);
   };
 }
 
