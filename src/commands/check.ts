@@ -9,6 +9,7 @@ import type { Action } from './action.js';
 import type { CommandContext } from './context.js';
 import { addInputArgument, shownInput } from './input-argument.js';
 import { readInput } from './read-input.js';
+import { collect } from './repeated-flag.js';
 import { runSettingsFrom } from './run-settings.js';
 import { addSettingFlags, readSettings } from './setting-flags.js';
 
@@ -54,10 +55,6 @@ export function registerCheck(program: Command, context: CommandContext, action:
 interface CheckOptions {
   readonly param: readonly string[];
   readonly json?: boolean;
-}
-
-function collect(value: string, before: readonly string[]): string[] {
-  return [...before, value];
 }
 
 async function check(

@@ -13,6 +13,7 @@ import type { Action } from './action.js';
 import type { CommandContext } from './context.js';
 import { addInputArgument, shownInput } from './input-argument.js';
 import { readInput } from './read-input.js';
+import { collect } from './repeated-flag.js';
 import { runSettingsFrom } from './run-settings.js';
 import { addSettingFlags, readSettings } from './setting-flags.js';
 
@@ -77,10 +78,6 @@ interface EstimateCommandOptions {
   readonly exact?: boolean;
   readonly simulate?: boolean;
   readonly json?: boolean;
-}
-
-function collect(value: string, before: readonly string[]): string[] {
-  return [...before, value];
 }
 
 async function estimate(

@@ -18,6 +18,7 @@ import { bringIn } from './import-documents.js';
 import { addInputArgument } from './input-argument.js';
 import { withStore } from './open-store.js';
 import { checkOutputs } from './outputs.js';
+import { collect } from './repeated-flag.js';
 import { runSettingsFrom } from './run-settings.js';
 import { addSettingFlags, readSettings } from './setting-flags.js';
 
@@ -61,10 +62,6 @@ interface RunOptions {
   readonly force?: boolean;
   readonly dryRun?: boolean;
   readonly simulate?: boolean;
-}
-
-function collect(value: string, before: readonly string[]): string[] {
-  return [...before, value];
 }
 
 async function run(

@@ -5,6 +5,7 @@ import { EXIT_CODES, type ExitCode, usageError } from '../core/errors.js';
 import { isJsonObject, type JsonObject } from '../core/json.js';
 import type { Action } from './action.js';
 import type { CommandContext } from './context.js';
+import { collect } from './repeated-flag.js';
 
 const EXAMPLES = `
 Examples:
@@ -50,10 +51,6 @@ interface SimulateOptions {
   readonly seed?: string;
   readonly log?: string;
   readonly options?: string;
-}
-
-function collect(value: string, before: readonly string[]): string[] {
-  return [...before, value];
 }
 
 async function simulate(context: CommandContext, options: SimulateOptions): Promise<ExitCode> {

@@ -1,5 +1,7 @@
 /** The JSON of `status --json`. A contract with scripts: fields are added, never renamed. */
+
 import type { TokenUsage } from '../core/usage.js';
+import { isoTime } from '../results/result-line.js';
 import type { RunInspection } from '../runs/inspect-run.js';
 
 export function statusJson({ run, summary, owner, ...rates }: RunInspection): object {
@@ -58,8 +60,4 @@ function tokens(usage: TokenUsage): object {
     cached: usage.cachedTokens,
     reasoning: usage.reasoningTokens,
   };
-}
-
-function isoTime(epochMs: number): string {
-  return new Date(epochMs).toISOString();
 }
