@@ -9,6 +9,7 @@ import { recoverStore } from './recover.js';
 import { createRunBudget, failureLimit } from './run-budget.js';
 import { type RunSettings, settingsOfRun } from './run-settings.js';
 import { saveSalvage } from './salvage.js';
+import { pairDocuments, settlePairs } from './share-answers.js';
 
 const LEASE_MS = 30_000;
 const NOTE_EVERY_MS = 5_000;
@@ -29,8 +30,10 @@ export interface ExecuteOptions {
   readonly onRescue: (report: RescueReport) => void;
   readonly onNotice: (notice: DrainNotice) => void;
   readonly onSettled: (settled: readonly SettledTask[]) => void;
-  /** Hands out the drain before it starts, for its snapshot and its brakes. */
-  readonly onDrain: (drain: Drain) => void;
+  /** Told of documents that took the answer to an equal request. */
+  readonly onShared: (taskIds: readonly number[]) => Promise<void>;
+  /** Hands out the drain before it starts, for its snapshot and its brakes, and what the run has done so far. */
+  readonly onDrain: (drain: Drain, before: RunSummary) => void;
 }
 
 export interface ExecutionReport {
@@ -48,6 +51,8 @@ export async function executeRun(options: ExecuteOptions): Promise<ExecutionRepo
   const rescue = await recoverStore(store, options.salvagePath, clock);
   if (rescue.rescued > 0 || rescue.poisoned > 0) options.onRescue(rescue);
   await seedLimits(store, lanes, clock);
+  await pairDocuments(options);
+  const before = await store.summarizeRun(run.id);
 
   const drain = new Drain({
     store,
@@ -63,16 +68,17 @@ export async function executeRun(options: ExecuteOptions): Promise<ExecutionRepo
     graceMs: pacing.graceMs,
     leaseMs: LEASE_MS,
     guardFirstCalls: pacing.guard,
-    budget: createRunBudget(settings.budget, lanes, await store.summarizeRun(run.id)),
+    budget: createRunBudget(settings.budget, lanes, before),
     tooManyFailures: failureLimit(settings.budget.maxFailures),
     salvage: (outcomes) => saveSalvage(options.salvagePath, outcomes),
     onNotice: options.onNotice,
     onSettled: options.onSettled,
   });
-  options.onDrain(drain);
+  options.onDrain(drain, before);
   await store.updateRun(run.id, { status: 'open', haltReason: null });
   const stopNoting = noteLearntLimits(store, run, lanes, clock);
   const end = await drain.run().finally(stopNoting);
+  await settlePairs(options);
 
   const summary = await store.summarizeRun(run.id);
   const { ready, delayed, in_progress } = summary.counts;
