@@ -4,6 +4,7 @@ import { type ExitCode, usageError } from '../core/errors.js';
 import { outputPathsFor } from '../results/output-paths.js';
 import { findRun } from '../runs/find-run.js';
 import { settingsOfRun, settingsToJson } from '../runs/run-settings.js';
+import { checkTokenLimit } from '../runs/token-limit.js';
 import { shellWord } from '../ui/next-command.js';
 import type { Action } from './action.js';
 import { checkConnection } from './composition.js';
@@ -71,6 +72,7 @@ async function resume(
         ? stored
         : { ...stored, output: outputFile(options.output, context.workingFolder) };
     checkConnection(runSettings, context);
+    checkTokenLimit(runSettings);
     await store.acquireDrainLock({
       pid: context.processId,
       host: context.hostName,

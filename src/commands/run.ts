@@ -7,6 +7,7 @@ import { createRequestBuilder } from '../documents/request.js';
 import { outputPathsFor } from '../results/output-paths.js';
 import { chooseRunName, findRunForInput } from '../runs/find-run.js';
 import { settingsToJson } from '../runs/run-settings.js';
+import { checkTokenLimit } from '../runs/token-limit.js';
 import { shellWord } from '../ui/next-command.js';
 import type { Action } from './action.js';
 import { checkConnection } from './composition.js';
@@ -87,6 +88,7 @@ async function run(
   );
   // A template that can not be compiled and a missing key are told before a million lines are read.
   createRequestBuilder(runSettings.request);
+  checkTokenLimit(runSettings);
   const { identity: inputPath } = await locateInput(inputs, {
     cwd: context.workingFolder,
     format: settings.inputFormat,

@@ -58,7 +58,7 @@ export const FAILURE_ADVICE: Readonly<Record<FailureKind, FailureAdvice>> = {
   },
   too_large: {
     meaning: "these documents are larger than the model's context or the whole token limit",
-    advice: 'shorten or split them, use a model with a longer context, or raise --tpm',
+    advice: 'shorten or split them, use a model with a longer context, lower max_tokens, or raise --tpm',
     worthRetrying: false,
   },
   quota_exhausted: {

@@ -41,6 +41,11 @@ describe('wrong usage', () => {
     ['no key', 'run docs.jsonl', ['OPENAI_API_KEY is not set', '--base-url', '--simulate']],
     ['a named key that is not set', 'run docs.jsonl --api-key-env MY_KEY', ['MY_KEY is not set']],
     ['words for a number', 'run docs.jsonl --simulate --rpm many', ['--rpm', '"many"']],
+    [
+      'answers longer than the tokens of a minute',
+      'run docs.jsonl --simulate --tpm 1000 --param max_tokens=1000',
+      ['1000 tokens', '--tpm', 'lower --param max_tokens'],
+    ],
     ['nothing per minute', 'run docs.jsonl --simulate --rpm 0', ['--rpm', 'at least 1']],
     ['no attempt', 'run docs.jsonl --simulate --max-attempts 0', ['--max-attempts']],
     ['a time that is none', 'run docs.jsonl --simulate --timeout soon', ['--timeout', '"soon"', '30s']],

@@ -1,0 +1,22 @@
+/** Refuses, before the first call, a run of which no document could ever be sent. */
+import { usageError } from '../core/errors.js';
+import { outputCapOf } from '../documents/rendered-request.js';
+import { lanesOf, type RunSettings } from './run-settings.js';
+
+/**
+ * Servers count the whole output cap of a call against the tokens of a minute before they let it in (OpenAI: "Request
+ * too large"), so a cap as large as the limit fits no lane.
+ * @throws LlmBatchError OUTPUT_CAP_OVER_LIMIT (exit 2)
+ */
+export function checkTokenLimit(settings: RunSettings): void {
+  const cap = outputCapOf(settings.request.parameters);
+  if (cap === null) return;
+  const limits = lanesOf(settings).map(({ tpm }) => tpm ?? Number.POSITIVE_INFINITY);
+  const most = Math.max(...limits);
+  if (cap < most) return;
+  throw usageError(
+    'OUTPUT_CAP_OVER_LIMIT',
+    `Each answer may take ${cap} tokens, and --tpm allows ${most} in a minute, so no document could ever be sent.`,
+    'lower --param max_tokens (or max_completion_tokens), or raise --tpm to what the provider allows',
+  );
+}
