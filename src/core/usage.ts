@@ -5,3 +5,11 @@ export interface TokenUsage {
   readonly cachedTokens: number;
   readonly reasoningTokens: number;
 }
+
+/** Usage with what its price depends on besides; that goes into the cost of the call and is not stored. */
+export interface BilledUsage extends TokenUsage {
+  /** Part of the input; dearer at some models. */
+  readonly cacheWriteTokens?: number;
+  /** `service_tier` of the answer, in the server's word; absent where it says none. */
+  readonly serviceTier?: string;
+}

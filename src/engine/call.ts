@@ -4,6 +4,7 @@ import type { ProviderFailure } from '../core/failure.js';
 import { decideRetry, type RetryPolicy } from '../core/retry.js';
 import type { TokenUsage } from '../core/usage.js';
 import type { Cost, Grant, RefusalEffect, RefusalReason } from '../limiter/limiter.js';
+import { isWithinBound } from '../pricing/service-tier.js';
 import type { ProviderAnswer, ProviderReply, ProviderRequest } from '../provider/provider.js';
 import type { CallEnd, LeasedTask, TaskError, TaskOutcome } from '../store/store.js';
 import type { Budget, Spending } from './budget.js';
@@ -33,6 +34,8 @@ export interface BillingBounds {
   readonly inputBytes: number;
   /** Null: the request sets no cap of its own. */
   readonly outputCap: number | null;
+  /** `service_tier` that the request asks for; null: none. */
+  readonly serviceTier: string | null;
 }
 
 /** Renders a stored document as a request; a document that can not be rendered any more is an error value. */
@@ -72,6 +75,11 @@ export interface PerformedTask {
   readonly lane: Lane | null;
 }
 
+interface CalledTask extends PerformedTask {
+  /** As the answer names it; null where it does not, or nothing was answered. */
+  readonly answeredTier: string | null;
+}
+
 /** Makes at most one call and says what became of the task. */
 export async function performTask(task: LeasedTask, context: CallContext): Promise<PerformedTask> {
   const prepared = context.prepare(task);
@@ -89,7 +97,7 @@ export async function performTask(task: LeasedTask, context: CallContext): Promi
   let billed = NOTHING_SPENT;
   try {
     const performed = await callFor(task, prepared, context);
-    billed = billedFor(performed, most);
+    billed = billedFor(performed, most, prepared.billing.serviceTier);
     return performed;
   } finally {
     budget.settle(most, billed);
@@ -101,12 +109,18 @@ function uncalledTask(task: LeasedTask, outcome: TaskOutcome): PerformedTask {
 }
 
 /** What is not known to be free counts as the most it could be: a call that was cut off may have been billed. */
-function billedFor({ outcome: { call }, failure }: PerformedTask, most: Spending): Spending {
+function billedFor(
+  { outcome: { call }, failure, answeredTier }: CalledTask,
+  most: Spending,
+  askedTier: string | null,
+): Spending {
   if (call === null) return NOTHING_SPENT;
   const { usage, costMicroUsd } = call;
   if (usage !== null) {
+    // A tier that was not asked for, at a price that nobody knows, ends what a cap on cost can promise.
+    const bound = isWithinBound(askedTier, answeredTier) ? most.costMicroUsd : Number.POSITIVE_INFINITY;
     return {
-      costMicroUsd: costMicroUsd ?? most.costMicroUsd,
+      costMicroUsd: costMicroUsd ?? bound,
       tokens: usage.inputTokens + usage.outputTokens,
     };
   }
@@ -114,12 +128,11 @@ function billedFor({ outcome: { call }, failure }: PerformedTask, most: Spending
   return failure?.httpStatus !== undefined && failure.httpStatus >= 400 ? NOTHING_SPENT : most;
 }
 
-async function callFor(
-  task: LeasedTask,
-  prepared: PreparedCall,
-  context: CallContext,
-): Promise<PerformedTask> {
-  const uncalled = (outcome: TaskOutcome): PerformedTask => uncalledTask(task, outcome);
+async function callFor(task: LeasedTask, prepared: PreparedCall, context: CallContext): Promise<CalledTask> {
+  const uncalled = (outcome: TaskOutcome): CalledTask => ({
+    ...uncalledTask(task, outcome),
+    answeredTier: null,
+  });
   const { clock, gate, journal } = context;
   const admission = await gate.admit(prepared.cost);
   if (!admission.admitted) {
@@ -152,7 +165,9 @@ async function callFor(
   const checked = checkReply(reply, prepared);
   const call = callEnd(callId, checked, prepared.model, lane, endedAtMs - sentAtMs, clock.now());
   const failure = 'failure' in checked ? checked.failure : null;
-  return { task, lane, failure, outcome: judge(task, checked, call, prepared.model, refusal, context) };
+  const answeredTier = ('usage' in reply ? reply.usage?.serviceTier : null) ?? null;
+  const outcome = judge(task, checked, call, prepared.model, refusal, context);
+  return { task, lane, failure, outcome, answeredTier };
 }
 
 type CheckedReply =

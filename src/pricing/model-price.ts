@@ -61,21 +61,3 @@ export function tokenRates(stated: StatedRates): TokenRates {
     perRequest: stated.perRequest ?? 0n,
   };
 }
-
-/** The tier that a `service_tier` in an answer names; null for one whose price is another's matter. */
-export function tierOfServiceTier(serviceTier: string | null): PriceTier | null {
-  switch (serviceTier) {
-    case null:
-    case 'auto':
-    case 'default':
-    case 'standard':
-    case 'on_demand':
-      return 'standard';
-    case 'flex':
-    case 'batch':
-    case 'priority':
-      return serviceTier;
-    default:
-      return null;
-  }
-}

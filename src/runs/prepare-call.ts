@@ -43,6 +43,7 @@ export function createPrepareCall(settings: RunSettings, check: CheckOutput | nu
         model: rendered.model,
         inputBytes: Buffer.byteLength(bodyJson),
         outputCap: rendered.outputCap,
+        serviceTier: rendered.serviceTier,
       },
       checkOutput: check === null ? null : remembering(task.taskId, check),
       cost: { requests: 1, tokens, tokensAtCap },
