@@ -4,7 +4,7 @@ import { EXIT_CODES, LlmBatchError, usageError } from '../core/errors.js';
 import { createRedactor } from '../core/redact.js';
 import type { Lane } from '../engine/lane.js';
 import { createLimiter } from '../limiter/limiter.js';
-import type { ModelPrice } from '../pricing/model-price.js';
+import type { ModelPrice, PriceTable } from '../pricing/model-price.js';
 import type { PriceBook } from '../pricing/prices.js';
 import { billedMicroUsd, worstCaseAtTier } from '../pricing/service-tier.js';
 import type { Provider } from '../provider/provider.js';
@@ -18,6 +18,8 @@ const SIMULATED_PREFIX = 'simulated/';
 
 export interface Connection {
   readonly lanes: readonly Lane[];
+  /** What the lanes price their calls by. */
+  readonly prices: PriceTable;
   close(): Promise<void>;
 }
 
@@ -110,6 +112,7 @@ export async function connect(settings: RunSettings, context: CommandContext): P
   const lanes = lanesOf(settings, simulator?.url ?? null).map(open);
   return {
     lanes,
+    prices: { source: prices.source, date: prices.date },
     async close() {
       await Promise.all(lanes.map((lane) => lane.provider.close()));
       await simulator?.close();

@@ -5,6 +5,7 @@ import type { BadLine } from '../documents/bad-line.js';
 import type { DrainEnd, DrainNotice } from '../engine/drain.js';
 import type { WrittenRunFiles } from '../results/run-files.js';
 import type { ImportPlan, ImportProgress, ImportReport } from '../runs/import-input.js';
+import { settingsOfRun } from '../runs/run-settings.js';
 import type { RescueReport, RunRecord, RunSummary } from '../store/store.js';
 import { MOST_BAD_LINES_SHOWN, renderBadLines } from '../ui/bad-lines.js';
 import { type Appearance, appearanceOf } from '../ui/colours.js';
@@ -241,6 +242,7 @@ export class Display {
           callsMade: summary.calls.made - end.before.calls.made,
           haltReason: run.haltReason,
           simulated: run.simulated,
+          prices: settingsOfRun(run).prices ?? null,
           files: {
             results: shown(files.resultsPath),
             errors: shown(files.errorsPath),

@@ -58,6 +58,7 @@ export async function driveRun(options: DriveOptions): Promise<ExitCode> {
       store,
       run,
       lanes: connection.lanes,
+      prices: connection.prices,
       clock,
       random: context.random,
       workerId: `${context.hostName}:${context.processId}`,

@@ -24,7 +24,7 @@ export interface RateTable {
 }
 
 export interface PriceTable {
-  /** A file's path, or the package and its version. */
+  /** A file's path, or the package and its version; several joined by ` + `. */
   readonly source: string;
   /** `YYYY-MM-DD` of the prices; null where the table does not say. */
   readonly date: string | null;

@@ -3,6 +3,7 @@ import type { Clock, Random } from '../core/clock.js';
 import type { CheckOutput } from '../engine/call.js';
 import { Drain, type DrainEnd, type DrainNotice, type SettledTask } from '../engine/drain.js';
 import type { Lane } from '../engine/lane.js';
+import type { PriceTable } from '../pricing/model-price.js';
 import type { RescueReport, RunRecord, RunSummary, Store } from '../store/store.js';
 import { createPrepareCall } from './prepare-call.js';
 import { recoverStore } from './recover.js';
@@ -21,6 +22,8 @@ export interface ExecuteOptions {
   readonly store: Store;
   readonly run: RunRecord;
   readonly lanes: readonly Lane[];
+  /** Noted with the run, if there is anything to send. */
+  readonly prices: PriceTable;
   readonly clock: Clock;
   readonly random: Random;
   readonly workerId: string;
@@ -49,6 +52,7 @@ export async function executeRun(options: ExecuteOptions): Promise<ExecutionRepo
   if (rescue.rescued > 0 || rescue.poisoned > 0) options.onRescue(rescue);
   await seedLimits(store, lanes, clock);
 
+  const before = await store.summarizeRun(run.id);
   const drain = new Drain({
     store,
     runId: run.id,
@@ -63,26 +67,33 @@ export async function executeRun(options: ExecuteOptions): Promise<ExecutionRepo
     graceMs: pacing.graceMs,
     leaseMs: LEASE_MS,
     guardFirstCalls: pacing.guard,
-    budget: createRunBudget(settings.budget, lanes, await store.summarizeRun(run.id)),
+    budget: createRunBudget(settings.budget, lanes, before),
     tooManyFailures: failureLimit(settings.budget.maxFailures),
     salvage: (outcomes) => saveSalvage(options.salvagePath, outcomes),
     onNotice: options.onNotice,
     onSettled: options.onSettled,
   });
   options.onDrain(drain);
-  await store.updateRun(run.id, { status: 'open', haltReason: null });
-  const stopNoting = noteLearntLimits(store, run, lanes, clock);
+  const { source, date } = options.prices;
+  const started = await store.updateRun(run.id, {
+    status: 'open',
+    haltReason: null,
+    ...(isDone(before) ? {} : { settings: { ...run.settings, prices: { source, date } } }),
+  });
+  const stopNoting = noteLearntLimits(store, started, lanes, clock);
   const end = await drain.run().finally(stopNoting);
 
   const summary = await store.summarizeRun(run.id);
-  const { ready, delayed, in_progress } = summary.counts;
-  const finished = ready + delayed + in_progress === 0;
   const stopped = await store.updateRun(run.id, {
-    status: finished ? 'finished' : 'open',
+    status: isDone(summary) ? 'finished' : 'open',
     stoppedAtMs: clock.now(),
     haltReason: haltReason(end),
   });
   return { end, summary, run: stopped };
+}
+
+function isDone({ counts: { ready, delayed, in_progress } }: RunSummary): boolean {
+  return ready + delayed + in_progress === 0;
 }
 
 /** Keeps what the lanes learn where `status` can read it. @returns notes a last time and ends */

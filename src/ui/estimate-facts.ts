@@ -10,6 +10,7 @@ import {
 import type { EstimatedTotal } from '../runs/total-estimator.js';
 import { dotted, type Fact } from './facts.js';
 import { formatCount, formatDuration, formatMoney, formatQuantity } from './numbers.js';
+import { priceTableText } from './summary-facts.js';
 import { printable } from './width.js';
 
 export const WAY_HEADERS: Readonly<Record<Way, string>> = {
@@ -229,9 +230,7 @@ function pricesFact(report: EstimateReport): string {
     .filter(({ priceTable }) => priceTable === null)
     .map(({ model }) => printable(model));
   if (tables.size === 0) tables.set(prices.source, prices.date);
-  const sources = [...tables]
-    .map(([source, date]) => `${source}${date === null ? '' : ` of ${date}`}`)
-    .join(' + ');
+  const sources = [...tables].map(([source, date]) => priceTableText({ source, date })).join(' + ');
   return dotted([
     sources,
     'no discount for cached input is assumed',

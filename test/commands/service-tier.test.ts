@@ -83,6 +83,26 @@ describe('the cost of a call', () => {
   });
 });
 
+describe('the record of a run', () => {
+  it('names the prices of its calls and their date, the last where there were several', async () => {
+    workspace.write('prices.json', JSON.stringify({ date: '2026-11-01', models: {} }));
+    workspace.write('newer.json', JSON.stringify({ date: '2026-11-20', models: {} }));
+    await run('--prices', 'prices.json');
+    const { prices } = JSON.parse((await workspace.run(['status', '--json'])).stdout) as { prices: object };
+    expect(prices).toEqual({
+      source: expect.stringMatching(/^\/.*\/prices\.json \+ @pydantic\/genai-prices [\d.]+$/),
+      date: '2026-11-01',
+    });
+    // Nothing is left to send, so nothing is priced by the newer table.
+    await run('--prices', 'newer.json');
+    expect((await workspace.run(['status'])).stdout).toContain('of 2026-11-01');
+    workspace.writeDocuments('docs.jsonl', [{ text: 'another' }]);
+    const again = await run('--prices', 'newer.json');
+    expect(again.stderr).toMatch(/prices +\S+\/newer\.json \+ @pydantic\/genai-prices/);
+    expect((await workspace.run(['status'])).stdout).toContain('of 2026-11-20');
+  });
+});
+
 describe('--max-cost', () => {
   it('refuses priority before any call where its price is unknown', async () => {
     const { exitCode, stderr } = await run('--param', 'service_tier=priority', '--max-cost', '10');

@@ -125,6 +125,7 @@ export class StoredRun {
       store: this.store,
       run: this.run,
       lanes,
+      prices: { source: 'test', date: null },
       clock: this.#clock,
       random,
       workerId: 'test',
