@@ -4,6 +4,7 @@ import type { Settings } from '../config/settings.js';
 import type { BadLine } from '../documents/bad-line.js';
 import type { DrainEnd, DrainNotice } from '../engine/drain.js';
 import type { WrittenRunFiles } from '../results/run-files.js';
+import { REACHED_LIMITS } from '../runs/execute-run.js';
 import type { ImportPlan, ImportProgress, ImportReport } from '../runs/import-input.js';
 import { settingsOfRun } from '../runs/run-settings.js';
 import type { RescueReport, RunRecord, RunSummary } from '../store/store.js';
@@ -170,11 +171,7 @@ export class Display {
         return;
       case 'limit_reached':
         this.#say('limit_reached', { limit: notice.limit }, [
-          this.#appearance.colours.yellow(
-            notice.limit === 'budget'
-              ? 'stopping: the next call could pass --max-cost or --max-tokens-total'
-              : 'stopping: more documents have failed than --max-failures accepts',
-          ),
+          this.#appearance.colours.yellow(`stopping: ${REACHED_LIMITS[notice.limit]}`),
         ]);
         return;
       case 'halted':

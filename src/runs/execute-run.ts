@@ -134,14 +134,18 @@ async function outputCheck({ answers }: RunSettings): Promise<CheckOutput | null
   return createOutputCheck(answers.check);
 }
 
+/** What reaching each limit means. */
+export const REACHED_LIMITS = {
+  budget: 'the next call could pass --max-cost or --max-tokens-total',
+  failures: 'more documents have failed than --max-failures accepts',
+} as const;
+
 function haltReason(end: DrainEnd): string | null {
   switch (end.reason) {
     case 'halted':
       return `${end.failure.kind}: ${end.failure.message}`;
     case 'limit_reached':
-      return end.limit === 'budget'
-        ? 'budget: the next call could pass --max-cost or --max-tokens-total'
-        : 'failures: more documents failed than --max-failures accepts';
+      return `${end.limit}: ${REACHED_LIMITS[end.limit]}`;
     default:
       return null;
   }
