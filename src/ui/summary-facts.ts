@@ -112,6 +112,6 @@ export function priceTableText({ source, date }: PriceTable): string {
 function costText(summary: RunSummary): string {
   const unknown = summary.callsWithoutCost;
   if (unknown === 0) return formatMoney(summary.costMicroUsd);
-  if (summary.costMicroUsd === 0) return 'not known: no price for this model';
+  if (summary.costMicroUsd === 0) return 'not known: no price for this model and tier';
   return `${formatMoney(summary.costMicroUsd)} · and ${formatQuantity(unknown, 'call')} without a known price`;
 }

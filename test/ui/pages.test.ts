@@ -54,7 +54,7 @@ describe('the summary', () => {
     };
     const files = { results: 'my reviews.results.jsonl', errors: null, rejects: 'my reviews.rejects.jsonl' };
     expect(summaryOf({ summary: small, elapsedMs: 412, callsMade: 1, simulated: false, files })).toContain(
-      '  cost       not known: no price for this model\n',
+      '  cost       not known: no price for this model and tier\n',
     );
     expect(summaryOf({ summary: small, elapsedMs: 412, callsMade: 1, simulated: true, files })).toBe(
       `✓ reviews is complete: 1 document
