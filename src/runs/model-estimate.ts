@@ -49,6 +49,8 @@ export interface ModelEstimate {
   };
   /** Null where a rate that is needed is unknown, or the way is not offered. */
   readonly cost: Readonly<Record<Way, CostRange | null>>;
+  /** Tiers that requests ask for themselves, which is what `direct` costs then. */
+  readonly serviceTiers: readonly string[];
   /** Images, tools and the like: counted after a rule. */
   readonly estimatedDocuments: number;
   /** Parts that nobody can count before they are sent; they are in no total. */
@@ -90,6 +92,7 @@ export class ModelTally {
     flex: costTally(),
     batch: costTally(),
   };
+  readonly #serviceTiers = new Set<string>();
   #longestInput = 0;
   #estimatedDocuments = 0;
   #uncountedParts = 0;
@@ -106,6 +109,7 @@ export class ModelTally {
     this.#uncountedParts += counted.uncountedParts;
     const output = assumeOutput(model.model, request.outputCap, this.#options.givenOutput);
     this.#bases.add(output.basis);
+    if (request.serviceTier !== null) this.#serviceTiers.add(request.serviceTier);
     this.#input.add(bytes, counted.tokens);
     this.#outputLow.add(bytes, output.low);
     this.#outputHigh.add(bytes, output.high);
@@ -161,6 +165,7 @@ export class ModelTally {
         flex: costRange(this.#costs.flex, population),
         batch: costRange(this.#costs.batch, population),
       },
+      serviceTiers: [...this.#serviceTiers],
       estimatedDocuments: this.#estimatedDocuments,
       uncountedParts: this.#uncountedParts,
     };

@@ -234,11 +234,17 @@ function pricesFact(report: EstimateReport): string {
   return dotted([
     sources,
     'no discount for cached input is assumed',
+    tiersText(models),
     unpricedWaysText(report),
     unknown.length === 0
       ? null
       : `no price is known for ${[...new Set(unknown)].join(', ')}; --prices FILE can say it`,
   ]);
+}
+
+function tiersText(models: readonly PlannedModel[]): string | null {
+  const tiers = [...new Set(models.flatMap(({ serviceTiers }) => serviceTiers))].map(printable);
+  return tiers.length === 0 ? null : `direct at the service_tier that requests ask for: ${tiers.join(', ')}`;
 }
 
 /** Of models with a price: where there is none at all, that says it. */
