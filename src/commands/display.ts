@@ -16,6 +16,7 @@ import { formatCount, formatQuantity, formatRemaining } from '../ui/numbers.js';
 import { formatImportPlan } from '../ui/plan.js';
 import { createProgress, EMPTY_SNAPSHOT, type Progress, type ProgressSnapshot } from '../ui/progress.js';
 import { renderSummary } from '../ui/summary.js';
+import { sharingParts } from '../ui/summary-facts.js';
 import type { CommandContext } from './context.js';
 import { DrainProgress, type DrainSource } from './progress-source.js';
 
@@ -143,6 +144,12 @@ export class Display {
       ...(poisoned > 0 ? [`${formatQuantity(poisoned, 'document')} parked: open at three crashes`] : []),
     ];
     this.#say('rescued', { rescued, lostCalls, poisoned }, [parts.join(' · ')]);
+  }
+
+  /** Before the first call, where documents share answers. */
+  sharing({ shared }: RunSummary): void {
+    const parts = sharingParts(shared);
+    if (parts.length > 0) this.#say('sharing', { ...shared }, [`shared answers: ${parts.join(' · ')}`]);
   }
 
   notice(notice: DrainNotice): void {

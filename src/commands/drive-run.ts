@@ -3,7 +3,7 @@ import type { Settings } from '../config/settings.js';
 import { EXIT_CODES, type ExitCode } from '../core/errors.js';
 import { serviceTierOf } from '../documents/rendered-request.js';
 import { DEFAULT_MODEL } from '../documents/request.js';
-import type { Drain, DrainEnd, SettledTask } from '../engine/drain.js';
+import type { Drain, DrainEnd } from '../engine/drain.js';
 import type { OutputPaths } from '../results/output-paths.js';
 import { resultLine } from '../results/result-line.js';
 import { type WrittenRunFiles, writeRunFiles } from '../results/run-files.js';
@@ -11,13 +11,13 @@ import { openStreamSink } from '../results/sink.js';
 import { executeRun } from '../runs/execute-run.js';
 import { checkBudget } from '../runs/run-budget.js';
 import { settingsOfRun } from '../runs/run-settings.js';
-import type { RunRecord, RunSummary, Store } from '../store/store.js';
+import type { ResultRow, RunRecord, RunSummary, Store } from '../store/store.js';
 import { connect } from './composition.js';
 import type { CommandContext } from './context.js';
 import type { Display } from './display.js';
 import { storeFile } from './open-store.js';
 import { claimOutputs, disclaimOutputs } from './outputs.js';
-import { settledRowOf } from './settled-row.js';
+import { settledRowOf, settledTaskRow } from './settled-row.js';
 
 export interface DriveOptions {
   readonly context: CommandContext;
@@ -65,8 +65,12 @@ export async function driveRun(options: DriveOptions): Promise<ExitCode> {
       salvagePath: `${await storeFile(context, options.settings)}.salvage.jsonl`,
       onRescue: (rescue) => display.rescued(rescue),
       onNotice: (notice) => display.notice(notice),
-      onSettled: (settled) => stream?.write(settled),
-      onDrain(started) {
+      onSettled: (settled) => stream?.write(settled.map(settledRowOf)),
+      async onShared(taskIds) {
+        if (stream !== null) stream.write((await store.readTasks(run.id, taskIds)).map(settledTaskRow));
+      },
+      onDrain(started, before) {
+        display.sharing(before);
         drain = started;
         if (interrupts.count > 0) started.stop();
         display.startDrain({
@@ -138,9 +142,8 @@ function streamAnswers(context: CommandContext, onEnd: () => void) {
     get readerGone(): boolean {
       return sink.readerGone;
     },
-    write(settled: readonly SettledTask[]): void {
-      for (const each of settled) {
-        const row = settledRowOf(each);
+    write(rows: readonly (ResultRow | null)[]): void {
+      for (const row of rows) {
         if (row?.state === 'completed') {
           sink.write(`${resultLine(row, { includeInput: false })}\n`)?.catch(failed);
         }

@@ -37,6 +37,7 @@ export class DrainProgress {
     const total = Object.values(before.counts).reduce((sum, count) => sum + count, 0);
     const completed = before.counts.completed + state.completed;
     const failed = before.counts.failed + state.failed;
+    const toCall = total - completed - failed - before.shared.waiting;
     return {
       ...EMPTY_SNAPSHOT,
       phase: state.stopping ? 'stopping' : 'running',
@@ -51,7 +52,7 @@ export class DrainProgress {
       tokensPerMinuteLimit: sumOfKnown(limits.map((limit) => limit.tokensPerMinute)),
       costMicroUsd:
         before.costMicroUsd + state.costMicroUsd > 0 ? before.costMicroUsd + state.costMicroUsd : null,
-      etaMs: this.#etaMs(state, limits, total - completed - failed, nowMs),
+      etaMs: this.#etaMs(state, limits, toCall, nowMs),
       ...heldBack(state, nowMs, this.#clock.now()),
       graceLeftMs: state.abortAtMs === null ? null : Math.max(0, state.abortAtMs - nowMs),
     };

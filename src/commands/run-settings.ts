@@ -13,6 +13,7 @@ import type {
   ConnectionSettings,
   PacingSettings,
   RunSettings,
+  SharingSettings,
 } from '../runs/run-settings.js';
 import { askFor, wantedOutput } from './wanted-output.js';
 
@@ -38,6 +39,7 @@ export async function runSettingsFrom(
   return {
     request: wanted === null ? request : askFor(wanted, request),
     answers: { check: wanted?.check ?? null, repair: settings.repair },
+    sharing: sharingSettings(settings),
     connection: { ...connectionSettings(settings), lanes },
     pacing: pacingSettings(settings),
     budget: budgetSettings(settings),
@@ -73,6 +75,7 @@ export function withGivenFlags(
     },
     pacing: pick(stored.pacing, pacingSettings(settings)),
     budget: pick(stored.budget, budgetSettings(settings)),
+    sharing: pick(stored.sharing, sharingSettings(settings)),
     pricesFile: given.has('prices') ? pricesFile(settings, workingFolder) : stored.pricesFile,
   };
 }
@@ -133,6 +136,10 @@ function connectionSettings({ baseUrl, apiKeyEnv }: Settings): Omit<ConnectionSe
 
 function budgetSettings({ maxCostMicroUsd, maxTokensTotal, maxFailures }: Settings): BudgetSettings {
   return { maxCostMicroUsd, maxTokensTotal, maxFailures };
+}
+
+function sharingSettings({ dedupe, reuse }: Settings): SharingSettings {
+  return { dedupe, reuse };
 }
 
 function pacingSettings(settings: Settings): PacingSettings {

@@ -1,7 +1,7 @@
 /** A task that has just been committed, in the shape in which the store would give it back. */
 import { isJsonObject } from '../core/json.js';
 import type { SettledTask } from '../engine/drain.js';
-import type { ResultRow } from '../store/store.js';
+import type { ResultRow, TaskRow } from '../store/store.js';
 
 /** @returns null for an outcome that settles nothing (sent back, tried again later) */
 export function settledRowOf({ task, outcome }: SettledTask): ResultRow | null {
@@ -19,9 +19,15 @@ export function settledRowOf({ task, outcome }: SettledTask): ResultRow | null {
     costMicroUsd: outcome.call?.costMicroUsd ?? null,
     latencyMs: outcome.call?.latencyMs ?? null,
     requestId: outcome.call?.requestId ?? null,
+    sharedFrom: null,
     metadataJson: metadataOf(task.body),
     body: null,
   };
+}
+
+/** A task read from the store, if it is settled. */
+export function settledTaskRow(row: TaskRow): ResultRow | null {
+  return row.settledAtMs === null ? null : { ...row, settledAtMs: row.settledAtMs };
 }
 
 function metadataOf(body: string): string | null {

@@ -25,11 +25,21 @@ export function statusJson({ run, summary, owner, ...rates }: RunInspection): ob
       gone: summary.gone,
     },
     failed_by_kind: summary.failedByKind,
+    shared: {
+      within_run: summary.shared.withinRun,
+      from_earlier_runs: summary.shared.fromEarlierRuns,
+      waiting: summary.shared.waiting,
+    },
     calls: { ...calls },
     tokens: tokens(usage),
     cost_usd: summary.costMicroUsd / 1_000_000,
     calls_without_cost: summary.callsWithoutCost,
     prices: rates.prices,
+    in_doubt: {
+      calls: summary.inDoubt.calls,
+      tokens: summary.inDoubt.tokens,
+      cost_usd: summary.inDoubt.costMicroUsd / 1_000_000,
+    },
     lanes: summary.lanes.map((lane) => ({
       lane: lane.lane,
       calls: lane.calls,

@@ -49,6 +49,8 @@ export interface Settings {
   readonly maxCostMicroUsd: number | null;
   readonly maxTokensTotal: number | null;
   readonly maxFailures: FailureLimit | null;
+  readonly dedupe: boolean;
+  readonly reuse: boolean;
   readonly guard: boolean;
   readonly quiet: boolean;
   readonly verbose: boolean;
@@ -339,6 +341,26 @@ export const SETTINGS: readonly SettingDefinition[] = [
     initial: null,
     initialText: 'no limit',
     parse: parseFailureLimit,
+  }),
+  define({
+    name: 'dedupe',
+    group: 'budget',
+    flags: '--dedupe',
+    environment: 'LLM_BATCH_DEDUPE',
+    help: 'documents whose requests are equal share one call and its answer',
+    initial: false,
+    initialText: '',
+    parse: parseSwitch,
+  }),
+  define({
+    name: 'reuse',
+    group: 'budget',
+    flags: '--reuse',
+    environment: 'LLM_BATCH_REUSE',
+    help: 'take answers that earlier runs in the same store got to the same request',
+    initial: false,
+    initialText: '',
+    parse: parseSwitch,
   }),
   define({
     name: 'quiet',

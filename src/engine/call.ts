@@ -2,7 +2,7 @@
 import type { Clock, Random } from '../core/clock.js';
 import type { ProviderFailure } from '../core/failure.js';
 import { decideRetry, type RetryPolicy } from '../core/retry.js';
-import type { TokenUsage } from '../core/usage.js';
+import { isInDoubt, type TokenUsage } from '../core/usage.js';
 import type { Cost, Grant, RefusalEffect, RefusalReason } from '../limiter/limiter.js';
 import { isWithinBound } from '../pricing/service-tier.js';
 import type { ProviderAnswer, ProviderReply, ProviderRequest } from '../provider/provider.js';
@@ -30,12 +30,20 @@ export type CheckOutput = (output: string) => { readonly outputJson: string } | 
 /** Bounds of what a call can be billed. */
 export interface BillingBounds {
   readonly model: string;
-  /** No tokenizer makes more tokens than there are bytes. */
-  readonly inputBytes: number;
+  /** More than any tokenizer makes of the request. */
+  readonly mostInputTokens: number;
   /** Null: the request sets no cap of its own. */
   readonly outputCap: number | null;
   /** `service_tier` that the request asks for; null: none. */
   readonly serviceTier: string | null;
+}
+
+/** Where nothing bounds an answer's length, no budget of tokens could be kept. */
+const LONGEST_ANSWER_TOKENS = 131_072;
+
+/** The most tokens, in and out, that a call can be billed. */
+export function mostTokensOf({ mostInputTokens, outputCap }: BillingBounds): number {
+  return mostInputTokens + (outputCap ?? LONGEST_ANSWER_TOKENS);
 }
 
 /** Renders a stored document as a request; a document that can not be rendered any more is an error value. */
@@ -110,7 +118,7 @@ function uncalledTask(task: LeasedTask, outcome: TaskOutcome): PerformedTask {
 
 /** What is not known to be free counts as the most it could be: a call that was cut off may have been billed. */
 function billedFor(
-  { outcome: { call }, failure, answeredTier }: CalledTask,
+  { outcome: { call }, answeredTier }: CalledTask,
   most: Spending,
   askedTier: string | null,
 ): Spending {
@@ -124,8 +132,7 @@ function billedFor(
       tokens: usage.inputTokens + usage.outputTokens,
     };
   }
-  // An error status is an answer without tokens; servers do not bill it.
-  return failure?.httpStatus !== undefined && failure.httpStatus >= 400 ? NOTHING_SPENT : most;
+  return isInDoubt(usage, call.httpStatus) ? most : NOTHING_SPENT;
 }
 
 async function callFor(task: LeasedTask, prepared: PreparedCall, context: CallContext): Promise<CalledTask> {
@@ -141,6 +148,7 @@ async function callFor(task: LeasedTask, prepared: PreparedCall, context: CallCo
   }
   const { lane, grant } = admission;
 
+  const { billing } = prepared;
   const callId = await journal.start({
     runId: context.runId,
     taskId: task.taskId,
@@ -148,6 +156,13 @@ async function callFor(task: LeasedTask, prepared: PreparedCall, context: CallCo
     lane: lane.name,
     startedAtMs: clock.now(),
     reservedTokens: prepared.cost.tokens,
+    mostTokens: mostTokensOf(billing),
+    mostCostMicroUsd: lane.mostOf(
+      billing.model,
+      billing.mostInputTokens,
+      billing.outputCap,
+      billing.serviceTier,
+    ),
   });
   if (callId === null) {
     lane.limiter.cancel(grant, clock.monotonicMs());

@@ -40,6 +40,7 @@ export const RESULT_COLUMNS: readonly ResultColumn[] = [
     read: (row) => textOfJson(row.error?.partialOutputJson ?? null),
   },
   { name: 'metadata', kind: 'text', read: (row) => row.metadataJson },
+  { name: 'shared_from', kind: 'text', read: (row) => row.sharedFrom },
 ];
 
 /** Present when the input is included, and then the last. */

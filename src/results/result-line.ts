@@ -43,7 +43,9 @@ export function settledRow(row: ResultRow): SettledRow {
 export function resultLine(row: ResultRow, options: ResultLineOptions): string {
   const settled = settledRow(row);
   const line = settled.state === 'completed' ? completedLine(settled) : failedLine(settled);
-  return oneLine(`${line}${metadataField(row)}${options.includeInput ? documentField(row) : ''}}`);
+  return oneLine(
+    `${line}${sharedField(row)}${metadataField(row)}${options.includeInput ? documentField(row) : ''}}`,
+  );
 }
 
 function completedLine(row: CompletedRow): string {
@@ -68,6 +70,11 @@ function failedLine(row: FailedRow): string {
     `,"request_id":${textOrNull(error.requestId)}${partial}}` +
     `,"attempts":${row.attempts},"failed_at":"${isoTime(row.settledAtMs)}"`
   );
+}
+
+/** Only where the answer was paid for elsewhere: with another document of this run, or by an earlier run. */
+function sharedField({ sharedFrom }: ResultRow): string {
+  return sharedFrom === null ? '' : `,"shared_from":"${sharedFrom}"`;
 }
 
 function metadataField(row: ResultRow): string {

@@ -10,6 +10,7 @@ import { recoverStore } from './recover.js';
 import { createRunBudget, failureLimit } from './run-budget.js';
 import { type RunSettings, settingsOfRun } from './run-settings.js';
 import { saveSalvage } from './salvage.js';
+import { pairDocuments, settlePairs } from './share-answers.js';
 
 const LEASE_MS = 30_000;
 const NOTE_EVERY_MS = 5_000;
@@ -32,8 +33,10 @@ export interface ExecuteOptions {
   readonly onRescue: (report: RescueReport) => void;
   readonly onNotice: (notice: DrainNotice) => void;
   readonly onSettled: (settled: readonly SettledTask[]) => void;
-  /** Hands out the drain before it starts, for its snapshot and its brakes. */
-  readonly onDrain: (drain: Drain) => void;
+  /** Told of documents that took the answer to an equal request. */
+  readonly onShared: (taskIds: readonly number[]) => Promise<void>;
+  /** Hands out the drain before it starts, for its snapshot and its brakes, and what the run has done so far. */
+  readonly onDrain: (drain: Drain, before: RunSummary) => void;
 }
 
 export interface ExecutionReport {
@@ -51,8 +54,9 @@ export async function executeRun(options: ExecuteOptions): Promise<ExecutionRepo
   const rescue = await recoverStore(store, options.salvagePath, clock);
   if (rescue.rescued > 0 || rescue.poisoned > 0) options.onRescue(rescue);
   await seedLimits(store, lanes, clock);
-
+  await pairDocuments(options);
   const before = await store.summarizeRun(run.id);
+
   const drain = new Drain({
     store,
     runId: run.id,
@@ -73,7 +77,7 @@ export async function executeRun(options: ExecuteOptions): Promise<ExecutionRepo
     onNotice: options.onNotice,
     onSettled: options.onSettled,
   });
-  options.onDrain(drain);
+  options.onDrain(drain, before);
   const { source, date } = options.prices;
   const started = await store.updateRun(run.id, {
     status: 'open',
@@ -82,6 +86,7 @@ export async function executeRun(options: ExecuteOptions): Promise<ExecutionRepo
   });
   const stopNoting = noteLearntLimits(store, started, lanes, clock);
   const end = await drain.run().finally(stopNoting);
+  await settlePairs(options);
 
   const summary = await store.summarizeRun(run.id);
   const stopped = await store.updateRun(run.id, {

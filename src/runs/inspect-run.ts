@@ -64,7 +64,7 @@ function etaMs(summary: RunSummary, owner: StoreOwner, recentCalls: number, nowM
   const { ready, delayed, in_progress } = summary.counts;
   const spanMs = Math.min(MINUTE_MS, nowMs - owner.sinceMs);
   if (recentCalls < 5 || spanMs <= 0) return null;
-  return ((ready + delayed + in_progress) / recentCalls) * spanMs;
+  return ((ready - summary.shared.waiting + delayed + in_progress) / recentCalls) * spanMs;
 }
 
 /** Null where any lane's limit is unknown: a part of the whole would mislead. */

@@ -7,6 +7,9 @@ import { createOutputEstimator } from '../pricing/output-estimate.js';
 import { type Mistake, withMistake } from './repair.js';
 import type { RunSettings } from './run-settings.js';
 
+/** What a chat template adds to the bytes of the request, of which no tokenizer makes more tokens: separators. */
+const TEMPLATE_TOKENS = 16;
+
 /**
  * Rendered when it is sent, so that a long system prompt is stored once and not with every document. A document
  * that can not be rendered (it could at import) becomes `invalid_request` instead of stopping the run.
@@ -41,7 +44,7 @@ export function createPrepareCall(settings: RunSettings, check: CheckOutput | nu
       request: { endpoint: rendered.endpoint, bodyJson },
       billing: {
         model: rendered.model,
-        inputBytes: Buffer.byteLength(bodyJson),
+        mostInputTokens: Buffer.byteLength(bodyJson) + TEMPLATE_TOKENS,
         outputCap: rendered.outputCap,
         serviceTier: rendered.serviceTier,
       },

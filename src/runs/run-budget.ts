@@ -2,20 +2,16 @@
 import type { FailureLimit } from '../config/values.js';
 import { EXIT_CODES, type ExitCode, LlmBatchError } from '../core/errors.js';
 import { Budget } from '../engine/budget.js';
-import type { BillingBounds, RunBudget } from '../engine/call.js';
+import { type BillingBounds, mostTokensOf, type RunBudget } from '../engine/call.js';
 import type { Lane } from '../engine/lane.js';
 import type { RunSummary } from '../store/store.js';
 import type { BudgetSettings } from './run-settings.js';
 
-/** Where nothing bounds an answer's length, no budget of tokens could be kept. */
-const LONGEST_ANSWER_TOKENS = 131_072;
-/** What a chat template adds to the bytes of the request: separators that are no bytes of it. */
-const TEMPLATE_TOKENS = 16;
 /** A share of failures says little of the first few documents. */
 const DOCUMENTS_FOR_A_SHARE = 50;
 
 /**
- * @param summary what the run has spent so far
+ * @param summary what the run has spent so far; calls that may have been billed count with the most they can be
  * @returns null without a cap
  */
 export function createRunBudget(
@@ -25,29 +21,29 @@ export function createRunBudget(
 ): RunBudget | null {
   const { maxCostMicroUsd, maxTokensTotal } = settings;
   if (maxCostMicroUsd === null && maxTokensTotal === null) return null;
-  const { inputTokens, outputTokens } = summary.usage;
+  const { usage, costMicroUsd, inDoubt } = summary;
   const budget = new Budget(
     { maxCostMicroUsd, maxTokens: maxTokensTotal },
-    { costMicroUsd: summary.costMicroUsd, tokens: inputTokens + outputTokens },
+    {
+      costMicroUsd: costMicroUsd + inDoubt.costMicroUsd,
+      tokens: usage.inputTokens + usage.outputTokens + inDoubt.tokens,
+    },
   );
   return {
     admit: (most) => budget.admit(most),
     settle: (most, actual) => budget.settle(most, actual),
     close: () => budget.close(),
-    mostOf(bounds) {
-      const input = bounds.inputBytes + TEMPLATE_TOKENS;
-      return {
-        costMicroUsd: maxCostMicroUsd === null ? 0 : mostCost(bounds, input, lanes),
-        tokens: input + (bounds.outputCap ?? LONGEST_ANSWER_TOKENS),
-      };
-    },
+    mostOf: (bounds) => ({
+      costMicroUsd: maxCostMicroUsd === null ? 0 : mostCost(bounds, lanes),
+      tokens: mostTokensOf(bounds),
+    }),
   };
 }
 
 /** On the dearest lane: which one will take the call is not known yet. @throws LlmBatchError PRICE_UNKNOWN */
-function mostCost(bounds: BillingBounds, inputTokens: number, lanes: readonly Lane[]): number {
-  const { model, outputCap, serviceTier } = bounds;
-  const costs = lanes.map((lane) => lane.mostOf(model, inputTokens, outputCap, serviceTier));
+function mostCost(bounds: BillingBounds, lanes: readonly Lane[]): number {
+  const { model, mostInputTokens, outputCap, serviceTier } = bounds;
+  const costs = lanes.map((lane) => lane.mostOf(model, mostInputTokens, outputCap, serviceTier));
   const known = costs.filter((cost) => cost !== null);
   if (known.length < costs.length) throw priceUnknown(model, serviceTier, EXIT_CODES.halted);
   return Math.max(...known);

@@ -39,6 +39,14 @@ export interface BudgetSettings {
   readonly maxFailures: FailureLimit | null;
 }
 
+/** Which answers may stand for a call. */
+export interface SharingSettings {
+  /** Equal requests of the run share one call. */
+  readonly dedupe: boolean;
+  /** Answers of earlier runs in the same store are taken. */
+  readonly reuse: boolean;
+}
+
 /** What an answer has to be beyond text. */
 export interface OutputSettings {
   readonly check: { readonly kind: 'schema'; readonly schema: JsonObject } | { readonly kind: 'json' } | null;
@@ -62,6 +70,7 @@ export interface RunSettings {
   readonly pacing: PacingSettings;
   readonly budget: BudgetSettings;
   readonly answers: OutputSettings;
+  readonly sharing: SharingSettings;
   /** Noted by the process that drains the run, for those that look at it. */
   readonly learntLimits?: readonly LearntLimit[];
   /** What the calls were priced by, noted when a drain starts; the last where there were several. */
@@ -78,9 +87,12 @@ export function settingsToJson(settings: RunSettings): JsonObject {
   return JSON.parse(JSON.stringify(settings)) as JsonObject;
 }
 
+/** What runs of earlier versions do not say. */
+const EARLIER: Pick<RunSettings, 'sharing'> = { sharing: { dedupe: false, reuse: false } };
+
 /** The inverse of `settingsToJson`: what this program stored, it may trust. */
 export function settingsOfRun(run: RunRecord): RunSettings {
-  return run.settings as unknown as RunSettings;
+  return { ...EARLIER, ...(run.settings as unknown as RunSettings) };
 }
 
 const SIMULATED_LANE = 'simulator';

@@ -130,6 +130,10 @@ export interface CallStart {
   readonly lane: string;
   readonly startedAtMs: number;
   readonly reservedTokens: number;
+  /** The most that it can be billed. */
+  readonly mostTokens: number;
+  /** Null where no price is known. */
+  readonly mostCostMicroUsd: number | null;
 }
 
 /** How a call ended; the ledger's other half. */
@@ -183,6 +187,24 @@ export type TaskOutcome =
       readonly throttledSinceMs: number | null;
     });
 
+/** Which tasks of a run take the answer to an equal request, one with the same request hash, instead of a call. */
+export interface SharingOptions {
+  readonly runId: number;
+  /** Those of the run itself. */
+  readonly dedupe: boolean;
+  /** Completed ones of these runs. */
+  readonly reuseFrom: readonly number[];
+}
+
+/** Whose answer a task took. */
+export type SharedFrom = 'run' | 'earlier_run';
+
+export interface SharedPage {
+  readonly settledTaskIds: readonly number[];
+  /** The last task looked at, to go on after; null when there was none. */
+  readonly lastTaskId: number | null;
+}
+
 export interface RecordedProgress {
   /** Ids of `started`, in their order. */
   readonly callIds: readonly number[];
@@ -215,6 +237,8 @@ export interface ResultRow {
   readonly costMicroUsd: number | null;
   readonly latencyMs: number | null;
   readonly requestId: string | null;
+  /** Null when a call of its own settled it. */
+  readonly sharedFrom: SharedFrom | null;
   readonly metadataJson: string | null;
   /** Only when asked for. */
   readonly body: string | null;
@@ -268,6 +292,14 @@ export interface RunSummary {
   readonly costMicroUsd: number;
   /** Calls that used tokens and have no known cost. */
   readonly callsWithoutCost: number;
+  /** Calls that may have been billed without our knowing (see `isInDoubt`), and the most that it can be. */
+  readonly inDoubt: { readonly calls: number; readonly tokens: number; readonly costMicroUsd: number };
+  /** Completed documents that took the answer to an equal request, and those that wait for it, which are ready. */
+  readonly shared: {
+    readonly withinRun: number;
+    readonly fromEarlierRuns: number;
+    readonly waiting: number;
+  };
   /** Lanes that have made calls, by name. */
   readonly lanes: readonly LaneSummary[];
   readonly failedByKind: Readonly<Partial<Record<FailureKind, number>>>;
@@ -420,6 +452,16 @@ export interface Store {
   beginReimport(runId: number): Promise<void>;
   reimportTasks(runId: number, tasks: readonly NewTask[], keepFinished: boolean): Promise<ImportTally>;
   finishReimport(runId: number): Promise<{ gone: number }>;
+
+  /**
+   * Pairs ready tasks with the tasks whose answers they are to take, a page at a time; call until `isDone`, and only
+   * while nobody drains the run. What was paired before and waits is paired anew. With `dedupe` all but the first of
+   * equal requests wait for that one, unless there is an answer already.
+   * @param limit about how many tasks to look at
+   */
+  pairTasks(options: SharingOptions, limit: number): Promise<{ readonly isDone: boolean }>;
+  /** Gives tasks that wait their answers, or failures, as far as these are there; a page, in the order of the tasks. */
+  settlePairs(runId: number, afterTaskId: number, limit: number, nowMs: number): Promise<SharedPage>;
 
   /**
    * By priority, higher first, then input order; due delayed tasks are promoted first. A suspect (see

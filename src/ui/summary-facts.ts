@@ -38,11 +38,24 @@ export function documentFacts(summary: RunSummary, colours: ChalkInstance): Fact
       ]),
     });
   }
+  const shared = sharingParts(summary.shared);
+  if (shared.length > 0) facts.push({ name: 'shared', value: dotted(shared) });
   if (counts.cancelled > 0) facts.push({ name: 'cancelled', value: formatCount(counts.cancelled) });
   if (summary.gone > 0) {
     facts.push({ name: 'gone', value: `${formatCount(summary.gone)} no longer in the input` });
   }
   return facts;
+}
+
+/** Documents that need no call of their own; empty where each has one. */
+export function sharingParts({ withinRun, fromEarlierRuns, waiting }: RunSummary['shared']): string[] {
+  return [
+    ...(fromEarlierRuns > 0 ? [`${formatCount(fromEarlierRuns)} answered by earlier runs`] : []),
+    ...(withinRun > 0 ? [`${formatCount(withinRun)} took the answer of an equal document`] : []),
+    ...(waiting > 0
+      ? [`${formatCount(waiting)} ${waiting === 1 ? 'waits' : 'wait'} for the answer of an equal document`]
+      : []),
+  ];
 }
 
 function failedByKind(summary: RunSummary): string {
@@ -110,6 +123,15 @@ export function priceTableText({ source, date }: PriceTable): string {
 }
 
 function costText(summary: RunSummary): string {
+  const { inDoubt } = summary;
+  const doubt =
+    inDoubt.costMicroUsd > 0
+      ? ` · up to ${formatMoney(inDoubt.costMicroUsd)} more for ${formatQuantity(inDoubt.calls, 'call')} cut off`
+      : '';
+  return `${knownCostText(summary)}${doubt}`;
+}
+
+function knownCostText(summary: RunSummary): string {
   const unknown = summary.callsWithoutCost;
   if (unknown === 0) return formatMoney(summary.costMicroUsd);
   if (summary.costMicroUsd === 0) return 'not known: no price for this model and tier';

@@ -1,6 +1,7 @@
 /** Caps on money, tokens and failures, over the real program and a simulated server that states its prices. */
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type SimulatorProcess, startSimulatorProcess } from '../support/simulator-process.js';
+import { waitFor } from '../support/wait-for.js';
 import { numberedDocuments, Workspace } from '../support/workspace.js';
 
 let workspace: Workspace;
@@ -52,6 +53,28 @@ describe('--max-cost', () => {
     expect(rest.exitCode).toBe(0);
     expect((await simulator.books()).calls).toBe(50);
     expect(await workspace.results()).toHaveLength(50);
+  });
+
+  it('counts calls that a crash cut off, which may have been billed, with the most they can be', async () => {
+    await simulator.reconfigure({ latencyMs: 600_000 });
+    const environment = { OPENAI_BASE_URL: simulator.url };
+    const first = workspace.start([...capped, '--max-cost', '1.00', '--prices', 'prices.json'], {
+      environment,
+    });
+    await waitFor('ten open calls', async () => (await simulator.books()).calls === 10);
+    first.kill('SIGKILL');
+    await first.ended;
+    await simulator.reconfigure({ latencyMs: 10 });
+
+    const again = await run('resume');
+    expect(again.exitCode).toBe(4);
+    expect((await simulator.books()).calls).toBe(10);
+    const { stdout } = await workspace.run(['status']);
+    expect(stdout).toMatch(/up to \$1\.00 more for 10 calls cut off/);
+
+    const more = await run('resume', '--max-cost', '1.50');
+    expect(more.exitCode).toBe(4);
+    expect((await simulator.books()).calls).toBe(15);
   });
 
   it('refuses a model without a known price before any call, and does not take it for free', async () => {

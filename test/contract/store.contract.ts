@@ -13,6 +13,7 @@ import { removalContract } from './store/removal.js';
 import { rescueContract } from './store/rescue.js';
 import { resultsContract } from './store/results.js';
 import { runsContract } from './store/runs.js';
+import { sharingContract } from './store/sharing.js';
 import { storePerTest } from './store/store-of.js';
 import { summaryContract } from './store/summary.js';
 import { tasksContract } from './store/tasks.js';
@@ -26,6 +27,7 @@ export function storeContract(name: string, open: OpenStoreUnderTest): void {
     importsContract(storeOf);
     reimportsContract(storeOf);
     queueContract(storeOf);
+    sharingContract(storeOf);
     recordContract(storeOf);
     rescueContract(storeOf);
     resultsContract(storeOf);

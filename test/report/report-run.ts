@@ -3,7 +3,15 @@ import { FAILURE_KINDS } from '../../src/core/failure.js';
 import { type RunSettings, settingsToJson } from '../../src/runs/run-settings.js';
 import { openStore } from '../../src/store/open.js';
 import type { CallEnd, LeasedTask, TaskError } from '../../src/store/store.js';
-import { callEnd, claim, completed, documents, NOW_MS, taskError } from '../contract/store/builders.js';
+import {
+  callEnd,
+  callStart,
+  claim,
+  completed,
+  documents,
+  NOW_MS,
+  taskError,
+} from '../contract/store/builders.js';
 import { FakeClock } from '../support/fake-clock.js';
 
 export const HOSTILE = `"'></script><script>document.title='broken'</script><img src=x onerror="document.title='broken'"><!-- --> & {{x}}`;
@@ -35,6 +43,7 @@ const SETTINGS: RunSettings = {
   pricesFile: null,
   simulator: null,
   answers: { check: null, repair: false },
+  sharing: { dedupe: false, reuse: false },
   output: null,
 };
 
@@ -59,16 +68,7 @@ export async function makeReportRun(storePath: string, inputPath: string, simula
     const end = async (task: LeasedTask, index: number, change: Partial<CallEnd>): Promise<CallEnd> => {
       const startedAtMs = NOW_MS + index * 1_000;
       const { callIds } = await store.record(
-        [
-          {
-            runId: run.id,
-            taskId: task.taskId,
-            attemptToken: task.attemptToken,
-            lane: index % 2 === 0 ? `first ${HOSTILE}` : 'second',
-            startedAtMs,
-            reservedTokens: 500,
-          },
-        ],
+        [callStart(run.id, task, { lane: index % 2 === 0 ? `first ${HOSTILE}` : 'second', startedAtMs })],
         [],
       );
       const latencyMs = 300 + ((index * 37) % 100) ** 2;

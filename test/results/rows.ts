@@ -28,6 +28,7 @@ export function completedRow(line: number, change: Partial<ResultRow & Completed
     costMicroUsd: 6,
     latencyMs: 812.4,
     requestId: `req_${line}`,
+    sharedFrom: null,
     metadataJson: null,
     body: null,
     ...row,

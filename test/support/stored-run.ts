@@ -73,6 +73,7 @@ export class StoredRun {
       pacing: { ...PACING, ...pacing },
       budget,
       answers: { check: null, repair: false },
+      sharing: { dedupe: false, reuse: false },
       pricesFile: null,
       simulator: null,
       output: null,
@@ -135,6 +136,7 @@ export class StoredRun {
       onRescue: () => undefined,
       onNotice: () => undefined,
       onSettled: () => undefined,
+      onShared: async () => undefined,
       onDrain,
     });
     return this.#clock.runUntil(work);

@@ -27,6 +27,7 @@ function failed(line: number, kind: FailureKind, message: string, code: string |
     costMicroUsd: null,
     latencyMs: null,
     requestId: null,
+    sharedFrom: null,
     metadataJson: null,
     body: null,
   };

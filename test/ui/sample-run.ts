@@ -25,6 +25,8 @@ export const summary: RunSummary = {
   usage: { inputTokens: 45_200_000, outputTokens: 12_100_000, cachedTokens: 1_200_000, reasoningTokens: 0 },
   costMicroUsd: 123_400_000,
   callsWithoutCost: 0,
+  inDoubt: { calls: 0, tokens: 0, costMicroUsd: 0 },
+  shared: { withinRun: 0, fromEarlierRuns: 0, waiting: 0 },
   lanes: [],
   failedByKind: { truncated: 4, invalid_request: 8 },
   latencyMs: { mean: 812, p50: 640, p95: 1_900, p99: 4_210 },

@@ -8,6 +8,7 @@ import type { TaskState } from '../../core/task.js';
 import type { ImportMatch, ImportTally, NewTask } from '../store.js';
 import { hashKey, type KeyIndex } from './key-index.js';
 import { runMissing } from './runs.js';
+import { UNPAIRED } from './sharing.js';
 import { storableInteger, storableReal, storableText, storableTextOrNull } from './storable.js';
 
 interface ExistingTask {
@@ -81,7 +82,8 @@ export class Imports {
     this.#replace = database.prepare<[number, number, number, string, number]>(
       `UPDATE tasks SET import_generation = ?, line = ?, priority = ?, request_hash = ?, gone = 0,
          state = 'ready', attempts = 0, crash_count = 0, lone_crash_count = 0, attempt_token = NULL, worker_id = NULL,
-         lease_until_ms = NULL, not_before_ms = NULL, throttled_since_ms = NULL, failure_kind = NULL
+         lease_until_ms = NULL, not_before_ms = NULL, throttled_since_ms = NULL,
+         failure_kind = NULL, ${UNPAIRED}
        WHERE id = ?`,
     );
     this.#updateDocument = database.prepare<[string | null, string, number, string | null, string]>(

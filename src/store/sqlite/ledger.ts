@@ -3,6 +3,7 @@
  * written and stored once, by `flush`, in the same transaction.
  */
 import type Database from 'better-sqlite3';
+import { isInDoubt } from '../../core/usage.js';
 import { latencyBucket } from '../latency-buckets.js';
 import type { CallEnd, CallStart, RecentCall } from '../store.js';
 import {
@@ -34,6 +35,9 @@ class RunTotals {
   lost = 0;
   answered = 0;
   withoutCost = 0;
+  inDoubt = 0;
+  tokensInDoubt = 0;
+  costInDoubtMicroUsd = 0;
   latencySumMs = 0;
   costMicroUsd = 0;
   inputTokens = 0;
@@ -54,6 +58,13 @@ class RunTotals {
     return lane;
   }
 
+  /** @param calls 1 for one that is in doubt, -1 for one that is so no more */
+  doubt(calls: number, mostTokens: number | null, mostCostMicroUsd: number | null): void {
+    this.inDoubt += calls;
+    this.tokensInDoubt += calls * (mostTokens ?? 0);
+    this.costInDoubtMicroUsd += calls * (mostCostMicroUsd ?? 0);
+  }
+
   seen(atMs: number): void {
     if (this.firstAtMs === null || atMs < this.firstAtMs) this.firstAtMs = atMs;
     if (this.lastAtMs === null || atMs > this.lastAtMs) this.lastAtMs = atMs;
@@ -66,7 +77,17 @@ type CallRow = [
   lost: number,
   finishedAtMs: number | null,
   latencyMs: number | null,
+  mostTokens: number | null,
+  mostCostMicroUsd: number | null,
 ];
+
+interface LostRow {
+  run_id: number;
+  most_tokens: number | null;
+  most_cost_micro_usd: number | null;
+}
+
+const LOST = 'RETURNING run_id, most_tokens, most_cost_micro_usd';
 
 export class Ledger {
   readonly #start;
@@ -81,13 +102,15 @@ export class Ledger {
   readonly #totals = new Map<number, RunTotals>();
 
   constructor(database: Database.Database) {
-    this.#start = database.prepare<[number, number, string, string, number, number]>(
-      `INSERT INTO calls (run_id, task_id, attempt_token, lane, started_at_ms, reserved_tokens)
-       VALUES (?, ?, ?, ?, ?, ?)`,
+    this.#start = database.prepare<[number, number, string, string, number, number, number, number | null]>(
+      `INSERT INTO calls (run_id, task_id, attempt_token, lane, started_at_ms, reserved_tokens, most_tokens,
+         most_cost_micro_usd)
+       VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
     );
     this.#select = database
       .prepare<[number], CallRow>(
-        'SELECT run_id, lane, lost, finished_at_ms, latency_ms FROM calls WHERE id = ?',
+        `SELECT run_id, lane, lost, finished_at_ms, latency_ms, most_tokens, most_cost_micro_usd
+         FROM calls WHERE id = ?`,
       )
       .raw();
     this.#end = database.prepare<(string | number | null)[]>(
@@ -95,23 +118,21 @@ export class Ledger {
          cost_micro_usd = ?, input_tokens = ?, output_tokens = ?, cached_tokens = ?, reasoning_tokens = ?
        WHERE id = ?`,
     );
-    this.#loseOfAttempt = database
-      .prepare<[number, number, string], number>(
-        `UPDATE calls INDEXED BY calls_open SET finished_at_ms = ?, lost = 1, attempt_token = NULL
-         WHERE task_id = ? AND attempt_token = ? AND finished_at_ms IS NULL RETURNING run_id`,
-      )
-      .pluck();
-    this.#loseOpen = database
-      .prepare<[number], number>(
-        `UPDATE calls INDEXED BY calls_open SET finished_at_ms = ?, lost = 1, attempt_token = NULL
-         WHERE finished_at_ms IS NULL RETURNING run_id`,
-      )
-      .pluck();
+    this.#loseOfAttempt = database.prepare<[number, number, string], LostRow>(
+      `UPDATE calls INDEXED BY calls_open SET finished_at_ms = ?, lost = 1, attempt_token = NULL
+       WHERE task_id = ? AND attempt_token = ? AND finished_at_ms IS NULL ${LOST}`,
+    );
+    this.#loseOpen = database.prepare<[number], LostRow>(
+      `UPDATE calls INDEXED BY calls_open SET finished_at_ms = ?, lost = 1, attempt_token = NULL
+       WHERE finished_at_ms IS NULL ${LOST}`,
+    );
     this.#addTotals = database.prepare<(number | null)[]>(
       `UPDATE run_totals SET
          calls_made = calls_made + ?, calls_ended = calls_ended + ?, calls_failed = calls_failed + ?,
          calls_lost = calls_lost + ?, calls_answered = calls_answered + ?,
-         calls_without_cost = calls_without_cost + ?, latency_sum_ms = latency_sum_ms + ?,
+         calls_without_cost = calls_without_cost + ?, calls_in_doubt = calls_in_doubt + ?,
+         tokens_in_doubt = tokens_in_doubt + ?, cost_in_doubt_micro_usd = cost_in_doubt_micro_usd + ?,
+         latency_sum_ms = latency_sum_ms + ?,
          cost_micro_usd = cost_micro_usd + ?, input_tokens = input_tokens + ?,
          output_tokens = output_tokens + ?, cached_tokens = cached_tokens + ?,
          reasoning_tokens = reasoning_tokens + ?,
@@ -158,6 +179,8 @@ export class Ledger {
       lane,
       startedAtMs,
       storableCount(call.reservedTokens),
+      storableCount(call.mostTokens),
+      call.mostCostMicroUsd,
     );
     const totals = this.#totalsOf(call.runId);
     totals.made += 1;
@@ -174,7 +197,7 @@ export class Ledger {
   end(call: CallEnd, message: string | null): void {
     const row = this.#select.get(call.callId);
     if (row === undefined) return;
-    const [runId, laneName, lost, endedAtMs, knownLatencyMs] = row;
+    const [runId, laneName, lost, endedAtMs, knownLatencyMs, mostTokens, mostCostMicroUsd] = row;
     if (endedAtMs !== null && (lost === 0 || knownLatencyMs !== null)) return;
 
     const { usage, kind } = call;
@@ -198,6 +221,9 @@ export class Ledger {
     const totals = this.#totalsOf(runId);
     const lane = totals.lane(laneName);
     if (endedAtMs === null) totals.ended += 1;
+    // A lost call was in doubt already.
+    const doubted = (isInDoubt(usage, call.httpStatus) ? 1 : 0) - (endedAtMs === null ? 0 : 1);
+    if (doubted !== 0) totals.doubt(doubted, mostTokens, mostCostMicroUsd);
     totals.seen(finishedAtMs);
     if (kind === null) {
       totals.answered += 1;
@@ -243,6 +269,9 @@ export class Ledger {
         totals.lost,
         totals.answered,
         totals.withoutCost,
+        totals.inDoubt,
+        totals.tokensInDoubt,
+        totals.costInDoubtMicroUsd,
         totals.latencySumMs,
         totals.costMicroUsd,
         totals.inputTokens,
@@ -279,13 +308,14 @@ export class Ledger {
     );
   }
 
-  #countLost(runIds: readonly number[]): number {
-    for (const runId of runIds) {
-      const totals = this.#totalsOf(runId);
+  #countLost(calls: readonly LostRow[]): number {
+    for (const call of calls) {
+      const totals = this.#totalsOf(call.run_id);
       totals.ended += 1;
       totals.lost += 1;
+      totals.doubt(1, call.most_tokens, call.most_cost_micro_usd);
     }
-    return runIds.length;
+    return calls.length;
   }
 
   #totalsOf(runId: number): RunTotals {

@@ -213,6 +213,55 @@ BEGIN
 END;
 `,
   },
+  {
+    version: 2,
+    name: 'answers that documents share, and bills that are in doubt',
+    sql: `
+-- A ready task with shared_task_id waits for the answer of that task and is not claimed; a settled one took it.
+-- Columns and no state of its own, so that the table need not be written anew.
+ALTER TABLE tasks ADD COLUMN shared_from TEXT CHECK (shared_from IN ('run', 'earlier_run'));
+ALTER TABLE tasks ADD COLUMN shared_task_id INTEGER;
+
+DROP INDEX tasks_ready;
+CREATE INDEX tasks_ready ON tasks (run_id, priority DESC, line)
+  WHERE state = 'ready' AND gone = 0 AND shared_task_id IS NULL;
+CREATE INDEX tasks_paired ON tasks (run_id) WHERE state = 'ready' AND shared_task_id IS NOT NULL;
+
+-- The most that the call could be billed; null where that was not known.
+ALTER TABLE calls ADD COLUMN most_tokens INTEGER;
+ALTER TABLE calls ADD COLUMN most_cost_micro_usd REAL;
+
+-- Of calls that may have been billed without our knowing: the most it can be.
+ALTER TABLE run_totals ADD COLUMN calls_in_doubt INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE run_totals ADD COLUMN tokens_in_doubt INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE run_totals ADD COLUMN cost_in_doubt_micro_usd REAL NOT NULL DEFAULT 0;
+UPDATE run_totals SET calls_in_doubt = (
+  SELECT count(*) FROM calls WHERE calls.run_id = run_totals.run_id AND finished_at_ms IS NOT NULL
+    AND input_tokens IS NULL AND (http_status IS NULL OR http_status < 400));
+
+-- Counted by kind are, beside failures, the documents that share an answer.
+DROP TRIGGER tasks_counted_out;
+CREATE TRIGGER tasks_counted_out AFTER DELETE ON tasks BEGIN
+  UPDATE task_counts SET tasks = tasks - 1
+  WHERE run_id = old.run_id AND state = iif(old.gone, 'gone', old.state)
+    AND kind = iif(old.gone, '', coalesce(old.failure_kind, old.shared_from, ''));
+END;
+
+DROP TRIGGER tasks_recounted;
+CREATE TRIGGER tasks_recounted AFTER UPDATE OF state, gone, failure_kind, shared_from ON tasks
+WHEN old.state <> new.state OR old.gone <> new.gone OR old.failure_kind IS NOT new.failure_kind
+  OR old.shared_from IS NOT new.shared_from
+BEGIN
+  UPDATE task_counts SET tasks = tasks - 1
+  WHERE run_id = old.run_id AND state = iif(old.gone, 'gone', old.state)
+    AND kind = iif(old.gone, '', coalesce(old.failure_kind, old.shared_from, ''));
+  INSERT INTO task_counts (run_id, state, kind, tasks)
+  VALUES (new.run_id, iif(new.gone, 'gone', new.state),
+    iif(new.gone, '', coalesce(new.failure_kind, new.shared_from, '')), 1)
+  ON CONFLICT DO UPDATE SET tasks = tasks + 1;
+END;
+`,
+  },
 ];
 
 /**

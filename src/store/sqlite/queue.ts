@@ -13,6 +13,7 @@ import {
   SUSPECT_AFTER_CRASHES,
 } from '../store.js';
 import { type ClaimedRow, toLeasedTask } from './rows.js';
+import { UNPAIRED } from './sharing.js';
 import { storableInteger, storableText } from './storable.js';
 
 /** Due tasks made ready per claim: bounds the time of one transaction when a whole storm comes due at once. */
@@ -22,7 +23,7 @@ const TOKEN_BYTES = 12;
 
 /** A bare `LIMIT ?` is peeked at by the planner, which then plans the statement anew at every claim. */
 const FIRST_READY = `FROM tasks INDEXED BY tasks_ready
-  WHERE run_id = ? AND state = 'ready' AND gone = 0 ORDER BY priority DESC, line, id LIMIT ? + 0`;
+  WHERE run_id = ? AND state = 'ready' AND gone = 0 AND shared_task_id IS NULL ORDER BY priority DESC, line, id LIMIT ? + 0`;
 const FAILED = `run_id = ? AND state = 'failed' AND gone = 0 AND failure_kind = coalesce(?, failure_kind)
   AND key = coalesce(?, key)`;
 
@@ -69,7 +70,7 @@ export class Queue {
     // The whole table in its own order, 3 s for a million: by its indexes it would be scattered reads.
     this.#cancelOpen = database.prepare<[number]>(
       `UPDATE tasks NOT INDEXED SET state = 'cancelled', attempt_token = NULL, worker_id = NULL,
-         lease_until_ms = NULL, not_before_ms = NULL, throttled_since_ms = NULL
+         lease_until_ms = NULL, not_before_ms = NULL, throttled_since_ms = NULL, ${UNPAIRED}
        WHERE run_id = ? AND (state = 'ready' OR state = 'delayed' OR state = 'in_progress')`,
     );
     this.#nextDue = database
@@ -86,7 +87,8 @@ export class Queue {
     );
     this.#retryFailed = database.prepare<[number, string | null, string | null]>(
       `UPDATE tasks INDEXED BY tasks_failed
-       SET state = 'ready', attempts = 0, crash_count = 0, lone_crash_count = 0, throttled_since_ms = NULL, failure_kind = NULL
+       SET state = 'ready', attempts = 0, crash_count = 0, lone_crash_count = 0, throttled_since_ms = NULL,
+         failure_kind = NULL, ${UNPAIRED}
        WHERE ${FAILED}`,
     );
   }

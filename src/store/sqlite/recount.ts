@@ -2,6 +2,10 @@
 import type Database from 'better-sqlite3';
 import type { CountDifference } from '../store.js';
 
+/** As `isInDoubt` says. */
+const IN_DOUBT =
+  'finished_at_ms IS NOT NULL AND input_tokens IS NULL AND (http_status IS NULL OR http_status < 400)';
+
 /** What is kept for a run, and for a lane of it, with how it is counted from its calls. */
 const CALL_SUMS: readonly (readonly [column: string, counted: string])[] = [
   ['calls_made', 'count(*)'],
@@ -14,6 +18,9 @@ const CALL_SUMS: readonly (readonly [column: string, counted: string])[] = [
     'calls_without_cost',
     'total(cost_micro_usd IS NULL AND coalesce(input_tokens, 0) + coalesce(output_tokens, 0) > 0)',
   ],
+  ['calls_in_doubt', `total(${IN_DOUBT})`],
+  ['tokens_in_doubt', `total(iif(${IN_DOUBT}, most_tokens, 0))`],
+  ['cost_in_doubt_micro_usd', `total(iif(${IN_DOUBT}, most_cost_micro_usd, 0))`],
   ['cost_micro_usd', 'total(cost_micro_usd)'],
   ['input_tokens', 'total(input_tokens)'],
   ['output_tokens', 'total(output_tokens)'],
@@ -44,7 +51,7 @@ export class Recount {
       `SELECT run_id, trim(state || ' ' || kind) AS what, tasks AS count FROM task_counts WHERE tasks <> 0`,
     );
     this.#tasksCounted = database.prepare<[], CountRow>(
-      `SELECT run_id, iif(gone, 'gone', trim(state || ' ' || coalesce(failure_kind, ''))) AS what,
+      `SELECT run_id, iif(gone, 'gone', trim(state || ' ' || coalesce(failure_kind, shared_from, ''))) AS what,
          count(*) AS count FROM tasks GROUP BY 1, 2`,
     );
     this.#runSumsKept = database.prepare<[], SumsRow>('SELECT * FROM run_totals');

@@ -51,10 +51,10 @@ export class Results {
 
 /** The page's tasks are found by index first; only theirs are joined. */
 function pageSql(only: ResultFilter, includeBody: boolean): string {
-  return `SELECT page.id, page.line, page.key, page.state, page.attempts, results.*, documents.metadata_json,
+  return `SELECT page.id, page.line, page.key, page.state, page.attempts, page.shared_from, results.*, documents.metadata_json,
       ${includeBody ? 'documents.body' : 'NULL AS body'}
     FROM (
-      SELECT id, line, key, state, attempts FROM ${SOURCES[only]}
+      SELECT id, line, key, state, attempts, shared_from FROM ${SOURCES[only]}
         AND run_id = ? AND line > ? AND line <= ? AND failure_kind IS coalesce(?, failure_kind)
       ORDER BY line, id LIMIT ? + 0
     ) AS page

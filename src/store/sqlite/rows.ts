@@ -3,7 +3,15 @@ import type { FailureKind } from '../../core/failure.js';
 import type { JsonObject } from '../../core/json.js';
 import type { TaskState } from '../../core/task.js';
 import type { TokenUsage } from '../../core/usage.js';
-import type { LeasedTask, ResultRow, RunRecord, RunStatus, TaskError, TaskRow } from '../store.js';
+import type {
+  LeasedTask,
+  ResultRow,
+  RunRecord,
+  RunStatus,
+  SharedFrom,
+  TaskError,
+  TaskRow,
+} from '../store.js';
 
 export interface RunRow {
   id: number;
@@ -72,6 +80,7 @@ export interface SettledRow {
   reasoning_tokens: number | null;
   partial_output_json: string | null;
   output_json: string | null;
+  shared_from: SharedFrom | null;
   metadata_json: string | null;
   body: string | null;
 }
@@ -93,6 +102,7 @@ export function toResultRow(row: SettledRow): ResultRow {
     costMicroUsd: row.cost_micro_usd,
     latencyMs: row.latency_ms,
     requestId: row.request_id,
+    sharedFrom: row.shared_from,
     metadataJson: row.metadata_json,
     body: row.body,
   };

@@ -2,7 +2,7 @@
 
 PRAGMA application_id = 1819045218;
 
-PRAGMA user_version = 1;
+PRAGMA user_version = 2;
 
 CREATE TABLE calls (
   id               INTEGER PRIMARY KEY,
@@ -24,7 +24,7 @@ CREATE TABLE calls (
   output_tokens    INTEGER,
   cached_tokens    INTEGER,
   reasoning_tokens INTEGER
-) STRICT;
+, most_tokens INTEGER, most_cost_micro_usd REAL) STRICT;
 
 CREATE TABLE documents (
   task_id       INTEGER PRIMARY KEY REFERENCES tasks (id),
@@ -95,7 +95,7 @@ CREATE TABLE run_totals (
   reasoning_tokens   INTEGER NOT NULL DEFAULT 0,
   first_call_at_ms   INTEGER,
   last_call_at_ms    INTEGER
-) STRICT;
+, calls_in_doubt INTEGER NOT NULL DEFAULT 0, tokens_in_doubt INTEGER NOT NULL DEFAULT 0, cost_in_doubt_micro_usd REAL NOT NULL DEFAULT 0) STRICT;
 
 CREATE TABLE runs (
   id                INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -147,7 +147,7 @@ CREATE TABLE tasks (
   failure_kind       TEXT,
   occurrence         INTEGER NOT NULL,
   key                TEXT    NOT NULL,
-  request_hash       TEXT    NOT NULL,
+  request_hash       TEXT    NOT NULL, shared_from TEXT CHECK (shared_from IN ('run', 'earlier_run')), shared_task_id INTEGER,
   -- Not IN: SQLite would build a table of the six for every row that is written.
   CHECK (state = 'ready' OR state = 'delayed' OR state = 'in_progress'
     OR state = 'completed' OR state = 'failed' OR state = 'cancelled'),
@@ -169,23 +169,28 @@ CREATE INDEX tasks_failed  ON tasks (run_id, line) WHERE state = 'failed' AND go
 
 CREATE INDEX tasks_leased  ON tasks (lease_until_ms) WHERE state = 'in_progress';
 
-CREATE INDEX tasks_ready   ON tasks (run_id, priority DESC, line) WHERE state = 'ready' AND gone = 0;
+CREATE INDEX tasks_paired ON tasks (run_id) WHERE state = 'ready' AND shared_task_id IS NOT NULL;
+
+CREATE INDEX tasks_ready ON tasks (run_id, priority DESC, line)
+  WHERE state = 'ready' AND gone = 0 AND shared_task_id IS NULL;
 
 CREATE INDEX tasks_settled ON tasks (run_id, line) WHERE state IN ('completed', 'failed') AND gone = 0;
 
 CREATE TRIGGER tasks_counted_out AFTER DELETE ON tasks BEGIN
   UPDATE task_counts SET tasks = tasks - 1
   WHERE run_id = old.run_id AND state = iif(old.gone, 'gone', old.state)
-    AND kind = iif(old.gone, '', coalesce(old.failure_kind, ''));
+    AND kind = iif(old.gone, '', coalesce(old.failure_kind, old.shared_from, ''));
 END;
 
-CREATE TRIGGER tasks_recounted AFTER UPDATE OF state, gone, failure_kind ON tasks
+CREATE TRIGGER tasks_recounted AFTER UPDATE OF state, gone, failure_kind, shared_from ON tasks
 WHEN old.state <> new.state OR old.gone <> new.gone OR old.failure_kind IS NOT new.failure_kind
+  OR old.shared_from IS NOT new.shared_from
 BEGIN
   UPDATE task_counts SET tasks = tasks - 1
   WHERE run_id = old.run_id AND state = iif(old.gone, 'gone', old.state)
-    AND kind = iif(old.gone, '', coalesce(old.failure_kind, ''));
+    AND kind = iif(old.gone, '', coalesce(old.failure_kind, old.shared_from, ''));
   INSERT INTO task_counts (run_id, state, kind, tasks)
-  VALUES (new.run_id, iif(new.gone, 'gone', new.state), iif(new.gone, '', coalesce(new.failure_kind, '')), 1)
+  VALUES (new.run_id, iif(new.gone, 'gone', new.state),
+    iif(new.gone, '', coalesce(new.failure_kind, new.shared_from, '')), 1)
   ON CONFLICT DO UPDATE SET tasks = tasks + 1;
 END;

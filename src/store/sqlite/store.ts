@@ -20,6 +20,8 @@ import type {
   RunRecord,
   RunSummary,
   RunTimeline,
+  SharedPage,
+  SharingOptions,
   Store,
   StoreCondition,
   StoreOwner,
@@ -39,6 +41,7 @@ import { Recount } from './recount.js';
 import { Results } from './results.js';
 import { Runs } from './runs.js';
 import { Settlements } from './settlements.js';
+import { PAIRING_START, type Pairing, Sharing } from './sharing.js';
 import { Space } from './space.js';
 import { storableInteger } from './storable.js';
 import { Summary } from './summary.js';
@@ -67,6 +70,8 @@ export class SqliteStore implements Store {
   readonly #sweep: Sweep;
   readonly #space: Space;
   #sweepPass: SweepPass | null = null;
+  #sharing: Sharing | null = null;
+  #pairing: Pairing = PAIRING_START;
 
   constructor(connection: Connection, clock: Clock) {
     const { database } = connection;
@@ -158,6 +163,21 @@ export class SqliteStore implements Store {
 
   finishReimport(runId: number): Promise<{ gone: number }> {
     return this.#connection.write(() => this.#imports.finish(runId));
+  }
+
+  async pairTasks(options: SharingOptions, limit: number): Promise<{ readonly isDone: boolean }> {
+    const sharing = this.#shares;
+    const pairing = await this.#connection.write(() => sharing.pairPage(options, this.#pairing, limit));
+    // Remembered only once the page is committed.
+    this.#pairing = pairing ?? PAIRING_START;
+    return { isDone: pairing === null };
+  }
+
+  settlePairs(runId: number, afterTaskId: number, limit: number, nowMs: number): Promise<SharedPage> {
+    const sharing = this.#shares;
+    return this.#connection.write(() =>
+      sharing.settlePage(runId, afterTaskId, limit, storableInteger(nowMs)),
+    );
   }
 
   claimTasks(options: ClaimOptions): Promise<readonly LeasedTask[]> {
@@ -253,6 +273,12 @@ export class SqliteStore implements Store {
 
   readRecentCalls(sinceMs: number): Promise<readonly RecentCall[]> {
     return this.#connection.read(() => this.#ledger.recent(sinceMs));
+  }
+
+  /** Made when it is first needed, since most runs share nothing, and outside a transaction that may be undone. */
+  get #shares(): Sharing {
+    this.#sharing ??= new Sharing(this.#connection.database);
+    return this.#sharing;
   }
 
   async close(): Promise<void> {

@@ -4,7 +4,7 @@ import type { FailureKind } from '../../core/failure.js';
 import { TASK_STATES, type TaskState } from '../../core/task.js';
 import type { TokenUsage } from '../../core/usage.js';
 import { type LatencyBucket, latencyQuantileMs } from '../latency-buckets.js';
-import type { LaneSummary, RunSummary } from '../store.js';
+import type { LaneSummary, RunSummary, SharedFrom } from '../store.js';
 import { runMissing } from './runs.js';
 
 interface TotalsRow {
@@ -14,6 +14,9 @@ interface TotalsRow {
   calls_lost: number;
   calls_answered: number;
   calls_without_cost: number;
+  calls_in_doubt: number;
+  tokens_in_doubt: number;
+  cost_in_doubt_micro_usd: number;
   latency_sum_ms: number;
   cost_micro_usd: number;
   input_tokens: number;
@@ -38,7 +41,7 @@ interface LaneRow {
 
 interface CountRow {
   state: TaskState | 'gone';
-  kind: FailureKind | '';
+  kind: FailureKind | SharedFrom | '';
   tasks: number;
 }
 
@@ -77,6 +80,11 @@ export class Summary {
       usage: toUsage(totals),
       costMicroUsd: totals.cost_micro_usd,
       callsWithoutCost: totals.calls_without_cost,
+      inDoubt: {
+        calls: totals.calls_in_doubt,
+        tokens: totals.tokens_in_doubt,
+        costMicroUsd: totals.cost_in_doubt_micro_usd,
+      },
       lanes: this.#lanes.all(runId).map(toLane),
       latencyMs: this.#latencyOf(runId, totals),
       firstCallAtMs: totals.first_call_at_ms,
@@ -84,16 +92,21 @@ export class Summary {
     };
   }
 
-  #countsOf(runId: number): Pick<RunSummary, 'counts' | 'gone' | 'failedByKind'> {
+  #countsOf(runId: number): Pick<RunSummary, 'counts' | 'gone' | 'failedByKind' | 'shared'> {
     const counts = Object.fromEntries(TASK_STATES.map((state) => [state, 0])) as Record<TaskState, number>;
     const failedByKind: Partial<Record<FailureKind, number>> = {};
+    const shared = { withinRun: 0, fromEarlierRuns: 0, waiting: 0 };
     let gone = 0;
     for (const { state, kind, tasks } of this.#counts.all(runId)) {
       if (state === 'gone') gone = tasks;
       else counts[state] += tasks;
-      if (kind !== '') failedByKind[kind] = tasks;
+      if (kind !== 'run' && kind !== 'earlier_run') {
+        if (kind !== '') failedByKind[kind] = tasks;
+      } else if (state === 'ready') shared.waiting += tasks;
+      else if (kind === 'run') shared.withinRun += tasks;
+      else shared.fromEarlierRuns += tasks;
     }
-    return { counts, gone, failedByKind };
+    return { counts, gone, failedByKind, shared };
   }
 
   #latencyOf(runId: number, totals: TotalsRow): RunSummary['latencyMs'] {

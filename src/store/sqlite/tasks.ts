@@ -14,7 +14,7 @@ export class Tasks {
        WHERE id > ? AND run_id = ? AND gone = 0 ORDER BY id LIMIT ?`,
     );
     this.#read = database.prepare<[string, number], AnyTaskRow>(
-      `SELECT tasks.id, tasks.line, tasks.key, tasks.state, tasks.attempts, results.*,
+      `SELECT tasks.id, tasks.line, tasks.key, tasks.state, tasks.attempts, tasks.shared_from, results.*,
          documents.metadata_json, documents.body
        FROM json_each(?) AS wanted
        CROSS JOIN tasks ON tasks.id = wanted.value AND tasks.run_id = ? AND tasks.gone = 0

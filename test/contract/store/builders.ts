@@ -3,6 +3,7 @@ import type { FailureKind } from '../../../src/core/failure.js';
 import type { TokenUsage } from '../../../src/core/usage.js';
 import type {
   CallEnd,
+  CallStart,
   CompletedResult,
   LeasedTask,
   NewTask,
@@ -82,27 +83,33 @@ export async function claimOne(store: Store, runId: number, nowMs = NOW_MS): Pro
   return task;
 }
 
+export function callStart(
+  runId: number,
+  { taskId, attemptToken }: Ours,
+  change: Partial<CallStart> = {},
+): CallStart {
+  return {
+    runId,
+    taskId,
+    attemptToken,
+    lane: 'lane-1',
+    startedAtMs: NOW_MS,
+    reservedTokens: 500,
+    mostTokens: 900,
+    mostCostMicroUsd: 70,
+    ...change,
+  };
+}
+
 /** @returns the call's id */
 export async function startCall(
   store: Store,
   runId: number,
-  task: Pick<LeasedTask, 'taskId' | 'attemptToken'>,
+  task: Ours,
   startedAtMs = NOW_MS,
   lane = 'lane-1',
 ): Promise<number> {
-  const { callIds } = await store.record(
-    [
-      {
-        runId,
-        taskId: task.taskId,
-        attemptToken: task.attemptToken,
-        lane,
-        startedAtMs,
-        reservedTokens: 500,
-      },
-    ],
-    [],
-  );
+  const { callIds } = await store.record([callStart(runId, task, { startedAtMs, lane })], []);
   const [callId] = callIds;
   if (callId === undefined) throw new Error('the call got no id');
   return callId;

@@ -3,6 +3,7 @@ import type { LeasedTask, Store, TaskOutcome } from '../../../src/store/store.js
 import {
   ANSWER,
   callEnd,
+  callStart,
   claim,
   claimOne,
   completed,
@@ -55,14 +56,7 @@ export function recordContract(storeOf: StoreOf): void {
       const store = await storeOf();
       const runId = await openRun(store, documents(3));
       const tasks = await claim(store, runId, 3);
-      const starts = tasks.map((task) => ({
-        runId,
-        taskId: task.taskId,
-        attemptToken: task.attemptToken,
-        lane: 'lane-1',
-        startedAtMs: NOW_MS,
-        reservedTokens: 10,
-      }));
+      const starts = tasks.map((task) => callStart(runId, task));
       const { callIds } = await store.record(starts, []);
       expect(callIds).toHaveLength(3);
       expect([...callIds].sort((a, b) => a - b)).toEqual(callIds);
@@ -96,6 +90,7 @@ export function recordContract(storeOf: StoreOf): void {
           costMicroUsd: 42,
           latencyMs: 812.5,
           requestId: 'request-id-1',
+          sharedFrom: null,
           metadataJson: null,
           body: '{"text":"document 1"}',
         },
@@ -164,14 +159,7 @@ export function recordContract(storeOf: StoreOf): void {
       const [first, second] = await claim(store, runId, 2);
       if (!first || !second) throw new Error('claimed too few');
       const callId = await startCall(store, runId, first);
-      const start = {
-        runId,
-        taskId: second.taskId,
-        attemptToken: second.attemptToken,
-        lane: 'lane-2',
-        startedAtMs: NOW_MS + 1_000,
-        reservedTokens: 70,
-      };
+      const start = callStart(runId, second, { lane: 'lane-2', startedAtMs: NOW_MS + 1_000 });
       const progress = await store.record([start], [completed(first, callEnd(callId))]);
       expect(progress.callIds).toHaveLength(1);
       expect((await store.summarizeRun(runId)).calls).toMatchObject({ made: 2, open: 1 });

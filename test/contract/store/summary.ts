@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import type { CallEnd } from '../../../src/store/store.js';
+import type { CallEnd, LeasedTask } from '../../../src/store/store.js';
 import {
   callEnd,
+  callStart,
   claim,
   claimOne,
   completed,
@@ -28,6 +29,8 @@ export function summaryContract(storeOf: StoreOf): void {
         usage: { inputTokens: 0, outputTokens: 0, cachedTokens: 0, reasoningTokens: 0 },
         costMicroUsd: 0,
         callsWithoutCost: 0,
+        inDoubt: { calls: 0, tokens: 0, costMicroUsd: 0 },
+        shared: { withinRun: 0, fromEarlierRuns: 0, waiting: 0 },
         lanes: [],
         failedByKind: {},
         latencyMs: null,
@@ -50,6 +53,44 @@ export function summaryContract(storeOf: StoreOf): void {
         counts: { ready: 2, delayed: 1, in_progress: 1, completed: 1, failed: 3, cancelled: 0 },
         failedByKind: { refused: 2, too_large: 1 },
       });
+    });
+
+    it('counts with the most it can be what may have been billed without our knowing', async () => {
+      const store = await storeOf();
+      const runId = await openRun(store, documents(6));
+      const [cutOff, refused, unreadable, crashed, late] = await claim(store, runId, 5);
+      if (!cutOff || !refused || !unreadable || !crashed || !late) throw new Error('claimed too few');
+      const nothing = { usage: null, costMicroUsd: null, requestId: null } as const;
+      const end = async (task: LeasedTask, change: Partial<CallEnd>): Promise<CallEnd> =>
+        callEnd(await startCall(store, runId, task), { ...nothing, ...change });
+      await store.record(
+        [],
+        [
+          released(cutOff, null, null, await end(cutOff, { kind: 'aborted', httpStatus: null })),
+          failed(
+            refused,
+            'invalid_request',
+            await end(refused, { kind: 'invalid_request', httpStatus: 400 }),
+          ),
+          failed(unreadable, 'network', await end(unreadable, { kind: 'network', httpStatus: 200 })),
+        ],
+      );
+      await startCall(store, runId, crashed);
+      const lateCallId = await startCall(store, runId, late);
+      await store.rescueTasks({ nowMs: NOW_MS, whose: 'everyone', crashLimit: 3 });
+      expect((await store.summarizeRun(runId)).inDoubt).toEqual({
+        calls: 4,
+        tokens: 4 * 900,
+        costMicroUsd: 4 * 70,
+      });
+      // Its answer was kept outside the store and is recorded after all: now the bill is known.
+      await store.record([], [completed(late, callEnd(lateCallId))]);
+      expect((await store.summarizeRun(runId)).inDoubt).toEqual({
+        calls: 3,
+        tokens: 3 * 900,
+        costMicroUsd: 3 * 70,
+      });
+      expect(await store.recount()).toEqual([]);
     });
 
     it('adds up every call that was billed, the failed ones too', async () => {
@@ -117,14 +158,7 @@ export function summaryContract(storeOf: StoreOf): void {
       const store = await storeOf();
       const runId = await openRun(store, documents(1_000));
       const tasks = await claim(store, runId, 1_000);
-      const starts = tasks.map((task) => ({
-        runId,
-        taskId: task.taskId,
-        attemptToken: task.attemptToken,
-        lane: 'lane-1',
-        startedAtMs: NOW_MS,
-        reservedTokens: 1,
-      }));
+      const starts = tasks.map((task) => callStart(runId, task));
       const { callIds } = await store.record(starts, []);
       const outcomes = tasks.map((task, index) => {
         const call = callEnd(callIds[index] ?? 0, { latencyMs: (index + 1) * 3 });

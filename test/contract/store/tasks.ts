@@ -78,6 +78,7 @@ export function tasksContract(storeOf: StoreOf): void {
         costMicroUsd: null,
         latencyMs: null,
         requestId: null,
+        sharedFrom: null,
         metadataJson: null,
         body: '{"text":"document 5"}',
       });

@@ -1,0 +1,61 @@
+/**
+ * Equal requests may share an answer: those of a run with each other (`--dedupe`), and with what earlier runs in the
+ * same store were answered (`--reuse`). Both are paired before the drain, when nobody works on the run, and anew at each
+ * start: an edited input, a retry or a deleted run may have changed who equals whom.
+ */
+import { setImmediate } from 'node:timers/promises';
+import type { Clock } from '../core/clock.js';
+import type { RunRecord, Store } from '../store/store.js';
+import { lanesOf, type RunSettings, settingsOfRun } from './run-settings.js';
+
+/** Short enough that Ctrl-C and the display are not kept waiting. */
+const TASKS_PER_PAGE = 2_000;
+
+export interface ShareOptions {
+  readonly store: Store;
+  readonly run: RunRecord;
+  readonly clock: Clock;
+  /** Told of the documents that have taken an answer, or the failure in place of one, page by page. */
+  readonly onShared: (taskIds: readonly number[]) => Promise<void>;
+}
+
+/** Pairs the open documents of a run and gives them the answers that are there already. */
+export async function pairDocuments(options: ShareOptions): Promise<void> {
+  const { store, run } = options;
+  const { dedupe, reuse } = settingsOfRun(run).sharing;
+  const { shared } = await store.summarizeRun(run.id);
+  if (!dedupe && !reuse && shared.waiting === 0) return;
+  const reuseFrom = reuse ? await reusableRuns(store, run) : [];
+  while (!(await store.pairTasks({ runId: run.id, dedupe, reuseFrom }, TASKS_PER_PAGE)).isDone) {
+    await setImmediate();
+  }
+  await settlePairs(options);
+}
+
+/** Gives the documents that wait for an equal one what that has come to, as far as it is settled. */
+export async function settlePairs({ store, run, clock, onShared }: ShareOptions): Promise<void> {
+  let afterTaskId: number | null = 0;
+  while (afterTaskId !== null) {
+    const page = await store.settlePairs(run.id, afterTaskId, TASKS_PER_PAGE, clock.now());
+    if (page.settledTaskIds.length > 0) await onShared(page.settledTaskIds);
+    afterTaskId = page.lastTaskId;
+    await setImmediate();
+  }
+}
+
+/**
+ * The runs whose answers this one would get as well: sent to the same servers, under the same names of models, and
+ * checked in the same way. Made-up answers never stand for real ones.
+ */
+async function reusableRuns(store: Store, run: RunRecord): Promise<number[]> {
+  const wanted = answererOf(settingsOfRun(run));
+  return (await store.listRuns())
+    .filter((other) => other.id !== run.id && other.simulated === run.simulated)
+    .filter((other) => answererOf(settingsOfRun(other)) === wanted)
+    .map(({ id }) => id);
+}
+
+function answererOf(settings: RunSettings): string {
+  const servers = lanesOf(settings).map(({ baseUrl, models }) => JSON.stringify([baseUrl, models]));
+  return JSON.stringify([[...new Set(servers)].sort(), settings.answers.check]);
+}

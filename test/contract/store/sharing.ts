@@ -1,0 +1,223 @@
+import { describe, expect, it } from 'vitest';
+import type { SharingOptions, Store } from '../../../src/store/store.js';
+import {
+  claim,
+  claimOne,
+  completed,
+  createRun,
+  document,
+  drain,
+  failed,
+  NOW_MS,
+  openRun,
+  results,
+} from './builders.js';
+import type { StoreOf } from './store-of.js';
+
+const SAME = { requestHash: 'sha256:the-very-same-request' };
+
+async function pair(store: Store, options: Partial<SharingOptions> & { runId: number }): Promise<void> {
+  while (
+    !(await store.pairTasks({ dedupe: false, reuseFrom: [], ...options }, 2)).isDone
+    // Two tasks a page: whatever holds over pages holds within one.
+  );
+}
+
+async function settleAll(store: Store, runId: number): Promise<number> {
+  let settled = 0;
+  let afterTaskId: number | null = 0;
+  while (afterTaskId !== null) {
+    const page = await store.settlePairs(runId, afterTaskId, 2, NOW_MS + 5_000);
+    settled += page.settledTaskIds.length;
+    afterTaskId = page.lastTaskId;
+  }
+  return settled;
+}
+
+async function linesToCall(store: Store, runId: number): Promise<number[]> {
+  return (await claim(store, runId, 100)).map(({ line }) => line);
+}
+
+export function sharingContract(storeOf: StoreOf): void {
+  describe('sharing answers', () => {
+    it('hands out the first of equal requests alone, and gives the others its answer for nothing', async () => {
+      const store = await storeOf();
+      const runId = await openRun(store, [
+        document(1, SAME),
+        document(2),
+        document(3, SAME),
+        document(4, SAME),
+      ]);
+      await pair(store, { runId, dedupe: true });
+      expect((await store.summarizeRun(runId)).shared).toEqual({
+        withinRun: 0,
+        fromEarlierRuns: 0,
+        waiting: 2,
+      });
+      const lines: number[] = [];
+      await drain(store, runId, (task, call) => {
+        lines.push(task.line);
+        return completed(task, call, { outputJson: `"${task.line}"`, model: 'm', finishReason: 'stop' });
+      });
+      expect(lines).toEqual([1, 2]);
+      expect(await settleAll(store, runId)).toBe(2);
+      const rows = await results(store, runId);
+      expect(rows.map(({ line, result }) => [line, result?.outputJson])).toEqual([
+        [1, '"1"'],
+        [2, '"2"'],
+        [3, '"1"'],
+        [4, '"1"'],
+      ]);
+      expect(rows[2]).toMatchObject({
+        attempts: 0,
+        usage: null,
+        costMicroUsd: 0,
+        latencyMs: null,
+        sharedFrom: 'run',
+        settledAtMs: NOW_MS + 5_000,
+      });
+      expect(rows[0]).toMatchObject({ sharedFrom: null, costMicroUsd: 42 });
+      const summary = await store.summarizeRun(runId);
+      expect(summary.counts).toMatchObject({ ready: 0, completed: 4 });
+      expect(summary.shared).toEqual({ withinRun: 2, fromEarlierRuns: 0, waiting: 0 });
+      expect(summary.costMicroUsd).toBe(84);
+      expect(await store.recount()).toEqual([]);
+    });
+
+    it('lets those wait whose answer is not there yet', async () => {
+      const store = await storeOf();
+      const runId = await openRun(store, [document(1, SAME), document(2, SAME)]);
+      await pair(store, { runId, dedupe: true });
+      const leader = await claimOne(store, runId);
+      expect(await settleAll(store, runId)).toBe(0);
+      expect(await claim(store, runId, 10)).toEqual([]);
+      await store.record([], [completed(leader)]);
+      expect(await settleAll(store, runId)).toBe(1);
+    });
+
+    it('gives a failure to those that waited for it, and hands all out again after a retry', async () => {
+      const store = await storeOf();
+      const runId = await openRun(store, [document(1, SAME), document(2, SAME)]);
+      await pair(store, { runId, dedupe: true });
+      await drain(store, runId, (task, call) => failed(task, 'refused', call));
+      await settleAll(store, runId);
+      const rows = await results(store, runId, 'failed');
+      expect(rows.map(({ line, error }) => [line, error?.kind])).toEqual([
+        [1, 'refused'],
+        [2, 'refused'],
+      ]);
+      expect((await store.summarizeRun(runId)).failedByKind).toEqual({ refused: 2 });
+      expect(await store.retryTasks(runId, {})).toBe(2);
+      expect(await store.recount()).toEqual([]);
+      expect(await linesToCall(store, runId)).toEqual([1, 2]);
+    });
+
+    it('takes completed answers of the runs that are named, and of no other', async () => {
+      const store = await storeOf();
+      const named = await openRun(store, [document(1), document(2), document(3)], 'named');
+      await drain(store, named, (task, call) =>
+        task.line === 2 ? failed(task, 'refused', call) : completed(task, call),
+      );
+      const other = await openRun(store, [document(4)], 'other');
+      await drain(store, other);
+      const runId = await openRun(
+        store,
+        [1, 2, 3, 4, 5].map((line) => document(line)),
+        'new',
+      );
+      await pair(store, { runId, reuseFrom: [named] });
+      expect(await settleAll(store, runId)).toBe(2);
+      const rows = await results(store, runId);
+      expect(rows.map(({ line, sharedFrom }) => [line, sharedFrom])).toEqual([
+        [1, 'earlier_run'],
+        [3, 'earlier_run'],
+      ]);
+      expect((await store.summarizeRun(runId)).shared).toEqual({
+        withinRun: 0,
+        fromEarlierRuns: 2,
+        waiting: 0,
+      });
+      expect(await linesToCall(store, runId)).toEqual([2, 4, 5]);
+      expect(await store.recount()).toEqual([]);
+    });
+
+    it('prefers an answer that is there to a document that has yet to be called', async () => {
+      const store = await storeOf();
+      const earlier = await openRun(store, [document(1, SAME)], 'earlier');
+      await drain(store, earlier);
+      const runId = await openRun(store, [document(1, SAME), document(2, SAME)], 'new');
+      await pair(store, { runId, dedupe: true, reuseFrom: [earlier] });
+      expect(await settleAll(store, runId)).toBe(2);
+      expect(await linesToCall(store, runId)).toEqual([]);
+    });
+
+    it('takes an answer of the run itself, though its document comes later', async () => {
+      const store = await storeOf();
+      const runId = await openRun(store, [
+        document(1, { ...SAME, priority: 0 }),
+        document(2, { ...SAME, priority: 9 }),
+      ]);
+      await store.record([], [completed(await claimOne(store, runId))]);
+      await pair(store, { runId, dedupe: true });
+      expect(await settleAll(store, runId)).toBe(1);
+      expect((await results(store, runId)).map(({ sharedFrom }) => sharedFrom)).toEqual(['run', null]);
+    });
+
+    it('calls what waited for an answer that is gone with its run', async () => {
+      const store = await storeOf();
+      const earlier = await openRun(store, [document(1)], 'earlier');
+      await drain(store, earlier);
+      const runId = await openRun(store, [document(1)], 'new');
+      await pair(store, { runId, reuseFrom: [earlier] });
+      await store.deleteRun(earlier);
+      while (!(await store.sweepDeletedRuns(10)).isDone);
+      expect(await settleAll(store, runId)).toBe(0);
+      expect(await linesToCall(store, runId)).toEqual([1]);
+    });
+
+    it('is undone by pairing anew with nothing to share', async () => {
+      const store = await storeOf();
+      const runId = await openRun(store, [document(1, SAME), document(2, SAME), document(3, SAME)]);
+      await pair(store, { runId, dedupe: true });
+      await pair(store, { runId });
+      expect(await linesToCall(store, runId)).toEqual([1, 2, 3]);
+      expect(await store.recount()).toEqual([]);
+    });
+
+    it('ends for a document that was edited, and leaves it to its own call', async () => {
+      const store = await storeOf();
+      const runId = await openRun(store, [document(1, SAME), document(2, SAME)]);
+      await pair(store, { runId, dedupe: true });
+      await store.beginReimport(runId);
+      await store.reimportTasks(runId, [document(1, SAME), document(2)], false);
+      await store.finishReimport(runId);
+      expect(await linesToCall(store, runId)).toEqual([1, 2]);
+    });
+
+    it('goes on from where another process has left it', async () => {
+      const store = await storeOf();
+      const runId = await openRun(store, [document(1, SAME), document(2, SAME), document(3, SAME)]);
+      await pair(store, { runId, dedupe: true });
+      await store.record([], [completed(await claimOne(store, runId))]);
+      const other = await storeOf.again();
+      await pair(other, { runId, dedupe: true });
+      expect(await settleAll(other, runId)).toBe(2);
+    });
+
+    it('ends with a run that is cancelled', async () => {
+      const store = await storeOf();
+      const runId = await openRun(store, [document(1, SAME), document(2, SAME)]);
+      await pair(store, { runId, dedupe: true });
+      expect(await store.cancelRun(runId, NOW_MS)).toBe(2);
+      expect((await store.summarizeRun(runId)).shared.waiting).toBe(0);
+      expect(await store.recount()).toEqual([]);
+    });
+
+    it('changes nothing in a run without documents', async () => {
+      const store = await storeOf();
+      const { id: runId } = await createRun(store);
+      await pair(store, { runId, dedupe: true });
+      expect(await settleAll(store, runId)).toBe(0);
+    });
+  });
+}
