@@ -162,19 +162,20 @@ export class RollingLimiter {
     reason: RefusalReason = 'rate',
   ): RefusalEffect {
     const now = this.#advance(nowMs);
-    this.#stray.refused(now);
     const call = grant === undefined ? null : own(grant);
     const sentAtMs = call?.entry.sentAtMs ?? null;
+    this.#stray.refused(now, sentAtMs);
     if (call !== null && sentAtMs !== null) {
       this.#recent.correct(-call.entry.amounts.requests, -call.entry.amounts.tokens, sentAtMs);
     }
     const held = this.#laneFacts.limited || this.#pace.share !== null;
-    if (this.#stray.areStray(held, now) && this.#recovery.isFlowingAt(now)) return 'stray';
+    if (this.#stray.areStray(reason, held, now) && this.#recovery.isFlowingAt(now)) return 'stray';
     if (reason !== 'overload' || retryAfterMs !== null) {
       const refused = this.#recovery.throttled(retryAfterMs, now, sentAtMs);
       if (refused === 'known' || refused === 'probing') return 'slowed';
     }
     if (reason === 'rate' && this.#pace.share !== null && this.#explainedByCharges(call)) return 'slowed';
+    if (reason === 'overload') this.#stray.slowed(now);
     this.#pace.refused({
       atMs: now,
       sentAtMs: sentAtMs ?? now,
@@ -188,8 +189,9 @@ export class RollingLimiter {
   succeeded(nowMs: number, grant?: Grant): void {
     const now = this.#advance(nowMs);
     const call = grant === undefined ? null : own(grant);
-    this.#stray.letIn(now);
-    this.#recovery.succeeded(now, call?.entry.sentAtMs ?? null);
+    const sentAtMs = call?.entry.sentAtMs ?? null;
+    this.#stray.letIn(now, sentAtMs);
+    this.#recovery.succeeded(now, sentAtMs);
     if (call?.sumsWhenSent) this.#charging.accepted(call.sumsWhenSent.tokensAtCap, this.#tokens.limit);
   }
 
