@@ -1,9 +1,8 @@
 /** `check <input>`: everything that a run of it would meet, with line numbers; calls nothing, stores nothing. */
 import type { Command } from 'commander';
-import { SETTINGS, type Settings } from '../config/settings.js';
+import type { Settings } from '../config/settings.js';
 import { EXIT_CODES, type ExitCode } from '../core/errors.js';
 import { parseParameters } from '../documents/parameter.js';
-import { createRequestBuilder } from '../documents/request.js';
 import type { CheckReport } from '../runs/check-input.js';
 import type { Action } from './action.js';
 import type { CommandContext } from './context.js';
@@ -11,7 +10,7 @@ import { addInputArgument, shownInput } from './input-argument.js';
 import { readInput } from './read-input.js';
 import { collect } from './repeated-flag.js';
 import { runSettingsFrom } from './run-settings.js';
-import { addSettingFlags, readSettings } from './setting-flags.js';
+import { addOtherRunFlags, addSettingFlags, readSettings } from './setting-flags.js';
 
 const EXAMPLES = `
 Examples:
@@ -42,11 +41,7 @@ export function registerCheck(program: Command, context: CommandContext, action:
   command
     .option('--param <name=value>', 'request parameter, e.g. max_tokens=50; may be repeated', collect, [])
     .option('--json', 'as JSON on standard output');
-  addSettingFlags(
-    command,
-    ['input', 'connection', 'pacing', 'budget', 'store', 'display'],
-    SETTINGS.map(({ name }) => name).filter((name) => !SHOWN.includes(name)),
-  );
+  addOtherRunFlags(command, SHOWN);
   command.action(
     action((inputs: readonly string[], options: CheckOptions) => check(command, context, inputs, options)),
   );
@@ -63,7 +58,6 @@ async function check(
   inputs: readonly string[],
   options: CheckOptions,
 ): Promise<ExitCode> {
-  const { openPriceBook } = await import('../pricing/open-prices.js');
   const { checkInput } = await import('../runs/check-input.js');
   const resolved = readSettings(command, context);
   const runSettings = await runSettingsFrom(
@@ -71,12 +65,7 @@ async function check(
     { parameters: parseParameters(options.param), simulate: false, output: undefined },
     context.workingFolder,
   );
-  // A template that can not be compiled is told before a million lines are read.
-  createRequestBuilder(runSettings.request);
-  const prices = await openPriceBook(runSettings.pricesFile);
-  const report = await readInput(context, resolved.settings, runSettings.request, inputs, (reading) =>
-    checkInput({ ...reading, settings: runSettings, prices, nowMs: context.clock.now() }),
-  );
+  const report = await readInput(context, resolved.settings, runSettings, inputs, checkInput);
   if (report === 'interrupted') return EXIT_CODES.interrupted;
 
   const inputName = shownInput(inputs);

@@ -4,9 +4,9 @@ import { EXIT_CODES, LlmBatchError, usageError } from '../core/errors.js';
 import { createRedactor } from '../core/redact.js';
 import type { Lane } from '../engine/lane.js';
 import { createLimiter } from '../limiter/limiter.js';
-import { costMicroUsd, worstCaseMicroUsd } from '../pricing/cost.js';
-import type { ModelPrice } from '../pricing/model-price.js';
+import type { ModelPrice, PriceTable } from '../pricing/model-price.js';
 import type { PriceBook } from '../pricing/prices.js';
+import { billedMicroUsd, worstCaseAtTier } from '../pricing/service-tier.js';
 import type { Provider } from '../provider/provider.js';
 import { type LaneSettings, lanesOf, type RunSettings } from '../runs/run-settings.js';
 import type { CommandContext } from './context.js';
@@ -18,6 +18,8 @@ const SIMULATED_PREFIX = 'simulated/';
 
 export interface Connection {
   readonly lanes: readonly Lane[];
+  /** What the lanes price their calls by. */
+  readonly prices: PriceTable;
   close(): Promise<void>;
 }
 
@@ -110,6 +112,7 @@ export async function connect(settings: RunSettings, context: CommandContext): P
   const lanes = lanesOf(settings, simulator?.url ?? null).map(open);
   return {
     lanes,
+    prices: { source: prices.source, date: prices.date },
     async close() {
       await Promise.all(lanes.map((lane) => lane.provider.close()));
       await simulator?.close();
@@ -142,11 +145,11 @@ function pricedAt(prices: PriceBook, baseUrl: string, clock: Clock): Pick<Lane, 
     costOf(asked, answeredBy, usage) {
       // What the request names is what is billed, except that a simulated answer costs nothing.
       const price = priceOf(answeredBy?.startsWith(SIMULATED_PREFIX) ? answeredBy : asked);
-      return price === null ? null : costMicroUsd(usage, price, { tier: 'standard' });
+      return price === null ? null : billedMicroUsd(usage, price);
     },
-    mostOf(model, inputTokens, outputCap) {
+    mostOf(model, inputTokens, outputCap, serviceTier) {
       const price = priceOf(model);
-      return price === null ? null : worstCaseMicroUsd(inputTokens, outputCap, price, { tier: 'standard' });
+      return price === null ? null : worstCaseAtTier(inputTokens, outputCap, serviceTier, price);
     },
   };
 }

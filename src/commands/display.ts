@@ -4,7 +4,9 @@ import type { Settings } from '../config/settings.js';
 import type { BadLine } from '../documents/bad-line.js';
 import type { DrainEnd, DrainNotice } from '../engine/drain.js';
 import type { WrittenRunFiles } from '../results/run-files.js';
+import { REACHED_LIMITS } from '../runs/execute-run.js';
 import type { ImportPlan, ImportProgress, ImportReport } from '../runs/import-input.js';
+import { settingsOfRun } from '../runs/run-settings.js';
 import type { RescueReport, RunRecord, RunSummary } from '../store/store.js';
 import { MOST_BAD_LINES_SHOWN, renderBadLines } from '../ui/bad-lines.js';
 import { type Appearance, appearanceOf } from '../ui/colours.js';
@@ -176,11 +178,7 @@ export class Display {
         return;
       case 'limit_reached':
         this.#say('limit_reached', { limit: notice.limit }, [
-          this.#appearance.colours.yellow(
-            notice.limit === 'budget'
-              ? 'stopping: the next call could pass --max-cost or --max-tokens-total'
-              : 'stopping: more documents have failed than --max-failures accepts',
-          ),
+          this.#appearance.colours.yellow(`stopping: ${REACHED_LIMITS[notice.limit]}`),
         ]);
         return;
       case 'halted':
@@ -248,6 +246,7 @@ export class Display {
           callsMade: summary.calls.made - end.before.calls.made,
           haltReason: run.haltReason,
           simulated: run.simulated,
+          prices: settingsOfRun(run).prices ?? null,
           files: {
             results: shown(files.resultsPath),
             errors: shown(files.errorsPath),

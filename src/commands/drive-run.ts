@@ -1,6 +1,7 @@
 /** What `run` and `resume` share: connect, drain under the progress display, write the files, sum up. */
 import type { Settings } from '../config/settings.js';
 import { EXIT_CODES, type ExitCode } from '../core/errors.js';
+import { serviceTierOf } from '../documents/rendered-request.js';
 import { DEFAULT_MODEL } from '../documents/request.js';
 import type { Drain, DrainEnd } from '../engine/drain.js';
 import type { OutputPaths } from '../results/output-paths.js';
@@ -51,11 +52,13 @@ export async function driveRun(options: DriveOptions): Promise<ExitCode> {
   const stream = outputPaths.results === null ? streamAnswers(context, () => drain?.stop()) : null;
   let report: { end: DrainEnd; summary: RunSummary; run: RunRecord };
   try {
-    checkBudget(runSettings.budget, connection.lanes, runSettings.request.model ?? DEFAULT_MODEL);
+    const { model, parameters } = runSettings.request;
+    checkBudget(runSettings.budget, connection.lanes, model ?? DEFAULT_MODEL, serviceTierOf(parameters));
     report = await executeRun({
       store,
       run,
       lanes: connection.lanes,
+      prices: connection.prices,
       clock,
       random: context.random,
       workerId: `${context.hostName}:${context.processId}`,

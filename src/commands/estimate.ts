@@ -1,11 +1,10 @@
 /** `estimate <input>`: tokens, money and time before spending; calls nothing, stores nothing. */
 import type { Command } from 'commander';
 import type { ResolvedSettings } from '../config/load.js';
-import { SETTINGS, type Settings } from '../config/settings.js';
+import type { Settings } from '../config/settings.js';
 import { parseCount, parseDuration } from '../config/values.js';
 import { EXIT_CODES, type ExitCode, usageError } from '../core/errors.js';
 import { parseParameters } from '../documents/parameter.js';
-import { createRequestBuilder } from '../documents/request.js';
 import type { EstimateReport } from '../runs/estimate-input.js';
 import type { TokenRange } from '../runs/output-assumption.js';
 import type { RunSettings } from '../runs/run-settings.js';
@@ -15,7 +14,7 @@ import { addInputArgument, shownInput } from './input-argument.js';
 import { readInput } from './read-input.js';
 import { collect } from './repeated-flag.js';
 import { runSettingsFrom } from './run-settings.js';
-import { addSettingFlags, readSettings } from './setting-flags.js';
+import { addOtherRunFlags, addSettingFlags, readSettings } from './setting-flags.js';
 
 const EXAMPLES = `
 Examples:
@@ -58,11 +57,7 @@ export function registerEstimate(program: Command, context: CommandContext, acti
     .option('--exact', 'count every document, however many; else a sample of a large input')
     .option('--simulate', 'count tokens as the simulator does, to compare with a rehearsal')
     .option('--json', 'as JSON on standard output');
-  addSettingFlags(
-    command,
-    ['input', 'connection', 'pacing', 'budget', 'store', 'display'],
-    SETTINGS.map(({ name }) => name).filter((name) => !SHOWN.includes(name)),
-  );
+  addOtherRunFlags(command, SHOWN);
   command.action(
     action((inputs: readonly string[], options: EstimateCommandOptions) =>
       estimate(command, context, inputs, models, options),
@@ -121,13 +116,9 @@ export async function showEstimate(
   inputs: readonly string[],
   { json, ...options }: ShowEstimateOptions,
 ): Promise<EstimateReport | 'interrupted'> {
-  const { openPriceBook } = await import('../pricing/open-prices.js');
   const { estimateInput } = await import('../runs/estimate-input.js');
-  // A template that can not be compiled is told before a million lines are read.
-  createRequestBuilder(runSettings.request);
-  const prices = await openPriceBook(runSettings.pricesFile);
-  const report = await readInput(context, settings, runSettings.request, inputs, (reading) =>
-    estimateInput({ ...reading, ...options, settings: runSettings, prices, nowMs: context.clock.now() }),
+  const report = await readInput(context, settings, runSettings, inputs, (reading) =>
+    estimateInput({ ...reading, ...options }),
   );
   if (report === 'interrupted') return report;
   const inputName = shownInput(inputs);

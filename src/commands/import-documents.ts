@@ -12,7 +12,7 @@ import {
   importNew,
   planImport,
 } from '../runs/import-input.js';
-import { lanesOf, type RunSettings, settingsToJson } from '../runs/run-settings.js';
+import { lanesOf, type RunSettings, settingsOfRun, settingsToJson } from '../runs/run-settings.js';
 import type { NewRun, RunRecord, Store } from '../store/store.js';
 import type { CommandContext } from './context.js';
 import type { Display } from './display.js';
@@ -90,7 +90,13 @@ export async function bringIn(options: BringInOptions): Promise<RunRecord | 'int
     display.planned(existing, plan);
     refuseRepeatedPayment(existing, plan, options.changed);
     // The new settings hold from here on: what is open is sent as the user asks now.
-    const settings = seen.input === null ? options.settings : { ...options.settings, input: seen.input };
+    const { prices } = settingsOfRun(existing);
+    const settings = {
+      ...options.settings,
+      ...(seen.input === null ? {} : { input: seen.input }),
+      // Of the answers that are there; the next call notes its own.
+      ...(prices === undefined ? {} : { prices }),
+    };
     run = await store.updateRun(existing.id, { settings: settingsToJson(settings) });
     await applyImport(importOptions(run), options.changed === 'keep');
     tellPlan(options, seen);

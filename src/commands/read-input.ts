@@ -2,8 +2,10 @@
 import type { Settings } from '../config/settings.js';
 import { openInput } from '../documents/input.js';
 import { type DocumentPage, readDocuments } from '../documents/read.js';
-import type { RequestSettings } from '../documents/request.js';
+import { createRequestBuilder } from '../documents/request.js';
+import type { PriceBook } from '../pricing/prices.js';
 import type { ImportProgress } from '../runs/import-input.js';
+import type { RunSettings } from '../runs/run-settings.js';
 import { appearanceOf } from '../ui/colours.js';
 import { createProgress, EMPTY_SNAPSHOT, type ProgressSnapshot } from '../ui/progress.js';
 import type { CommandContext } from './context.js';
@@ -13,6 +15,10 @@ const PROGRESS_AFTER_MS = 1_000;
 
 export interface InputReading {
   readonly pages: AsyncIterable<DocumentPage>;
+  /** Of the run that would send the input, with the prices of now. */
+  readonly settings: RunSettings;
+  readonly prices: PriceBook;
+  readonly nowMs: number;
   readonly onProgress: (progress: ImportProgress) => void;
   /** Aborts at Ctrl-C. */
   readonly signal: AbortSignal;
@@ -22,15 +28,19 @@ export interface InputReading {
  * @param inputs paths, a pattern or `-`, as the user gave them
  * @param look goes through the pages once
  * @returns what `look` found; `interrupted` when the user stopped it
- * @throws LlmBatchError (exit 2) as `openInput` and `readDocuments` do
+ * @throws LlmBatchError (exit 2) for settings that can not be used, and as `openInput` and `readDocuments` do
  */
 export async function readInput<Found>(
   context: CommandContext,
   settings: Settings,
-  request: RequestSettings,
+  runSettings: RunSettings,
   inputs: readonly string[],
   look: (reading: InputReading) => Promise<Found>,
 ): Promise<Found | 'interrupted'> {
+  // A template that can not be compiled is told before a million lines are read.
+  createRequestBuilder(runSettings.request);
+  const { openPriceBook } = await import('../pricing/open-prices.js');
+  const prices = await openPriceBook(runSettings.pricesFile);
   const stopping = new AbortController();
   let snapshot: ProgressSnapshot = { ...EMPTY_SNAPSHOT, phase: 'importing' };
   const progress = createProgress({
@@ -56,7 +66,13 @@ export async function readInput<Found>(
     snapshot = { ...snapshot, importTotalBytes: input.totalBytes };
     try {
       const found = await look({
-        pages: readDocuments(input, { settings: request, maxLineBytes: settings.maxLineBytes }),
+        pages: readDocuments(input, {
+          settings: runSettings.request,
+          maxLineBytes: settings.maxLineBytes,
+        }),
+        settings: runSettings,
+        prices,
+        nowMs: context.clock.now(),
         signal: stopping.signal,
         onProgress({ documents, bytesRead }) {
           snapshot = {

@@ -13,7 +13,7 @@ import { Display } from './display.js';
 import { driveRun } from './drive-run.js';
 import { withStore } from './open-store.js';
 import { checkOutputs } from './outputs.js';
-import { outputFile, withGivenFlags } from './run-settings.js';
+import { outputFile, unusedLanesNotice, withGivenFlags } from './run-settings.js';
 import { addSettingFlags, readSettings } from './setting-flags.js';
 
 const EXAMPLES = `
@@ -89,10 +89,13 @@ async function resume(
       inputPath: found.inputPath,
       force,
     });
+    const display = new Display(context, settings);
+    const unusedLanes = unusedLanesNotice(resolved, settingsOfRun(found).connection.lanes);
+    if (unusedLanes !== null) display.warn(unusedLanes);
     const run = await store.updateRun(found.id, { settings: settingsToJson(runSettings) });
     return driveRun({
       context,
-      display: new Display(context, settings),
+      display,
       store,
       settings,
       run,

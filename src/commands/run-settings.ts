@@ -1,7 +1,8 @@
 /** From resolved settings to what a run stores, and from flags given on `resume` to changes of it. */
 import { readFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
-import type { ResolvedSettings } from '../config/load.js';
+import type { LaneDefinition } from '../config/lanes.js';
+import { CONFIG_FILE_NAME, type ResolvedSettings } from '../config/load.js';
 import type { Settings } from '../config/settings.js';
 import { usageError } from '../core/errors.js';
 import type { JsonObject } from '../core/json.js';
@@ -77,6 +78,21 @@ export function withGivenFlags(
     sharing: pick(stored.sharing, sharingSettings(settings)),
     pricesFile: given.has('prices') ? pricesFile(settings, workingFolder) : stored.pricesFile,
   };
+}
+
+/**
+ * Of lanes that a flag switches off, the user may have thought that it goes beside them.
+ * @param stored lanes that the run has had so far
+ */
+export function unusedLanesNotice(
+  { given, unusedLanes }: ResolvedSettings,
+  stored: readonly LaneDefinition[] | null,
+): string | null {
+  const flag = given.has('baseUrl') ? '--base-url' : given.has('apiKeyEnv') ? '--api-key-env' : null;
+  const unused = unusedLanes ?? stored;
+  if (flag === null || unused === null) return null;
+  const names = unused.map(({ name }) => name).join(', ');
+  return `the lanes of ${CONFIG_FILE_NAME} (${names}) are not used: ${flag} takes their place`;
 }
 
 function pricesFile({ prices }: Settings, workingFolder: string): string | null {

@@ -20,7 +20,7 @@ import { addInputArgument } from './input-argument.js';
 import { withStore } from './open-store.js';
 import { checkOutputs } from './outputs.js';
 import { collect } from './repeated-flag.js';
-import { runSettingsFrom } from './run-settings.js';
+import { runSettingsFrom, unusedLanesNotice } from './run-settings.js';
 import { addSettingFlags, readSettings } from './setting-flags.js';
 
 const EXAMPLES = `
@@ -104,6 +104,8 @@ async function run(
     ...(options.output === undefined ? {} : { output: options.output }),
   });
   const display = new Display(context, settings);
+  const unusedLanes = unusedLanesNotice(resolved, null);
+  if (unusedLanes !== null) display.warn(unusedLanes);
 
   return withStore(context, settings, 'write', async (store) => {
     const existing = await findRunForInput(store, {

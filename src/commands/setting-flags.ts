@@ -4,10 +4,7 @@ import { type ResolvedSettings, readConfigFile, resolveSettings } from '../confi
 import { SETTINGS, type SettingGroup, type Settings, settingsOf } from '../config/settings.js';
 import type { CommandContext } from './context.js';
 
-/**
- * @param hidden settings of the groups that mean nothing to this command: taken, so that the command line of a `run`
- * can be used with another verb, but not in its help
- */
+/** @param hidden settings of the groups that are taken, but are not in the help of the command */
 export function addSettingFlags(
   command: Command,
   groups: readonly SettingGroup[],
@@ -21,6 +18,18 @@ export function addSettingFlags(
     command.addOption(new Option(flags, `${help} (${notes.join('; ')})`).hideHelp(hidden.includes(name)));
   }
   return command;
+}
+
+/**
+ * All that a `run` takes besides the request, so that its command line can be used with a verb that only looks.
+ * @param shown those that mean something to this command
+ */
+export function addOtherRunFlags(command: Command, shown: readonly (keyof Settings)[]): Command {
+  const groups = ['input', 'connection', 'pacing', 'budget', 'store', 'display'] as const;
+  const hidden = settingsOf(groups)
+    .map(({ name }) => name)
+    .filter((name) => !shown.includes(name));
+  return addSettingFlags(command, groups, hidden);
 }
 
 /** @throws LlmBatchError (exit 2) for the first bad value, wherever it came from */

@@ -34,6 +34,7 @@ export function statusJson({ run, summary, owner, ...rates }: RunInspection): ob
     tokens: tokens(usage),
     cost_usd: summary.costMicroUsd / 1_000_000,
     calls_without_cost: summary.callsWithoutCost,
+    prices: rates.prices,
     in_doubt: {
       calls: summary.inDoubt.calls,
       tokens: summary.inDoubt.tokens,

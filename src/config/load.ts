@@ -19,8 +19,10 @@ export interface ResolvedSettings {
   readonly settings: Settings;
   /** Names of settings that were given as flags. */
   readonly given: ReadonlySet<keyof Settings>;
-  /** Lanes of the config file; null where it names none, or where a flag names keys. */
+  /** Lanes of the config file; null where it names none, or where a flag names keys or an address. */
   readonly lanes: readonly LaneDefinition[] | null;
+  /** Those that the config file does name, but whose place such a flag takes. */
+  readonly unusedLanes: readonly LaneDefinition[] | null;
 }
 
 /**
@@ -44,8 +46,11 @@ export function resolveSettings(sources: SettingSources): ResolvedSettings {
       values[name] = definition.initial;
     }
   }
-  const lanes = given.has('apiKeyEnv') || given.has('baseUrl') ? null : parseLanes(sources.file['lanes']);
-  return { settings: values as unknown as Settings, given, lanes };
+  const lanes = parseLanes(sources.file['lanes']);
+  const settings = values as unknown as Settings;
+  return given.has('apiKeyEnv') || given.has('baseUrl')
+    ? { settings, given, lanes: null, unusedLanes: lanes }
+    : { settings, given, lanes, unusedLanes: null };
 }
 
 /**

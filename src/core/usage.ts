@@ -6,6 +6,14 @@ export interface TokenUsage {
   readonly reasoningTokens: number;
 }
 
+/** Usage with what its price depends on besides; that goes into the cost of the call and is not stored. */
+export interface BilledUsage extends TokenUsage {
+  /** Part of the input; dearer at some models. */
+  readonly cacheWriteTokens?: number;
+  /** `service_tier` of the answer, in the server's word; absent where it says none. */
+  readonly serviceTier?: string;
+}
+
 /**
  * Whether a call that has ended may have been billed without our knowing: no usage came back, and no error status
  * either, which is an answer without tokens that servers do not bill.

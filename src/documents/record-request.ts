@@ -1,12 +1,13 @@
 /** The request of a record: a frame that all share around the record's own text. */
 import type { JsonObject } from '../core/json.js';
 import { digest } from './key.js';
-import { outputCapOf, type RenderedRequest, systemMessage } from './rendered-request.js';
+import { outputCapOf, type RenderedRequest, serviceTierOf, systemMessage } from './rendered-request.js';
 
 /** The part of a record's request that is the same for all of them. */
 export interface Frame {
   readonly model: string;
   readonly outputCap: number | null;
+  readonly serviceTier: string | null;
   readonly systemText: string | null;
   readonly beforeText: string;
   readonly afterText: string;
@@ -33,6 +34,7 @@ export class FrameMaker {
     this.#last = {
       model: this.#model,
       outputCap: outputCapOf(this.#parameters),
+      serviceTier: serviceTierOf(this.#parameters),
       systemText,
       beforeText,
       afterText,
@@ -58,6 +60,10 @@ export class RecordRequest implements RenderedRequest {
 
   get outputCap(): number | null {
     return this.#frame.outputCap;
+  }
+
+  get serviceTier(): string | null {
+    return this.#frame.serviceTier;
   }
 
   get inputText(): string {

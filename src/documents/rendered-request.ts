@@ -7,6 +7,8 @@ export interface RenderedRequest {
   readonly model: string;
   /** Tokens the answer may have at most, where the request says so. */
   readonly outputCap: number | null;
+  /** `service_tier` as the request asks for it; null where it does not. */
+  readonly serviceTier: string | null;
   /** The text of the messages, for token estimates; images, tools and schemas are not in it. */
   readonly inputText: string;
   /** The body to send. Made when it is read, for an import needs only `fingerprint`. */
@@ -30,6 +32,12 @@ export const OUTPUT_CAPS = ['max_completion_tokens', 'max_tokens'];
 export function outputCapOf(body: JsonObject): number | null {
   const cap = OUTPUT_CAPS.map((name) => body[name]).find((value) => value !== undefined && value !== null);
   return typeof cap === 'number' && cap >= 0 ? cap : null;
+}
+
+/** A tier that is no word is the server's to refuse. */
+export function serviceTierOf(body: JsonObject): string | null {
+  const tier = body['service_tier'];
+  return typeof tier === 'string' ? tier : null;
 }
 
 export function systemMessage(text: string): JsonObject {

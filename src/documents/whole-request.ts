@@ -4,7 +4,13 @@ import { isLineProblem, type LineProblem } from './bad-line.js';
 import { orderedText } from './exact-json.js';
 import { refusedValue } from './parameter.js';
 import { hasText } from './prompt-field.js';
-import { OUTPUT_CAPS, outputCapOf, type RenderedRequest, systemMessage } from './rendered-request.js';
+import {
+  OUTPUT_CAPS,
+  outputCapOf,
+  type RenderedRequest,
+  serviceTierOf,
+  systemMessage,
+} from './rendered-request.js';
 
 export interface RequestDefaults {
   readonly model: string;
@@ -53,6 +59,10 @@ class WholeRequest implements RenderedRequest {
 
   get outputCap(): number | null {
     return outputCapOf(this.#body);
+  }
+
+  get serviceTier(): string | null {
+    return serviceTierOf(this.#body);
   }
 
   get inputText(): string {

@@ -4,6 +4,7 @@ import type { ProviderFailure } from '../core/failure.js';
 import { decideRetry, type RetryPolicy } from '../core/retry.js';
 import { isInDoubt, type TokenUsage } from '../core/usage.js';
 import type { Cost, Grant, RefusalEffect, RefusalReason } from '../limiter/limiter.js';
+import { isWithinBound } from '../pricing/service-tier.js';
 import type { ProviderAnswer, ProviderReply, ProviderRequest } from '../provider/provider.js';
 import type { CallEnd, LeasedTask, TaskError, TaskOutcome } from '../store/store.js';
 import type { Budget, Spending } from './budget.js';
@@ -33,6 +34,8 @@ export interface BillingBounds {
   readonly mostInputTokens: number;
   /** Null: the request sets no cap of its own. */
   readonly outputCap: number | null;
+  /** `service_tier` that the request asks for; null: none. */
+  readonly serviceTier: string | null;
 }
 
 /** Where nothing bounds an answer's length, no budget of tokens could be kept. */
@@ -80,6 +83,11 @@ export interface PerformedTask {
   readonly lane: Lane | null;
 }
 
+interface CalledTask extends PerformedTask {
+  /** As the answer names it; null where it does not, or nothing was answered. */
+  readonly answeredTier: string | null;
+}
+
 /** Makes at most one call and says what became of the task. */
 export async function performTask(task: LeasedTask, context: CallContext): Promise<PerformedTask> {
   const prepared = context.prepare(task);
@@ -97,7 +105,7 @@ export async function performTask(task: LeasedTask, context: CallContext): Promi
   let billed = NOTHING_SPENT;
   try {
     const performed = await callFor(task, prepared, context);
-    billed = billedFor(performed, most);
+    billed = billedFor(performed, most, prepared.billing.serviceTier);
     return performed;
   } finally {
     budget.settle(most, billed);
@@ -109,24 +117,29 @@ function uncalledTask(task: LeasedTask, outcome: TaskOutcome): PerformedTask {
 }
 
 /** What is not known to be free counts as the most it could be: a call that was cut off may have been billed. */
-function billedFor({ outcome: { call } }: PerformedTask, most: Spending): Spending {
+function billedFor(
+  { outcome: { call }, answeredTier }: CalledTask,
+  most: Spending,
+  askedTier: string | null,
+): Spending {
   if (call === null) return NOTHING_SPENT;
   const { usage, costMicroUsd } = call;
   if (usage !== null) {
+    // A tier that was not asked for, at a price that nobody knows, ends what a cap on cost can promise.
+    const bound = isWithinBound(askedTier, answeredTier) ? most.costMicroUsd : Number.POSITIVE_INFINITY;
     return {
-      costMicroUsd: costMicroUsd ?? most.costMicroUsd,
+      costMicroUsd: costMicroUsd ?? bound,
       tokens: usage.inputTokens + usage.outputTokens,
     };
   }
   return isInDoubt(usage, call.httpStatus) ? most : NOTHING_SPENT;
 }
 
-async function callFor(
-  task: LeasedTask,
-  prepared: PreparedCall,
-  context: CallContext,
-): Promise<PerformedTask> {
-  const uncalled = (outcome: TaskOutcome): PerformedTask => uncalledTask(task, outcome);
+async function callFor(task: LeasedTask, prepared: PreparedCall, context: CallContext): Promise<CalledTask> {
+  const uncalled = (outcome: TaskOutcome): CalledTask => ({
+    ...uncalledTask(task, outcome),
+    answeredTier: null,
+  });
   const { clock, gate, journal } = context;
   const admission = await gate.admit(prepared.cost);
   if (!admission.admitted) {
@@ -144,7 +157,12 @@ async function callFor(
     startedAtMs: clock.now(),
     reservedTokens: prepared.cost.tokens,
     mostTokens: mostTokensOf(billing),
-    mostCostMicroUsd: lane.mostOf(billing.model, billing.mostInputTokens, billing.outputCap),
+    mostCostMicroUsd: lane.mostOf(
+      billing.model,
+      billing.mostInputTokens,
+      billing.outputCap,
+      billing.serviceTier,
+    ),
   });
   if (callId === null) {
     lane.limiter.cancel(grant, clock.monotonicMs());
@@ -162,7 +180,9 @@ async function callFor(
   const checked = checkReply(reply, prepared);
   const call = callEnd(callId, checked, prepared.model, lane, endedAtMs - sentAtMs, clock.now());
   const failure = 'failure' in checked ? checked.failure : null;
-  return { task, lane, failure, outcome: judge(task, checked, call, prepared.model, refusal, context) };
+  const answeredTier = ('usage' in reply ? reply.usage?.serviceTier : null) ?? null;
+  const outcome = judge(task, checked, call, prepared.model, refusal, context);
+  return { task, lane, failure, outcome, answeredTier };
 }
 
 type CheckedReply =

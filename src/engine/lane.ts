@@ -4,7 +4,7 @@
  * large task is never overtaken for ever by small ones.
  */
 import type { Clock } from '../core/clock.js';
-import type { TokenUsage } from '../core/usage.js';
+import type { BilledUsage } from '../core/usage.js';
 import type { BlockedBy, Cost, Grant, Limiter } from '../limiter/limiter.js';
 import type { Provider } from '../provider/provider.js';
 
@@ -15,9 +15,17 @@ export interface Lane {
   readonly provider: Provider;
   readonly limiter: Limiter;
   /** Micro-dollars of a call at this lane's prices; null where no price is known. `answeredBy`: null if nobody did. */
-  readonly costOf: (model: string, answeredBy: string | null, usage: TokenUsage) => number | null;
-  /** The most a call could cost; null where there is no price or nothing bounds the answer. */
-  readonly mostOf: (model: string, inputTokens: number, outputCap: number | null) => number | null;
+  readonly costOf: (model: string, answeredBy: string | null, usage: BilledUsage) => number | null;
+  /**
+   * The most a call could cost; null where there is no price or nothing bounds the answer.
+   * @param serviceTier that the request asks for; null: none
+   */
+  readonly mostOf: (
+    model: string,
+    inputTokens: number,
+    outputCap: number | null,
+    serviceTier: string | null,
+  ) => number | null;
 }
 
 export type Admission =

@@ -1,12 +1,7 @@
 /** What a call cost, and what it could cost at most, in whole micro-dollars. */
-import type { TokenUsage } from '../core/usage.js';
+import type { BilledUsage } from '../core/usage.js';
 import type { ModelPrice, PriceTier, RateTable, TokenRates } from './model-price.js';
 import { type AttoUsd, microUsdOfAtto, microUsdOfAttoUp } from './money.js';
-
-/** Usage as billed: tokens written to a cache are part of the input too, and dearer at some models. */
-export interface BilledUsage extends TokenUsage {
-  readonly cacheWriteTokens?: number;
-}
 
 export interface CostOptions {
   readonly tier: PriceTier;

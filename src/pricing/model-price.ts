@@ -24,7 +24,7 @@ export interface RateTable {
 }
 
 export interface PriceTable {
-  /** A file's path, or the package and its version. */
+  /** A file's path, or the package and its version; several joined by ` + `. */
   readonly source: string;
   /** `YYYY-MM-DD` of the prices; null where the table does not say. */
   readonly date: string | null;
@@ -60,22 +60,4 @@ export function tokenRates(stated: StatedRates): TokenRates {
     reasoning: stated.reasoning ?? stated.output,
     perRequest: stated.perRequest ?? 0n,
   };
-}
-
-/** The tier that a `service_tier` in an answer names; null for one whose price is another's matter. */
-export function tierOfServiceTier(serviceTier: string | null): PriceTier | null {
-  switch (serviceTier) {
-    case null:
-    case 'auto':
-    case 'default':
-    case 'standard':
-    case 'on_demand':
-      return 'standard';
-    case 'flex':
-    case 'batch':
-    case 'priority':
-      return serviceTier;
-    default:
-      return null;
-  }
 }

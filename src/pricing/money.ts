@@ -28,16 +28,6 @@ export function microUsdOfAttoUp(atto: AttoUsd): number {
   return Number((atto + ATTO_PER_MICRO - 1n) / ATTO_PER_MICRO);
 }
 
-/** Whole micro-dollars of an amount in US dollars, half rounded up; for a cost that a server states itself. */
-export function microUsdOfUsd(usd: number): number {
-  return microUsdOfAtto(attoOfUsd(usd));
-}
-
-/** For display: US dollars per million tokens. */
-export function usdPerMillion(attoPerToken: AttoUsd): number {
-  return Number(attoPerToken) / 1e12;
-}
-
 /**
  * `value` times 10^`digits`, half rounded up, by the decimal digits that `value` prints: 0.15 is fifteen
  * hundredths here, not the nearest binary fraction.

@@ -2,7 +2,7 @@
  * The port to what models cost. A book answers for a model at a server and a moment; where it does not know it
  * says null, and whoever asked must say "unknown", never zero.
  */
-import type { ModelPrice } from './model-price.js';
+import type { ModelPrice, PriceTable } from './model-price.js';
 
 export interface PriceQuery {
   /** Where the requests go; null for the default endpoint, or when none is meant. */
@@ -16,11 +16,8 @@ export interface PriceQuery {
   readonly rehearsed?: boolean;
 }
 
-export interface PriceBook {
-  /** A file's path, or the package and its version; several joined by ` + `. */
-  readonly source: string;
-  /** `YYYY-MM-DD` of the first table that has one; the table that priced a model is in its `ModelPrice`. */
-  readonly date: string | null;
+/** Its `date` is that of the first table that has one; the table that priced a model is in its `ModelPrice`. */
+export interface PriceBook extends PriceTable {
   /**
    * @param model as the request names it: what a server calls itself in its answer may be an alias or a snapshot
    */

@@ -5,7 +5,7 @@
  */
 import type { ProviderFailure } from '../core/failure.js';
 import type { RateLimitHints } from '../core/limits.js';
-import type { TokenUsage } from '../core/usage.js';
+import type { BilledUsage } from '../core/usage.js';
 
 export interface ProviderRequest {
   readonly endpoint: 'chat';
@@ -21,7 +21,7 @@ export interface ProviderAnswer {
   readonly model: string;
   readonly finishReason: string;
   /** Null where the server does not say. */
-  readonly usage: TokenUsage | null;
+  readonly usage: BilledUsage | null;
   /** Micro-dollars where the server itself states the cost (OpenRouter, LiteLLM), else null. */
   readonly costMicroUsd: number | null;
   readonly httpStatus: number;
@@ -33,7 +33,7 @@ export interface ProviderRejection {
   readonly ok: false;
   readonly failure: ProviderFailure;
   /** What was billed all the same: a truncated or refused answer costs what it cost. */
-  readonly usage: TokenUsage | null;
+  readonly usage: BilledUsage | null;
   readonly costMicroUsd: number | null;
   readonly hints: RateLimitHints;
 }

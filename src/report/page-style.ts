@@ -31,7 +31,7 @@ footer { margin-top: 36px; }
 .tile dd { margin: 0; }
 .tile .value { font-size: 26px; font-weight: 650; line-height: 1.3; font-variant-numeric: tabular-nums; }
 .tile.bad .value { color: var(--bad); }
-.tile .note { color: var(--soft); font-size: 13px; }
+.tile .note { color: var(--soft); font-size: 13px; overflow-wrap: anywhere; }
 .charts { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 460px), 1fr)); gap: 16px; }
 .chart { min-width: 0; display: grid; grid-row: span 3; grid-template-rows: subgrid; grid-template-columns: minmax(0, 1fr); row-gap: 0; }
 .chart figcaption p { margin: 4px 0 8px; color: var(--soft); font-size: 13px; }

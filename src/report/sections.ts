@@ -13,7 +13,7 @@ import {
   formatQuantity,
   formatTokens,
 } from '../ui/numbers.js';
-import { openOf, totalOf } from '../ui/summary-facts.js';
+import { openOf, priceTableText, totalOf } from '../ui/summary-facts.js';
 import { disarmed, printable } from '../ui/width.js';
 import { html, type Markup } from './html.js';
 import type { ReportFacts } from './report-facts.js';
@@ -24,7 +24,7 @@ const MOST_CODES = 5;
 
 /** The few figures that most readers came for. */
 export function tiles({ inspection }: ReportFacts): Markup {
-  const { summary } = inspection;
+  const { summary, prices } = inspection;
   const { counts, calls, usage, latencyMs } = summary;
   const total = totalOf(summary);
   const parts = [
@@ -57,9 +57,12 @@ export function tiles({ inspection }: ReportFacts): Markup {
       tile(
         'Cost',
         costText(summary),
-        summary.callsWithoutCost > 0
-          ? `${formatQuantity(summary.callsWithoutCost, 'call')} without a known price`
-          : 'every call has a known price',
+        [
+          summary.callsWithoutCost > 0
+            ? `${formatQuantity(summary.callsWithoutCost, 'call')} without a known price`
+            : 'every call has a known price',
+          ...(prices === null ? [] : [`prices: ${printable(priceTableText(prices))}`]),
+        ].join('; '),
       ),
     );
   }

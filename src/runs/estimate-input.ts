@@ -8,6 +8,7 @@ import type { JsonObject } from '../core/json.js';
 import type { BadLine } from '../documents/bad-line.js';
 import { createStoredRequestReader, type DocumentPage } from '../documents/read.js';
 import type { RenderedRequest } from '../documents/rendered-request.js';
+import type { PriceTable } from '../pricing/model-price.js';
 import type { PriceBook } from '../pricing/prices.js';
 import { DocumentSample, SAMPLE_BOUNDS, type SampleBounds } from './document-sample.js';
 import type { ImportProgress } from './import-input.js';
@@ -74,7 +75,7 @@ export interface EstimateReport {
   /** `--max-cost` of the run; null: no cap. */
   readonly maxCostMicroUsd: number | null;
   readonly simulated: boolean;
-  readonly prices: { readonly source: string; readonly date: string | null };
+  readonly prices: PriceTable;
 }
 
 /** Where `auto` begins, and what a server bears as a rule. */

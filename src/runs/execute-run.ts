@@ -3,6 +3,7 @@ import type { Clock, Random } from '../core/clock.js';
 import type { CheckOutput } from '../engine/call.js';
 import { Drain, type DrainEnd, type DrainNotice, type SettledTask } from '../engine/drain.js';
 import type { Lane } from '../engine/lane.js';
+import type { PriceTable } from '../pricing/model-price.js';
 import type { RescueReport, RunRecord, RunSummary, Store } from '../store/store.js';
 import { createPrepareCall } from './prepare-call.js';
 import { recoverStore } from './recover.js';
@@ -22,6 +23,8 @@ export interface ExecuteOptions {
   readonly store: Store;
   readonly run: RunRecord;
   readonly lanes: readonly Lane[];
+  /** Noted with the run, if there is anything to send. */
+  readonly prices: PriceTable;
   readonly clock: Clock;
   readonly random: Random;
   readonly workerId: string;
@@ -75,20 +78,27 @@ export async function executeRun(options: ExecuteOptions): Promise<ExecutionRepo
     onSettled: options.onSettled,
   });
   options.onDrain(drain, before);
-  await store.updateRun(run.id, { status: 'open', haltReason: null });
-  const stopNoting = noteLearntLimits(store, run, lanes, clock);
+  const { source, date } = options.prices;
+  const started = await store.updateRun(run.id, {
+    status: 'open',
+    haltReason: null,
+    ...(isDone(before) ? {} : { settings: { ...run.settings, prices: { source, date } } }),
+  });
+  const stopNoting = noteLearntLimits(store, started, lanes, clock);
   const end = await drain.run().finally(stopNoting);
   await settlePairs(options);
 
   const summary = await store.summarizeRun(run.id);
-  const { ready, delayed, in_progress } = summary.counts;
-  const finished = ready + delayed + in_progress === 0;
   const stopped = await store.updateRun(run.id, {
-    status: finished ? 'finished' : 'open',
+    status: isDone(summary) ? 'finished' : 'open',
     stoppedAtMs: clock.now(),
     haltReason: haltReason(end),
   });
   return { end, summary, run: stopped };
+}
+
+function isDone({ counts: { ready, delayed, in_progress } }: RunSummary): boolean {
+  return ready + delayed + in_progress === 0;
 }
 
 /** Keeps what the lanes learn where `status` can read it. @returns notes a last time and ends */
@@ -129,14 +139,18 @@ async function outputCheck({ answers }: RunSettings): Promise<CheckOutput | null
   return createOutputCheck(answers.check);
 }
 
+/** What reaching each limit means. */
+export const REACHED_LIMITS = {
+  budget: 'the next call could pass --max-cost or --max-tokens-total',
+  failures: 'more documents have failed than --max-failures accepts',
+} as const;
+
 function haltReason(end: DrainEnd): string | null {
   switch (end.reason) {
     case 'halted':
       return `${end.failure.kind}: ${end.failure.message}`;
     case 'limit_reached':
-      return end.limit === 'budget'
-        ? 'budget: the next call could pass --max-cost or --max-tokens-total'
-        : 'failures: more documents failed than --max-failures accepts';
+      return `${end.limit}: ${REACHED_LIMITS[end.limit]}`;
     default:
       return null;
   }

@@ -1,5 +1,6 @@
 /** What `status` tells of a run: its summary, who drains it, how fast it goes and when it will be done. */
 import type { Clock } from '../core/clock.js';
+import type { PriceTable } from '../pricing/model-price.js';
 import type { RunRecord, RunSummary, Store, StoreOwner } from '../store/store.js';
 import { type LearntLimit, lanesOf, settingsOfRun } from './run-settings.js';
 
@@ -18,6 +19,8 @@ export interface RunInspection {
   readonly requestsPerMinuteLimit: number | null;
   readonly tokensPerMinuteLimit: number | null;
   readonly etaMs: number | null;
+  /** What the calls were priced by; null before the first drain, or where an earlier version drained it. */
+  readonly prices: PriceTable | null;
 }
 
 const MINUTE_MS = 60_000;
@@ -48,6 +51,7 @@ export async function inspectRun(store: Store, run: RunRecord, clock: Clock): Pr
     requestsPerMinuteLimit: sumOfKnown(lanes.map((lane) => lane.rpm)),
     tokensPerMinuteLimit: sumOfKnown(lanes.map((lane) => lane.tpm)),
     etaMs: drains === null ? null : etaMs(summary, drains, recent.length, nowMs),
+    prices: settings.prices ?? null,
   };
 }
 

@@ -2,14 +2,9 @@
 import type { JsonObject } from '../core/json.js';
 import type { RenderedRequest } from '../documents/rendered-request.js';
 import { ratesFor } from '../pricing/cost.js';
-import {
-  type ModelPrice,
-  type PriceTable,
-  type PriceTier,
-  type RateTable,
-  tierOfServiceTier,
-} from '../pricing/model-price.js';
+import type { ModelPrice, PriceTable, PriceTier, RateTable } from '../pricing/model-price.js';
 import type { PriceBook, PriceQuery } from '../pricing/prices.js';
+import { tierOfServiceTier } from '../pricing/service-tier.js';
 import { loadTokenCounter, type RequestTokens } from '../pricing/tokens.js';
 import { countByBytes } from './byte-rule-tokens.js';
 import { Distribution, type Figures } from './distribution.js';
@@ -54,6 +49,8 @@ export interface ModelEstimate {
   };
   /** Null where a rate that is needed is unknown, or the way is not offered. */
   readonly cost: Readonly<Record<Way, CostRange | null>>;
+  /** Tiers that requests ask for themselves, which is what `direct` costs then. */
+  readonly serviceTiers: readonly string[];
   /** Images, tools and the like: counted after a rule. */
   readonly estimatedDocuments: number;
   /** Parts that nobody can count before they are sent; they are in no total. */
@@ -95,6 +92,7 @@ export class ModelTally {
     flex: costTally(),
     batch: costTally(),
   };
+  readonly #serviceTiers = new Set<string>();
   #longestInput = 0;
   #estimatedDocuments = 0;
   #uncountedParts = 0;
@@ -105,12 +103,13 @@ export class ModelTally {
 
   /** @param bytes of the document, for what is known of all documents */
   async add(request: RenderedRequest, bytes: number): Promise<void> {
-    const { model, counted, body } = await this.#count(request);
+    const { model, counted } = await this.#count(request);
     model.counted += 1;
     if (!counted.exact) this.#estimatedDocuments += 1;
     this.#uncountedParts += counted.uncountedParts;
     const output = assumeOutput(model.model, request.outputCap, this.#options.givenOutput);
     this.#bases.add(output.basis);
+    if (request.serviceTier !== null) this.#serviceTiers.add(request.serviceTier);
     this.#input.add(bytes, counted.tokens);
     this.#outputLow.add(bytes, output.low);
     this.#outputHigh.add(bytes, output.high);
@@ -119,7 +118,7 @@ export class ModelTally {
     this.#highs.add(output.high);
     for (const way of WAYS) {
       const tally = this.#costs[way];
-      const rates = ratesOf(model.price, way, body);
+      const rates = ratesOf(model.price, way, request.serviceTier);
       const low = costMicroUsd(rates, counted.tokens, output.low);
       const high = costMicroUsd(rates, counted.tokens, output.high);
       if (low === null || high === null) {
@@ -166,19 +165,18 @@ export class ModelTally {
         flex: costRange(this.#costs.flex, population),
         batch: costRange(this.#costs.batch, population),
       },
+      serviceTiers: [...this.#serviceTiers],
       estimatedDocuments: this.#estimatedDocuments,
       uncountedParts: this.#uncountedParts,
     };
   }
 
-  async #count(
-    request: RenderedRequest,
-  ): Promise<{ model: Model; counted: RequestTokens; body: JsonObject }> {
+  async #count(request: RenderedRequest): Promise<{ model: Model; counted: RequestTokens }> {
     const { asked } = this.#options;
     const name = asked ?? request.model;
     const model = this.#models.get(name) ?? (await this.#open(name));
     const body = { ...(JSON.parse(request.bodyJson) as JsonObject), model: name };
-    return { model, counted: model.count(request.endpoint, body), body };
+    return { model, counted: model.count(request.endpoint, body) };
   }
 
   async #open(name: string): Promise<Model> {
@@ -210,12 +208,9 @@ function costRange({ low, high, isKnown }: CostTally, population: Population): C
 }
 
 /** A request may name its tier itself; the other ways overrule it. */
-function ratesOf(price: ModelPrice | null, way: Way, body: JsonObject): RateTable | null {
-  if (price === null) return null;
-  const serviceTier = body['service_tier'];
-  const stated = tierOfServiceTier(typeof serviceTier === 'string' ? serviceTier : null);
-  const tier: PriceTier | null = way === 'direct' ? stated : way;
-  return tier === null ? null : price.tiers[tier];
+function ratesOf(price: ModelPrice | null, way: Way, serviceTier: string | null): RateTable | null {
+  const tier: PriceTier | null = way === 'direct' ? tierOfServiceTier(serviceTier) : way;
+  return price === null || tier === null ? null : price.tiers[tier];
 }
 
 const ATTO_PER_MICRO = 1e12;

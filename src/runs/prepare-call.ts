@@ -46,6 +46,7 @@ export function createPrepareCall(settings: RunSettings, check: CheckOutput | nu
         model: rendered.model,
         mostInputTokens: Buffer.byteLength(bodyJson) + TEMPLATE_TOKENS,
         outputCap: rendered.outputCap,
+        serviceTier: rendered.serviceTier,
       },
       checkOutput: check === null ? null : remembering(task.taskId, check),
       cost: { requests: 1, tokens, tokensAtCap },

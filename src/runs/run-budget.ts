@@ -41,10 +41,11 @@ export function createRunBudget(
 }
 
 /** On the dearest lane: which one will take the call is not known yet. @throws LlmBatchError PRICE_UNKNOWN */
-function mostCost({ model, mostInputTokens, outputCap }: BillingBounds, lanes: readonly Lane[]): number {
-  const costs = lanes.map((lane) => lane.mostOf(model, mostInputTokens, outputCap));
+function mostCost(bounds: BillingBounds, lanes: readonly Lane[]): number {
+  const { model, mostInputTokens, outputCap, serviceTier } = bounds;
+  const costs = lanes.map((lane) => lane.mostOf(model, mostInputTokens, outputCap, serviceTier));
   const known = costs.filter((cost) => cost !== null);
-  if (known.length < costs.length) throw priceUnknown(model, EXIT_CODES.halted);
+  if (known.length < costs.length) throw priceUnknown(model, serviceTier, EXIT_CODES.halted);
   return Math.max(...known);
 }
 
@@ -52,17 +53,27 @@ function mostCost({ model, mostInputTokens, outputCap }: BillingBounds, lanes: r
  * Refuses, before the first call, a cap on cost that could not be kept.
  * @throws LlmBatchError PRICE_UNKNOWN (exit 2)
  */
-export function checkBudget(settings: BudgetSettings, lanes: readonly Lane[], model: string): void {
-  if (settings.maxCostMicroUsd !== null && lanes.some((lane) => lane.mostOf(model, 1, 1) === null)) {
-    throw priceUnknown(model, EXIT_CODES.usage);
+export function checkBudget(
+  settings: BudgetSettings,
+  lanes: readonly Lane[],
+  model: string,
+  serviceTier: string | null,
+): void {
+  if (settings.maxCostMicroUsd === null) return;
+  if (lanes.some((lane) => lane.mostOf(model, 1, 1, serviceTier) === null)) {
+    throw priceUnknown(model, serviceTier, EXIT_CODES.usage);
   }
 }
 
-function priceUnknown(model: string, exitCode: ExitCode): LlmBatchError {
-  return new LlmBatchError(`--max-cost can not be kept: no price is known for model '${model}'.`, {
+function priceUnknown(model: string, serviceTier: string | null, exitCode: ExitCode): LlmBatchError {
+  const [tier, another] =
+    serviceTier === null
+      ? ['', '']
+      : [` with service_tier '${serviceTier}'`, 'ask for another service_tier, '];
+  return new LlmBatchError(`--max-cost can not be kept: no price is known for model '${model}'${tier}.`, {
     code: 'PRICE_UNKNOWN',
     exitCode,
-    hint: 'give its price with --prices FILE, or cap tokens with --max-tokens-total',
+    hint: `give its price with --prices FILE, ${another}or cap tokens with --max-tokens-total`,
   });
 }
 

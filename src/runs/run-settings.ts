@@ -5,6 +5,7 @@ import type { FailureLimit } from '../config/values.js';
 import type { JsonObject } from '../core/json.js';
 import type { InputDescription } from '../documents/input-description.js';
 import type { RequestSettings } from '../documents/request.js';
+import type { PriceTable } from '../pricing/model-price.js';
 import type { RunRecord } from '../store/store.js';
 
 export interface ConnectionSettings {
@@ -72,6 +73,8 @@ export interface RunSettings {
   readonly sharing: SharingSettings;
   /** Noted by the process that drains the run, for those that look at it. */
   readonly learntLimits?: readonly LearntLimit[];
+  /** What the calls were priced by, noted when a drain starts; the last where there were several. */
+  readonly prices?: PriceTable;
   /** `--prices`; null: the prices that come with the program. */
   readonly pricesFile: string | null;
   /** Options of the simulator; null for a real server. */

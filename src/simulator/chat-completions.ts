@@ -58,8 +58,16 @@ function understand(requestBody: JsonObject, settings: SimulatorSettings): Inqui
     completionTokens: answer.completionTokens,
     outputCapTokens: outputCapOf(requestBody),
     costUsd: prices === null ? null : costUsdOf(answer, prices),
-    render: (variant, stamp) => render(answer, variant, stamp, prices),
+    render: (variant, stamp) => ({
+      ...render(answer, variant, stamp, prices),
+      service_tier: servedTier(requestBody['service_tier']),
+    }),
   };
+}
+
+/** Flex and priority have room for everybody here; a project's own setting, which `auto` would follow, is default. */
+function servedTier(asked: Json | undefined): string {
+  return asked === 'flex' || asked === 'priority' ? asked : 'default';
 }
 
 function userTextsOf(messages: Json): string[] {
@@ -116,7 +124,6 @@ function render(
     choices: variant === 'without_choices' ? [] : [choice],
   };
   if (variant !== 'without_usage') body['usage'] = usageOf(answer, prices);
-  body['service_tier'] = 'default';
   body['system_fingerprint'] = 'fp_simulated';
   return body;
 }

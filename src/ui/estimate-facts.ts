@@ -10,6 +10,7 @@ import {
 import type { EstimatedTotal } from '../runs/total-estimator.js';
 import { dotted, type Fact } from './facts.js';
 import { formatCount, formatDuration, formatMoney, formatQuantity } from './numbers.js';
+import { priceTableText } from './summary-facts.js';
 import { printable } from './width.js';
 
 export const WAY_HEADERS: Readonly<Record<Way, string>> = {
@@ -229,17 +230,21 @@ function pricesFact(report: EstimateReport): string {
     .filter(({ priceTable }) => priceTable === null)
     .map(({ model }) => printable(model));
   if (tables.size === 0) tables.set(prices.source, prices.date);
-  const sources = [...tables]
-    .map(([source, date]) => `${source}${date === null ? '' : ` of ${date}`}`)
-    .join(' + ');
+  const sources = [...tables].map(([source, date]) => priceTableText({ source, date })).join(' + ');
   return dotted([
     sources,
     'no discount for cached input is assumed',
+    tiersText(models),
     unpricedWaysText(report),
     unknown.length === 0
       ? null
       : `no price is known for ${[...new Set(unknown)].join(', ')}; --prices FILE can say it`,
   ]);
+}
+
+function tiersText(models: readonly PlannedModel[]): string | null {
+  const tiers = [...new Set(models.flatMap(({ serviceTiers }) => serviceTiers))].map(printable);
+  return tiers.length === 0 ? null : `direct at the service_tier that requests ask for: ${tiers.join(', ')}`;
 }
 
 /** Of models with a price: where there is none at all, that says it. */

@@ -29,7 +29,7 @@ export function renderStatus(view: RunInspection, columns: number, appearance: A
     { name: 'started', value: formatAgo(view.nowMs - run.createdAtMs) },
     ...documentFacts(summary, colours),
     ...speedFacts(view),
-    ...callFacts(summary, null, run.simulated),
+    ...callFacts(summary, { callsPerSecond: null, simulated: run.simulated, prices: view.prices }),
     ...laneFacts(summary.lanes),
     ...learntFacts(view),
   ];

@@ -1,9 +1,11 @@
 /** What a run has done so far, as facts: shared by the summary at its end and by `status`. */
 import type { ChalkInstance } from 'chalk';
 import { FAILURE_KINDS } from '../core/failure.js';
+import type { PriceTable } from '../pricing/model-price.js';
 import type { RunSummary } from '../store/store.js';
 import { dotted, type Fact } from './facts.js';
 import { formatCount, formatDuration, formatMoney, formatQuantity, formatTokens } from './numbers.js';
+import { printable } from './width.js';
 
 /** Documents of the run, whatever their state. */
 export function totalOf(summary: RunSummary): number {
@@ -64,11 +66,19 @@ function failedByKind(summary: RunSummary): string {
   return kinds.length === 0 ? '' : ` (${kinds.join(', ')})`;
 }
 
-/**
- * @param callsPerSecond null where it would say nothing
- * @param simulated nothing is paid for a rehearsal, so there is no cost to tell
- */
-export function callFacts(summary: RunSummary, callsPerSecond: string | null, simulated: boolean): Fact[] {
+export interface CallFactsOptions {
+  /** Null where it would say nothing. */
+  readonly callsPerSecond: string | null;
+  /** Nothing is paid for a rehearsal, so there is no cost to tell. */
+  readonly simulated: boolean;
+  /** What the calls were priced by; null where that is not known. */
+  readonly prices: PriceTable | null;
+}
+
+export function callFacts(
+  summary: RunSummary,
+  { callsPerSecond, simulated, prices }: CallFactsOptions,
+): Fact[] {
   const { calls, usage, latencyMs } = summary;
   if (calls.made === 0) return [];
   const facts: Fact[] = [
@@ -89,7 +99,10 @@ export function callFacts(summary: RunSummary, callsPerSecond: string | null, si
       ]),
     },
   ];
-  if (!simulated) facts.push({ name: 'cost', value: costText(summary) });
+  if (!simulated) {
+    facts.push({ name: 'cost', value: costText(summary) });
+    if (prices !== null) facts.push({ name: 'prices', value: printable(priceTableText(prices)) });
+  }
   if (latencyMs !== null) {
     facts.push({
       name: 'latency',
@@ -104,6 +117,11 @@ export function callFacts(summary: RunSummary, callsPerSecond: string | null, si
   return facts;
 }
 
+/** `prices.json of 2026-11-01` */
+export function priceTableText({ source, date }: PriceTable): string {
+  return date === null ? source : `${source} of ${date}`;
+}
+
 function costText(summary: RunSummary): string {
   const { inDoubt } = summary;
   const doubt =
@@ -116,6 +134,6 @@ function costText(summary: RunSummary): string {
 function knownCostText(summary: RunSummary): string {
   const unknown = summary.callsWithoutCost;
   if (unknown === 0) return formatMoney(summary.costMicroUsd);
-  if (summary.costMicroUsd === 0) return 'not known: no price for this model';
+  if (summary.costMicroUsd === 0) return 'not known: no price for this model and tier';
   return `${formatMoney(summary.costMicroUsd)} · and ${formatQuantity(unknown, 'call')} without a known price`;
 }

@@ -1,4 +1,5 @@
 /** The page that ends a run. */
+import type { PriceTable } from '../pricing/model-price.js';
 import type { RunSummary } from '../store/store.js';
 import { type Appearance, inCharacterSet } from './colours.js';
 import { type Fact, factLines } from './facts.js';
@@ -17,6 +18,8 @@ export interface RunEndReport {
   /** What stopped the run by itself, e.g. `auth: invalid API key`; null when nothing did. */
   readonly haltReason: string | null;
   readonly simulated: boolean;
+  /** What the calls were priced by; null where that is not known. */
+  readonly prices: PriceTable | null;
   /** As they are to be shown; null where there is none. */
   readonly files: {
     readonly results: string | null;
@@ -37,7 +40,7 @@ export function renderSummary(report: RunEndReport, columns: number, appearance:
   const facts: Fact[] = [
     ...documentFacts(summary, colours),
     { name: 'elapsed', value: formatDuration(report.elapsedMs) },
-    ...callFacts(summary, callsPerSecond, report.simulated),
+    ...callFacts(summary, { callsPerSecond, simulated: report.simulated, prices: report.prices }),
   ];
   if (report.simulated) {
     facts.push({

@@ -182,7 +182,11 @@ describe('money', () => {
     const flex = await costOf({ ...ask, service_tier: 'flex' });
     expect(usual.direct).not.toEqual(usual.flex);
     expect(flex).toEqual({ direct: usual.flex, flex: usual.flex, batch: usual.batch });
-    expect((await costOf({ ...ask, service_tier: 'scale' })).direct).toBeNull();
+    expect(await costOf({ ...ask, service_tier: 'scale' })).toEqual(usual);
+    expect((await costOf({ ...ask, service_tier: 'priority' })).direct).toBeNull();
+    workspace.writeDocuments('docs.jsonl', [ask]);
+    const asked = ['--model', 'gpt-4o', '--prices', 'prices.json', '--param', 'service_tier=flex'];
+    expect((await only('docs.jsonl', ...asked)).cost_usd.direct).toEqual(usual.flex);
   });
 
   it('is unknown where only the price of output is, unless there is none', async () => {

@@ -4,6 +4,7 @@ import { afterEach, beforeEach, expect, it } from 'vitest';
 import type { CommandContext } from '../../src/commands/context.js';
 import { Interrupts } from '../../src/commands/interrupts.js';
 import { readInput } from '../../src/commands/read-input.js';
+import { runSettingsFrom } from '../../src/commands/run-settings.js';
 import { resolveSettings } from '../../src/config/load.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { numberedDocuments, Workspace } from '../support/workspace.js';
@@ -35,11 +36,11 @@ beforeEach(() => {
 
 afterEach(() => workspace.remove());
 
-const request = { model: null, promptTemplate: null, systemTemplate: null, parameters: {}, idField: null };
-
-function read(flags: Record<string, unknown>, look: Parameters<typeof readInput>[4]) {
-  const { settings } = resolveSettings({ flags, environment: {}, file: {} });
-  return readInput(context, settings, request, ['docs.jsonl'], look);
+async function read(flags: Record<string, unknown>, look: Parameters<typeof readInput>[4]) {
+  const resolved = resolveSettings({ flags, environment: {}, file: {} });
+  const nothing = { parameters: {}, simulate: false, output: undefined };
+  const runSettings = await runSettingsFrom(resolved, nothing, workspace.folder);
+  return readInput(context, resolved.settings, runSettings, ['docs.jsonl'], look);
 }
 
 function shown(): string {

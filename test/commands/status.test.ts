@@ -66,6 +66,27 @@ it('tells lanes apart whose sums are those of the run', async () => {
   expect(lines[0]).toContain(`lanes      KEY_A@${host}: ${lanes[0]?.calls} calls`);
 });
 
+it('lanes of the config file that a flag switches off are told of, by run and by resume', async () => {
+  workspace.write(
+    'llm-batch.config.json',
+    JSON.stringify({ lanes: [{ apiKeyEnv: 'KEY_A' }, { name: 'second', apiKeyEnv: 'KEY_B' }] }),
+  );
+  workspace.writeDocuments('docs.jsonl', numberedDocuments(2));
+  const environment = { KEY_A: 'sk-a-1234567890abcdef', KEY_B: 'sk-b-1234567890abcdef' };
+  const options = {
+    folder: workspace.folder,
+    environment: { ...environment, OPENAI_BASE_URL: simulator.url },
+  };
+  const ran = (...args: string[]) => runInProcess(args, options);
+  expect((await ran('run', 'docs.jsonl')).stderr).not.toContain('not used');
+  const unused = (flag: string) =>
+    `the lanes of llm-batch.config.json (KEY_A, second) are not used: ${flag} takes their place\n`;
+  expect((await ran('resume', '--base-url', simulator.url)).stderr).toContain(unused('--base-url'));
+  expect((await ran('run', 'docs.jsonl', '--api-key-env', 'KEY_A')).stderr).toContain(
+    unused('--api-key-env'),
+  );
+});
+
 it('has no lines for a single lane, whose figures are those of the run', async () => {
   const { page, lanes } = await statusOf('KEY_A');
   expect(lanes).toMatchObject([{ calls: 42, failed: 2, throttled: 2 }]);

@@ -2,9 +2,9 @@ import { readFileSync } from 'node:fs';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { costMicroUsd } from '../../src/pricing/cost.js';
 import type { ModelPrice, PriceTier } from '../../src/pricing/model-price.js';
-import { usdPerMillion } from '../../src/pricing/money.js';
 import { loadPackagedPrices, PACKAGED_PRICES } from '../../src/pricing/packaged-prices.js';
 import type { PriceBook } from '../../src/pricing/prices.js';
+import { usdPerMillion } from './usd-per-million.js';
 
 const nowMs = Date.parse('2026-11-15T12:00:00Z');
 const OPENAI = 'https://api.openai.com/v1';

@@ -56,6 +56,10 @@ describe('the page of a run with every kind of failure', () => {
     expect(page).toMatch(/of the limit of 2\.0M, which is above this chart/);
   });
 
+  it('says beside the money what it was priced by', () => {
+    expect(page).toMatch(/<dt>Cost<\/dt>.*every call has a known price; prices: [^<]* of 2026-11-01<\/dd>/);
+  });
+
   it('tells the lanes apart', () => {
     expect(page).toContain('<h2 id="lanes">Lanes</h2>');
     expect(page).toMatch(/<th scope="row">second<\/th>\s*<td>164<\/td>/);

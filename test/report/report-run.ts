@@ -39,6 +39,7 @@ const SETTINGS: RunSettings = {
     guard: true,
   },
   budget: { maxCostMicroUsd: null, maxTokensTotal: null, maxFailures: null },
+  prices: { source: HOSTILE, date: '2026-11-01' },
   pricesFile: null,
   simulator: null,
   answers: { check: null, repair: false },

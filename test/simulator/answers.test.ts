@@ -123,6 +123,18 @@ describe('extras', () => {
     expect(cost).toBeCloseTo((promptTokens * 0.15 + completionTokens * 0.6) / 1e6, 12);
   });
 
+  it.each([
+    [undefined, 'default'],
+    ['auto', 'default'],
+    ['default', 'default'],
+    ['flex', 'flex'],
+    ['priority', 'priority'],
+  ])('a request for the tier %s is served by %s, and told so', async (asked, served) => {
+    const simulator = await simulate({});
+    const body = chatBody('A document.', asked === undefined ? {} : { service_tier: asked });
+    expect(json(await send(simulator, body)).service_tier).toBe(served);
+  });
+
   it('answers can be padded', async () => {
     const simulator = await simulate({ responseBytes: 20_000 });
     const reply = await send(simulator, chatBody('A document.'));

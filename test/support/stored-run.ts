@@ -1,6 +1,7 @@
 /** A run in a real store that is drained inside the test, on a clock that the test holds. */
 import { join } from 'node:path';
 import type { Random } from '../../src/core/clock.js';
+import type { JsonObject } from '../../src/core/json.js';
 import type { Drain } from '../../src/engine/drain.js';
 import type { Lane } from '../../src/engine/lane.js';
 import { createLimiter } from '../../src/limiter/limiter.js';
@@ -56,6 +57,7 @@ export class StoredRun {
     pacing: Partial<PacingSettings>,
     clock: FakeClock,
     budget: BudgetSettings = { maxCostMicroUsd: null, maxTokensTotal: null, maxFailures: null },
+    parameters: JsonObject = {},
   ): Promise<StoredRun> {
     const folder = temporaryFolder();
     const store = await openStore(join(folder.path, 'llm-batch.db'), { mode: 'write', clock });
@@ -64,7 +66,7 @@ export class StoredRun {
         model: null,
         promptTemplate: null,
         systemTemplate: null,
-        parameters: {},
+        parameters,
         idField: null,
       },
       connection: { baseUrl: null, apiKeyEnv: ['OPENAI_API_KEY'], lanes: null },
@@ -126,6 +128,7 @@ export class StoredRun {
       store: this.store,
       run: this.run,
       lanes,
+      prices: { source: 'test', date: null },
       clock: this.#clock,
       random,
       workerId: 'test',

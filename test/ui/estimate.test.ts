@@ -29,6 +29,7 @@ const mini: PlannedModel = {
     high: { ms: 421_875_000, heldBackBy: 'concurrency' },
   },
   dailyDuration: null,
+  serviceTiers: [],
   estimatedDocuments: 0,
   uncountedParts: 0,
 };
@@ -90,6 +91,11 @@ the first request, of line 1:
     ]
   }`,
     );
+  });
+
+  it('says at which tier requests ask to be served, as that is what direct costs', () => {
+    const asking = page({ models: [{ ...mini, serviceTiers: ['flex'] }] }).replaceAll(/\s+/g, ' ');
+    expect(asking).toContain('· direct at the service_tier that requests ask for: flex');
   });
 
   it('compares models and a daily load, and says what is not known of one', () => {

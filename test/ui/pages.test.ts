@@ -16,6 +16,7 @@ const report: RunEndReport = {
   callsMade: 300_412,
   haltReason: null,
   simulated: false,
+  prices: { source: 'prices.json', date: '2026-11-01' },
   files: { results: 'reviews.results.jsonl', errors: 'reviews.errors.jsonl', rejects: null },
 };
 
@@ -33,6 +34,7 @@ describe('the summary', () => {
   calls      300,412 · 78 per second · 424 failed · 3 repeated after a crash
   tokens     45.2M in (1.2M cached) · 12.1M out
   cost       $123.40
+  prices     prices.json of 2026-11-01
   latency    mean 812 ms · p50 640 ms · p95 1.9 s · p99 4.2 s
   results    reviews.results.jsonl
   errors     reviews.errors.jsonl
@@ -52,7 +54,7 @@ describe('the summary', () => {
     };
     const files = { results: 'my reviews.results.jsonl', errors: null, rejects: 'my reviews.rejects.jsonl' };
     expect(summaryOf({ summary: small, elapsedMs: 412, callsMade: 1, simulated: false, files })).toContain(
-      '  cost       not known: no price for this model\n',
+      '  cost       not known: no price for this model and tier\n',
     );
     expect(summaryOf({ summary: small, elapsedMs: 412, callsMade: 1, simulated: true, files })).toBe(
       `✓ reviews is complete: 1 document
@@ -109,6 +111,7 @@ const view: RunInspection = {
   tokensPerMinuteLimit: 2_000_000,
   learntLimits: [],
   etaMs: 3_840_000,
+  prices: { source: 'prices.json', date: null },
 };
 
 function statusOf(change: Partial<RunInspection>, columns = 90): string {
@@ -130,6 +133,7 @@ describe('the status page', () => {
   calls      300,412 · 424 failed · 3 repeated after a crash
   tokens     45.2M in (1.2M cached) · 12.1M out
   cost       $123.40
+  prices     prices.json
   latency    mean 812 ms · p50 640 ms · p95 1.9 s · p99 4.2 s
   files      /data/reviews.results.jsonl
              /data/reviews.errors.jsonl`,

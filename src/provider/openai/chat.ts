@@ -4,7 +4,7 @@ import type { ProviderAnswer, ProviderRejection } from '../provider.js';
 import { buildFailure, type CallContext, classifyErrorUnderOk } from './classify.js';
 import { errorObjectOf, looksLikeHtml, readText } from './error-body.js';
 import { type HeaderReader, readRateLimitHints, readRequestId } from './headers.js';
-import { readCostMicroUsd, readUsage } from './usage.js';
+import { readBilledUsage, readCostMicroUsd } from './usage.js';
 
 export const CHAT_PATH = '/chat/completions';
 
@@ -34,7 +34,7 @@ export function readChatAnswer(
     return rejectUnreadable(received, context);
   }
 
-  const usage = isJsonObject(body) ? readUsage(body['usage']) : null;
+  const usage = isJsonObject(body) ? readBilledUsage(body) : null;
   const costMicroUsd = readCostMicroUsd(isJsonObject(body) ? body['usage'] : null, headers);
   const hints = readRateLimitHints(headers, context.nowMs);
   const reject = (failure: ProviderRejection['failure']): ProviderRejection => ({

@@ -1,7 +1,15 @@
 /** What a call used and cost, as the server itself reports it. */
-import { isJsonObject, type Json } from '../../core/json.js';
-import type { TokenUsage } from '../../core/usage.js';
+import { isJsonObject, type Json, type JsonObject } from '../../core/json.js';
+import type { BilledUsage } from '../../core/usage.js';
 import type { HeaderReader } from './headers.js';
+
+/** The usage of a response, with the tier that served it; null as `readUsage`. */
+export function readBilledUsage(body: JsonObject): BilledUsage | null {
+  const usage = readUsage(body['usage']);
+  const serviceTier = body['service_tier'];
+  if (usage === null || typeof serviceTier !== 'string' || serviceTier === '') return usage;
+  return { ...usage, serviceTier };
+}
 
 /**
  * Normalises the `usage` of a chat completion; null where it is missing or holds no counts.
@@ -9,7 +17,7 @@ import type { HeaderReader } from './headers.js';
  * Gemini and xAI leave reasoning out of `completion_tokens` but not out of `total_tokens`, which is what
  * they bill: what the total has over prompt and completion is output.
  */
-export function readUsage(usage: Json | undefined): TokenUsage | null {
+export function readUsage(usage: Json | undefined): BilledUsage | null {
   if (!isJsonObject(usage)) return null;
   const input = readCount(usage['prompt_tokens'] ?? usage['input_tokens']);
   const completion = readCount(usage['completion_tokens'] ?? usage['output_tokens']);
@@ -24,11 +32,15 @@ export function readUsage(usage: Json | undefined): TokenUsage | null {
     readDetail(usage['completion_tokens_details'], 'reasoning_tokens') ??
     readCount(usage['reasoning_tokens']) ??
     0;
+  const cachedTokens = Math.min(cached, inputTokens);
+  const written = readDetail(usage['prompt_tokens_details'], 'cache_write_tokens') ?? 0;
+  const cacheWriteTokens = Math.min(written, inputTokens - cachedTokens);
   return {
     inputTokens,
     outputTokens,
-    cachedTokens: Math.min(cached, inputTokens),
+    cachedTokens,
     reasoningTokens: Math.min(reasoning, outputTokens),
+    ...(cacheWriteTokens > 0 ? { cacheWriteTokens } : {}),
   };
 }
 

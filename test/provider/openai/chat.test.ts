@@ -103,6 +103,16 @@ describe('an answer', () => {
 });
 
 describe('HTTP 200 that is no answer', () => {
+  it.each<[string, Json]>([
+    ['cut off', completion({ content: 'po' }, 'length', { service_tier: 'flex' })],
+    ['filtered', completion({ content: '' }, 'content_filter', { service_tier: 'flex' })],
+    ['refused', completion({ content: null, refusal: 'No.' }, 'stop', { service_tier: 'flex' })],
+    ['empty', completion({ content: '' }, 'stop', { service_tier: 'flex' })],
+    ['an error beside its usage', { error: 'it broke', usage: USAGE, service_tier: 'flex' }],
+  ])('was billed by the tier that answered: %s', (_what, body) => {
+    expect(read(body)).toMatchObject({ ok: false, usage: { inputTokens: 9, serviceTier: 'flex' } });
+  });
+
   it.each<[string, string | Json, FailureKind, string?]>([
     ['HTML', '<!doctype html><title>Sign in</title>', 'network'],
     ['an empty body', '', 'network'],

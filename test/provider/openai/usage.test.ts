@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Json } from '../../../src/core/json.js';
-import { readCostMicroUsd, readUsage } from '../../../src/provider/openai/usage.js';
+import { readBilledUsage, readCostMicroUsd, readUsage } from '../../../src/provider/openai/usage.js';
 
 describe('token usage', () => {
   it.each<[string, Json, [input: number, output: number, cached: number, reasoning: number]]>([
@@ -47,6 +47,28 @@ describe('token usage', () => {
     ['counts that are none', { prompt_tokens: 4, completion_tokens: -1, total_tokens: 'x' }, [4, 0, 0, 0]],
   ])('is read from %s', (_server, usage, [inputTokens, outputTokens, cachedTokens, reasoningTokens]) => {
     expect(readUsage(usage)).toEqual({ inputTokens, outputTokens, cachedTokens, reasoningTokens });
+  });
+
+  it.each<[string, Json, number | undefined]>([
+    ['what was written to the cache', { cached_tokens: 20, cache_write_tokens: 50 }, 50],
+    ['no more than the input that was not read from it', { cached_tokens: 70, cache_write_tokens: 90 }, 30],
+    ['nothing where nothing was written', { cached_tokens: 0, cache_write_tokens: 0 }, undefined],
+    ['nothing where the server does not say', { cached_tokens: 0 }, undefined],
+  ])('holds %s', (_what, details, written) => {
+    const usage = readUsage({ prompt_tokens: 100, completion_tokens: 1, prompt_tokens_details: details });
+    expect(usage?.cacheWriteTokens).toBe(written);
+  });
+
+  it.each<[Json | undefined, string | undefined]>([
+    ['flex', 'flex'],
+    ['default', 'default'],
+    [null, undefined],
+    ['', undefined],
+    [5, undefined],
+    [undefined, undefined],
+  ])('names the tier that answered: %j is %s', (tier, serviceTier) => {
+    const body = { usage: { prompt_tokens: 1 }, ...(tier === undefined ? {} : { service_tier: tier }) };
+    expect(readBilledUsage(body)?.serviceTier).toBe(serviceTier);
   });
 
   it.each<[Json | undefined]>([
