@@ -142,9 +142,10 @@ function pricedAt(prices: PriceBook, baseUrl: string, clock: Clock): Pick<Lane, 
     return price;
   };
   return {
-    costOf(asked, answeredBy, usage) {
+    costOf(asked, usage) {
       // What the request names is what is billed, except that a simulated answer costs nothing.
-      const price = priceOf(answeredBy?.startsWith(SIMULATED_PREFIX) ? answeredBy : asked);
+      const { answeredBy = '' } = usage;
+      const price = priceOf(answeredBy.startsWith(SIMULATED_PREFIX) ? answeredBy : asked);
       return price === null ? null : billedMicroUsd(usage, price);
     },
     mostOf(model, inputTokens, outputCap, serviceTier) {

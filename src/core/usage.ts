@@ -10,6 +10,8 @@ export interface TokenUsage {
 export interface BilledUsage extends TokenUsage {
   /** Part of the input; dearer at some models. */
   readonly cacheWriteTokens?: number;
+  /** The model that the server says answered; absent where it says none. */
+  readonly answeredBy?: string;
   /** `service_tier` of the answer, in the server's word; absent where it says none. */
   readonly serviceTier?: string;
 }

@@ -347,8 +347,7 @@ function callEnd(
   }
   const { usage } = reply;
   // What the server itself says of the cost is nearer the bill than any table.
-  const answeredBy = reply.ok ? reply.model : null;
-  const costMicroUsd = reply.costMicroUsd ?? (usage === null ? null : lane.costOf(model, answeredBy, usage));
+  const costMicroUsd = reply.costMicroUsd ?? (usage === null ? null : lane.costOf(model, usage));
   if (reply.ok) {
     return {
       ...end,

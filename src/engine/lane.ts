@@ -14,8 +14,8 @@ export interface Lane {
   readonly weight: number;
   readonly provider: Provider;
   readonly limiter: Limiter;
-  /** Micro-dollars of a call at this lane's prices; null where no price is known. `answeredBy`: null if nobody did. */
-  readonly costOf: (model: string, answeredBy: string | null, usage: BilledUsage) => number | null;
+  /** Micro-dollars of a call for `model` at this lane's prices; null where no price is known. */
+  readonly costOf: (model: string, usage: BilledUsage) => number | null;
   /**
    * The most a call could cost; null where there is no price or nothing bounds the answer.
    * @param serviceTier that the request asks for; null: none

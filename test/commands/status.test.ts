@@ -92,3 +92,17 @@ it('has no lines for a single lane, whose figures are those of the run', async (
   expect(lanes).toMatchObject([{ calls: 42, failed: 2, throttled: 2 }]);
   expect(page).not.toContain('lanes');
 });
+
+it('made-up answers cost nothing, those that count as failures neither', async () => {
+  workspace.writeDocuments('docs.jsonl', [
+    { id: 'good', text: 'document' },
+    { id: 'cut', text: '[[simulate:length]] document' },
+    { id: 'refused', text: '[[simulate:refuse]] document' },
+  ]);
+  const options = { folder: workspace.folder };
+  const run = await runInProcess(['run', 'docs.jsonl', '--simulate'], options);
+  expect(run.exitCode).toBe(3);
+  const { cost_usd, tokens } = JSON.parse((await runInProcess(['status', '--json'], options)).stdout);
+  expect(tokens.output).toBeGreaterThan(0);
+  expect(cost_usd).toBe(0);
+});

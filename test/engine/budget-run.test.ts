@@ -20,7 +20,7 @@ function laneOver(server: JudgedProvider, outputCap: number): Lane {
     weight: 1,
     provider: server,
     limiter: createLimiter({ requestsPerMinute: null, tokensPerMinute: null, random: () => 0.5 }),
-    costOf: (_model, _answeredBy, usage) => usage.outputTokens * MICRO_USD_PER_TOKEN,
+    costOf: (_model, usage) => usage.outputTokens * MICRO_USD_PER_TOKEN,
     mostOf: (_model, _input, cap) => (cap ?? outputCap) * MICRO_USD_PER_TOKEN,
   };
 }

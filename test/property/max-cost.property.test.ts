@@ -236,7 +236,7 @@ async function drained(of: Scenario) {
     weight: 1,
     provider: server,
     limiter: createLimiter({ requestsPerMinute: null, tokensPerMinute: null, random: () => 0.5 }),
-    costOf: (_model, _answeredBy, usage) => billedMicroUsd(usage, price),
+    costOf: (_model, usage) => billedMicroUsd(usage, price),
     mostOf(_model, inputTokens, outputCap, serviceTier) {
       server.inputBound = inputTokens;
       most = worstCaseAtTier(inputTokens, outputCap, serviceTier, price) ?? Number.NaN;

@@ -58,6 +58,7 @@ describe('results as Parquet', () => {
       error_code: null,
       partial_output: null,
       metadata: '{"k":1}',
+      shared_from: null,
     });
     expect(failed).toMatchObject({
       status: 'failed',

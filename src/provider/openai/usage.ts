@@ -6,9 +6,13 @@ import type { HeaderReader } from './headers.js';
 /** The usage of a response, with the tier that served it; null as `readUsage`. */
 export function readBilledUsage(body: JsonObject): BilledUsage | null {
   const usage = readUsage(body['usage']);
-  const serviceTier = body['service_tier'];
-  if (usage === null || typeof serviceTier !== 'string' || serviceTier === '') return usage;
-  return { ...usage, serviceTier };
+  if (usage === null) return null;
+  const { model, service_tier: serviceTier } = body;
+  return {
+    ...usage,
+    ...(typeof model === 'string' && model !== '' ? { answeredBy: model } : {}),
+    ...(typeof serviceTier === 'string' && serviceTier !== '' ? { serviceTier } : {}),
+  };
 }
 
 /**

@@ -63,7 +63,7 @@ describe('a call', () => {
       output: 'a\u0000b\ud800c',
       model: 'm-1',
       finishReason: 'stop',
-      usage: { inputTokens: 5, outputTokens: 1, cachedTokens: 0, reasoningTokens: 0 },
+      usage: { inputTokens: 5, outputTokens: 1, cachedTokens: 0, reasoningTokens: 0, answeredBy: 'm-1' },
       costMicroUsd: null,
       httpStatus: 200,
       requestId: 'req_1',
