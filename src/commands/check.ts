@@ -68,7 +68,7 @@ async function check(
   const resolved = readSettings(command, context);
   const runSettings = await runSettingsFrom(
     resolved,
-    { parameters: parseParameters(options.param), simulate: false, output: undefined },
+    { inputs, parameters: parseParameters(options.param), simulate: false, output: undefined },
     context.workingFolder,
   );
   // A template that can not be compiled is told before a million lines are read.

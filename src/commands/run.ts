@@ -82,7 +82,7 @@ async function run(
   const simulate = options.simulate ?? false;
   const runSettings = await runSettingsFrom(
     resolved,
-    { parameters: parseParameters(options.param), simulate, output: options.output },
+    { inputs, parameters: parseParameters(options.param), simulate, output: options.output },
     context.workingFolder,
   );
   // A template that can not be compiled and a missing key are told before a million lines are read.

@@ -55,7 +55,9 @@ export function estimateWarnings(report: EstimateReport): string[] {
         ]),
     ...(uncounted === 0
       ? []
-      : [`${formatQuantity(uncounted, 'part')} (audio, files) can not be counted before they are sent`]),
+      : [
+          `${formatQuantity(uncounted, 'part')} (audio, PDFs, other files) can not be counted before they are sent`,
+        ]),
     ...(maxCostMicroUsd === null ? [] : models.flatMap((model) => budgetWarning(model, maxCostMicroUsd))),
   ];
 }
