@@ -44,7 +44,7 @@ export function inspectFile(path: string, folder: string): AttachedFile | string
     if (problem !== null) return clause(absolutePath, problem);
     const { mediaType, size } = lookInto(absolutePath);
     if (mediaType === null) return clause(absolutePath, UNKNOWN_KIND);
-    const changedAtMs = Math.floor(stats.mtimeMs);
+    const changedAtMs = Math.round(stats.mtimeMs);
     return { path, absolutePath, mediaType, size, bytes: stats.size, changedAtMs };
   } catch (error) {
     return clause(absolutePath, failureOf(error));

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { mediaTypeOf, sizeOfDataUrl } from '../../src/core/image-head.js';
-import { imageTokens, mostImageTokens } from '../../src/pricing/image-tokens.js';
+import { sizeOfDataUrl } from '../../src/core/image-head.js';
+import { imageTokens } from '../../src/pricing/image-tokens.js';
 import { loadTokenCounter } from '../../src/pricing/tokens.js';
 
 function dataUrl(type: string, bytes: Buffer): string {
