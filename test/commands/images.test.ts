@@ -156,13 +156,16 @@ describe('a picture that changes', () => {
     await run();
     const same = await run();
     expect(same).toMatchObject({ exitCode: 0, stderr: expect.stringContaining('2 unchanged') });
-    workspace.write('data/photos/cat.png', samplePng(64, 32, 200));
+    // Another byte of the same number of bytes.
+    const edited = samplePng(64, 32);
+    edited[50] = 0xff;
+    workspace.write('data/photos/cat.png', edited);
     const later = new Date(Date.now() + 60_000);
     utimesSync(workspace.path('data/photos/cat.png'), later, later);
     expect(await run()).toMatchObject({ exitCode: 2, stderr: expect.stringContaining('1 documents of run') });
     expect((await run('--rerun-changed')).exitCode).toBe(0);
     expect(bodies).toHaveLength(3);
-    expect(decoded(partsSent(2)[1]?.image_url?.url)[1]).toEqual(samplePng(64, 32, 200));
+    expect(decoded(partsSent(2)[1]?.image_url?.url)[1]).toEqual(edited);
   });
 });
 

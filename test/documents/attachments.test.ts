@@ -260,11 +260,25 @@ describe('the hash of a request with images', () => {
     expect(hashOf({ photo: 'a.png' })).not.toBe(before);
   });
 
+  it('is that of no text, whatever the text says', () => {
+    const hash = requestHash(rendered({ photo: 'https://x/a' }));
+    for (const words of ['https://x/a', 'image,https://x/a', '[["image","https://x/a"]]', 'parts:']) {
+      expect(requestHash(rendered({ words }, { promptTemplate: '{{words}}' }))).not.toBe(hash);
+    }
+  });
+
   it('is the same exactly when the bodies are, for texts, URLs and images in any order', () => {
     file('a', samplePng(1, 1));
     file('b', samplePng(1, 2));
     const source = fc.constantFrom('a', 'b', 'https://x/a', 'https://x/b', 'data:image/png;base64,AAAA');
-    const words = fc.constantFrom('', ' ', 'a', 'parts:', '["a"]', 'https://x/a');
+    const words = fc.constantFrom(
+      '',
+      ' ',
+      'a',
+      'image,https://x/a',
+      '[["image","https://x/a"]]',
+      'https://x/a',
+    );
     const document = fc.record({
       photo: fc.array(source, { minLength: 1, maxLength: 3 }),
       words,
@@ -274,6 +288,7 @@ describe('the hash of a request with images', () => {
       '{{words}}{{image photo}}{{more}}',
       '{{image photo}}{{words}}',
       '.{{words}}',
+      '.{{words}}{{more}}{{image photo}}',
     );
     fc.assert(
       fc.property(document, document, template, template, (one, other, first, second) => {
