@@ -33,7 +33,7 @@ export type CheckOutput = (output: string) => { readonly outputJson: string } | 
 /** Bounds of what a call can be billed. */
 export interface BillingBounds {
   readonly model: string;
-  /** No tokenizer makes more tokens than there are bytes; of images and PDFs, what they may take at most. */
+  /** No tokenizer makes more tokens than there are bytes. */
   readonly inputBytes: number;
   /** Null: the request sets no cap of its own. */
   readonly outputCap: number | null;
