@@ -62,7 +62,7 @@ async function check(
   const resolved = readSettings(command, context);
   const runSettings = await runSettingsFrom(
     resolved,
-    { parameters: parseParameters(options.param), simulate: false, output: undefined },
+    { inputs, parameters: parseParameters(options.param), simulate: false, output: undefined },
     context.workingFolder,
   );
   const report = await readInput(context, resolved.settings, runSettings, inputs, checkInput);

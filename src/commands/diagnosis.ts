@@ -110,7 +110,7 @@ async function findSettings(
   try {
     const run = hasStore ? await findRunToResume(context, resolved.settings, runName) : null;
     if (run === null) {
-      const flags = { parameters: {}, simulate: false, output: undefined };
+      const flags = { inputs: [], parameters: {}, simulate: false, output: undefined };
       const settings = await runSettingsFrom(resolved, flags, context.workingFolder);
       return { settings, origin: 'Those with which `run` would start.' };
     }

@@ -2,7 +2,7 @@
 import type { DurationRange, EstimateReport, PlannedModel } from '../runs/estimate-input.js';
 import type { CostRange } from '../runs/model-estimate.js';
 import type { EstimatedTotal } from '../runs/total-estimator.js';
-import { DAYS_PER_MONTH } from '../ui/estimate.js';
+import { DAYS_PER_MONTH, shownRequest } from '../ui/estimate.js';
 
 export function estimateJson(inputName: string, report: EstimateReport): object {
   return {
@@ -27,7 +27,7 @@ export function estimateJson(inputName: string, report: EstimateReport): object 
     daily_documents: report.dailyDocuments,
     simulated: report.simulated,
     prices: report.prices,
-    first_request: { line: report.firstRequest.line, body: JSON.parse(report.firstRequest.bodyJson) },
+    first_request: { line: report.firstRequest.line, body: shownRequest(report.firstRequest.bodyJson) },
   };
 }
 

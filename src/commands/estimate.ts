@@ -85,7 +85,12 @@ async function estimate(
   const resolved = readSettings(command, context);
   const runSettings = await runSettingsFrom(
     resolved,
-    { parameters: parseParameters(options.param), simulate: options.simulate ?? false, output: undefined },
+    {
+      inputs,
+      parameters: parseParameters(options.param),
+      simulate: options.simulate ?? false,
+      output: undefined,
+    },
     context.workingFolder,
   );
   const report = await showEstimate(context, resolved, runSettings, inputs, {

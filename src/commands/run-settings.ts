@@ -1,11 +1,12 @@
 /** From resolved settings to what a run stores, and from flags given on `resume` to changes of it. */
-import { readFile } from 'node:fs/promises';
+import { readFile, stat } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import type { LaneDefinition } from '../config/lanes.js';
 import { CONFIG_FILE_NAME, type ResolvedSettings } from '../config/load.js';
 import type { Settings } from '../config/settings.js';
 import { usageError } from '../core/errors.js';
 import type { JsonObject } from '../core/json.js';
+import { folderOfInput } from '../documents/input-files.js';
 import { DEFAULT_MODEL, type RequestSettings } from '../documents/request.js';
 import { isStandardOutput } from '../results/output-paths.js';
 import type {
@@ -21,13 +22,15 @@ import { askFor, wantedOutput } from './wanted-output.js';
 const REHEARSAL: JsonObject = { latencyMs: { min: 80, max: 400 } };
 
 export interface RunFlags {
+  /** Paths, a pattern or `-`, as the user gave them. */
+  readonly inputs: readonly string[];
   readonly parameters: JsonObject;
   readonly simulate: boolean;
   /** As `-o` gave it. */
   readonly output: string | undefined;
 }
 
-/** @throws LlmBatchError (exit 2) for two prompts at once or a prompt file that can not be read */
+/** @throws LlmBatchError (exit 2) for two prompts at once, or a prompt file or a folder that can not be read */
 export async function runSettingsFrom(
   resolved: ResolvedSettings,
   flags: RunFlags,
@@ -104,7 +107,7 @@ async function requestSettings(
   flags: RunFlags,
   workingFolder: string,
 ): Promise<RequestSettings> {
-  const { model, prompt, promptFile, system, idField } = settings;
+  const { model, prompt, promptFile, system, imageFolder, idField } = settings;
   if (prompt !== null && promptFile !== null) {
     throw usageError('PROMPT_TWICE', '--prompt and --prompt-file were both given.', 'keep one of them');
   }
@@ -114,8 +117,22 @@ async function requestSettings(
     promptTemplate: promptFile === null ? prompt : await readPrompt(resolve(workingFolder, promptFile)),
     systemTemplate: system,
     parameters: flags.parameters,
+    imageFolder:
+      imageFolder === null
+        ? folderOfInput(flags.inputs, workingFolder)
+        : await existingFolder(resolve(workingFolder, imageFolder)),
     idField,
   };
+}
+
+/** A folder that is not there would make every document bad. */
+async function existingFolder(path: string): Promise<string> {
+  const isFolder = await stat(path).then(
+    (stats) => stats.isDirectory(),
+    () => false,
+  );
+  if (isFolder) return path;
+  throw usageError('IMAGE_FOLDER', `There is no folder ${path} (--image-folder).`, 'Check the path.');
 }
 
 async function readPrompt(path: string): Promise<string> {

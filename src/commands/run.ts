@@ -27,6 +27,7 @@ const EXAMPLES = `
 Examples:
   llm-batch run reviews.jsonl --prompt 'Classify the sentiment: {{text}}' --model gpt-4o-mini
   llm-batch run reviews.csv --prompt 'Classify the sentiment: {{text}}' --rpm 500 --tpm 200k --concurrency 32
+  llm-batch run photos.jsonl --prompt 'What is on this picture? {{image photo}}'
   llm-batch run 'notes/*.md' --prompt 'Summarise: {{text}}'      each file is a document
   llm-batch run reviews.jsonl --base-url http://localhost:11434/v1 --model llama3.2 --prompt '{{text}}'
   zcat docs.jsonl.gz | llm-batch run - --prompt-file prompt.txt -o - > answers.jsonl
@@ -83,7 +84,7 @@ async function run(
   const simulate = options.simulate ?? false;
   const runSettings = await runSettingsFrom(
     resolved,
-    { parameters: parseParameters(options.param), simulate, output: options.output },
+    { inputs, parameters: parseParameters(options.param), simulate, output: options.output },
     context.workingFolder,
   );
   // A template that can not be compiled and a missing key are told before a million lines are read.

@@ -22,6 +22,8 @@ export interface Settings {
   readonly prompt: string | null;
   readonly promptFile: string | null;
   readonly system: string | null;
+  /** Null: the folder of the input. */
+  readonly imageFolder: string | null;
   readonly idField: string | null;
   /** A JSON Schema file that every answer has to fit. */
   readonly schema: string | null;
@@ -107,7 +109,7 @@ export const SETTINGS: readonly SettingDefinition[] = [
     group: 'request',
     flags: '--prompt <template>',
     environment: 'LLM_BATCH_PROMPT',
-    help: 'user message; {{field}} and {{a.b}} are filled from each document',
+    help: 'user message; {{field}} and {{a.b}} are filled from each document, {{image field}} with its images or PDFs',
     initial: null,
     initialText: '',
     parse: parseText,
@@ -130,6 +132,16 @@ export const SETTINGS: readonly SettingDefinition[] = [
     help: 'system message, a template too',
     initial: null,
     initialText: '',
+    parse: parseText,
+  }),
+  define({
+    name: 'imageFolder',
+    group: 'request',
+    flags: '--image-folder <folder>',
+    environment: 'LLM_BATCH_IMAGE_FOLDER',
+    help: 'where relative paths of images start',
+    initial: null,
+    initialText: 'the folder of the input',
     parse: parseText,
   }),
   define({

@@ -1,6 +1,6 @@
 /** Which files an input is: what the user named, whether a shell or this program expands their patterns. */
 import { stat } from 'node:fs/promises';
-import { extname, isAbsolute, posix, relative, resolve, sep } from 'node:path';
+import { dirname, extname, isAbsolute, posix, relative, resolve, sep } from 'node:path';
 import { usageError } from '../core/errors.js';
 import { inputIsFolder, unreadable } from './bytes.js';
 import { findFiles, folderOfGlob, isGlob, matchesGlob } from './glob.js';
@@ -40,6 +40,14 @@ const OWN_OUTPUT = /\.(?:results|errors|rejects|joined)\.[a-z.]+$/;
 /** The folder of the text files that an identity stands for, null for one of another kind. */
 export function folderOfTextFiles(identity: string): string | null {
   return IS_PATTERN.test(identity) ? folderOfGlob(identity) : null;
+}
+
+/** Where an input lies: what relative paths in its documents start from. Of standard input, where the program runs. */
+export function folderOfInput(names: readonly string[], cwd: string): string {
+  const [first = STANDARD_INPUT] = names;
+  if (first === STANDARD_INPUT) return cwd;
+  const path = resolve(cwd, first);
+  return (isGlob(first) ? folderOfTextFiles(slashed(path)) : null) ?? dirname(path);
 }
 
 /** Whether a file is the input, or would be one of its files. @param path absolute */

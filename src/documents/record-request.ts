@@ -1,5 +1,6 @@
-/** The request of a record: a frame that all share around the record's own text. */
+/** The request of a record: a frame that all share around the record's own text, or its text and images. */
 import type { JsonObject } from '../core/json.js';
+import { type Attachment, attachmentPart } from './attachment.js';
 import { digest } from './key.js';
 import { outputCapOf, type RenderedRequest, serviceTierOf, systemMessage } from './rendered-request.js';
 
@@ -44,6 +45,8 @@ export class FrameMaker {
   }
 }
 
+const NONE: readonly Attachment[] = [];
+
 export class RecordRequest implements RenderedRequest {
   readonly endpoint = 'chat';
   readonly #frame: Frame;
@@ -66,6 +69,10 @@ export class RecordRequest implements RenderedRequest {
     return this.#frame.serviceTier;
   }
 
+  get attachments(): readonly Attachment[] {
+    return NONE;
+  }
+
   get inputText(): string {
     return this.#frame.systemText === null ? this.#text : `${this.#frame.systemText}\n${this.#text}`;
   }
@@ -76,5 +83,51 @@ export class RecordRequest implements RenderedRequest {
 
   get fingerprint(): string {
     return this.#frame.digest + this.#text;
+  }
+}
+
+/** A record's request whose message has images: its texts and attachments in the template's order. */
+export class PartsRequest implements RenderedRequest {
+  readonly endpoint = 'chat';
+  readonly #frame: Frame;
+  readonly #parts: readonly (string | Attachment)[];
+
+  constructor(frame: Frame, parts: readonly (string | Attachment)[]) {
+    this.#frame = frame;
+    this.#parts = parts;
+  }
+
+  get model(): string {
+    return this.#frame.model;
+  }
+
+  get outputCap(): number | null {
+    return this.#frame.outputCap;
+  }
+
+  get serviceTier(): string | null {
+    return this.#frame.serviceTier;
+  }
+
+  get inputText(): string {
+    const texts = this.#parts.filter((part) => typeof part === 'string');
+    return [...(this.#frame.systemText === null ? [] : [this.#frame.systemText]), ...texts].join('\n');
+  }
+
+  get attachments(): readonly Attachment[] {
+    return this.#parts.filter((part) => typeof part !== 'string');
+  }
+
+  get bodyJson(): string {
+    const content = this.#parts.map((part) =>
+      typeof part === 'string' ? { type: 'text', text: part } : attachmentPart(part),
+    );
+    return this.#frame.beforeText + JSON.stringify(content) + this.#frame.afterText;
+  }
+
+  /** The colon, which no digest has, tells it from that of a text. */
+  get fingerprint(): string {
+    const parts = this.#parts.map((part) => (typeof part === 'string' ? part : [part.kind, part.identity]));
+    return `parts:${this.#frame.digest}${JSON.stringify(parts)}`;
   }
 }

@@ -1,5 +1,6 @@
 /** A request as it goes to the server, whatever kind of line it came from. */
 import type { JsonObject } from '../core/json.js';
+import type { Attachment } from './attachment.js';
 import { digest } from './key.js';
 
 export interface RenderedRequest {
@@ -11,6 +12,8 @@ export interface RenderedRequest {
   readonly serviceTier: string | null;
   /** The text of the messages, for token estimates; images, tools and schemas are not in it. */
   readonly inputText: string;
+  /** Images and PDFs, in their order; those of local files are not in `bodyJson` yet, see `loadAttachments`. */
+  readonly attachments: readonly Attachment[];
   /** The body to send. Made when it is read, for an import needs only `fingerprint`. */
   readonly bodyJson: string;
   /**

@@ -1,12 +1,13 @@
 /** Documents to requests. What a line says comes first, then `--param` and `--model`, then the defaults. */
 import type { JsonObject } from '../core/json.js';
+import { type Attachment, attachmentsOf, refuseTooMuch } from './attachment.js';
 import { isLineProblem, type LineProblem } from './bad-line.js';
 import type { ParsedDocument } from './document.js';
 import type { ExactObject } from './exact-json.js';
 import { findPromptField, hasText, missingPromptField } from './prompt-field.js';
-import { FrameMaker, RecordRequest } from './record-request.js';
+import { FrameMaker, PartsRequest, RecordRequest } from './record-request.js';
 import type { RenderedRequest } from './rendered-request.js';
-import { compileTemplate, type Template } from './template.js';
+import { compileTemplate, compileTextTemplate, type Template, type TemplatePiece } from './template.js';
 import { completeRequest } from './whole-request.js';
 
 /**
@@ -22,6 +23,8 @@ export interface RequestSettings {
   readonly systemTemplate: string | null;
   /** Body fields for lines that do not set them, e.g. `{ temperature: 0 }`. */
   readonly parameters: JsonObject;
+  /** Absolute; what relative paths in `{{image field}}` start from. Absent in runs of earlier versions. */
+  readonly imageFolder?: string;
   /** The field that holds the id; null: `custom_id`, else `id`, else a hash. */
   readonly idField: string | null;
 }
@@ -34,9 +37,9 @@ export function createRequestBuilder(settings: RequestSettings): RequestBuilder 
   const prompt =
     settings.promptTemplate === null ? null : compileTemplate(settings.promptTemplate, '--prompt');
   const system =
-    settings.systemTemplate === null ? null : compileTemplate(settings.systemTemplate, '--system');
+    settings.systemTemplate === null ? null : compileTextTemplate(settings.systemTemplate, '--system');
   const model = settings.model ?? DEFAULT_MODEL;
-  const { parameters } = settings;
+  const { parameters, imageFolder = '.' } = settings;
   const frames = new FrameMaker(model, parameters);
 
   return ({ form, fields, request }) => {
@@ -46,8 +49,11 @@ export function createRequestBuilder(settings: RequestSettings): RequestBuilder 
       const completed = completeRequest(request, { model, parameters, systemText });
       return form === 'batch_line' && isLineProblem(completed) ? insideBody(completed) : completed;
     }
-    const text = userText(fields, prompt);
-    return typeof text === 'string' ? new RecordRequest(frames.frame(systemText), text) : text;
+    const message = userMessage(fields, prompt);
+    if (typeof message === 'string') return new RecordRequest(frames.frame(systemText), message);
+    if ('reason' in message) return message;
+    const parts = partsOf(message, imageFolder);
+    return 'reason' in parts ? parts : new PartsRequest(frames.frame(systemText), parts);
   };
 }
 
@@ -55,19 +61,39 @@ function insideBody({ reason, field }: LineProblem): LineProblem {
   return field === undefined ? { reason } : { reason: `body: ${reason}`, field: `body.${field}` };
 }
 
-function userText(fields: ExactObject, prompt: Template | null): string | LineProblem {
-  let text: string | LineProblem;
+function userMessage(
+  fields: ExactObject,
+  prompt: Template | null,
+): string | readonly TemplatePiece[] | LineProblem {
   if (prompt !== null) {
-    text = prompt.render(fields);
-  } else {
-    const field = findPromptField(fields);
-    if (field === null) {
-      const { reason, flag } = missingPromptField(fields);
-      return { reason: `${reason}; name the one to send with ${flag}` };
-    }
-    text = fields[field] as string;
-    if (!hasText(text)) return { reason: `the field ${field}, which is the message, is empty`, field };
+    const rendered = prompt.render(fields);
+    return typeof rendered === 'string' && !hasText(rendered)
+      ? { reason: 'the rendered prompt is empty' }
+      : rendered;
   }
-  if (typeof text === 'string' && !hasText(text)) return { reason: 'the rendered prompt is empty' };
-  return text;
+  const field = findPromptField(fields);
+  if (field === null) {
+    const { reason, flag } = missingPromptField(fields);
+    return { reason: `${reason}; name the one to send with ${flag}` };
+  }
+  const text = fields[field] as string;
+  return hasText(text) ? text : { reason: `the field ${field}, which is the message, is empty`, field };
+}
+
+/** Texts of white space alone, as they stand between two images, are left out: some servers refuse such a part. */
+function partsOf(
+  pieces: readonly TemplatePiece[],
+  imageFolder: string,
+): readonly (string | Attachment)[] | LineProblem {
+  const parts: (string | Attachment)[] = [];
+  for (const piece of pieces) {
+    if (typeof piece === 'string') {
+      if (hasText(piece)) parts.push(piece);
+      continue;
+    }
+    const attachments = attachmentsOf(piece.imageField, piece.value, imageFolder);
+    if ('reason' in attachments) return attachments;
+    parts.push(...attachments);
+  }
+  return refuseTooMuch(parts.filter((part) => typeof part !== 'string')) ?? parts;
 }

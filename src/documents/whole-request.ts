@@ -1,5 +1,6 @@
 /** A request that came whole, from a Batch API line or a line that is a request body, filled up from the settings. */
 import { isJsonObject, type Json, type JsonObject } from '../core/json.js';
+import { type Attachment, attachmentsIn } from './attachment.js';
 import { isLineProblem, type LineProblem } from './bad-line.js';
 import { orderedText } from './exact-json.js';
 import { refusedValue } from './parameter.js';
@@ -67,6 +68,10 @@ class WholeRequest implements RenderedRequest {
 
   get inputText(): string {
     return textOf(this.#messages);
+  }
+
+  get attachments(): readonly Attachment[] {
+    return attachmentsIn(this.#messages);
   }
 
   get bodyJson(): string {

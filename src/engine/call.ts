@@ -13,7 +13,8 @@ import type { Gate, Lane } from './lane.js';
 import type { Schedule } from './schedule.js';
 
 export interface PreparedCall {
-  readonly request: ProviderRequest;
+  /** A function where the body is large: called once the call is admitted, so that nobody holds it while waiting. */
+  readonly request: ProviderRequest | LoadRequest;
   /** The model asked for, where a server does not say which one answered. */
   readonly model: string;
   readonly cost: Cost;
@@ -23,6 +24,9 @@ export interface PreparedCall {
   /** Told the real usage, so that later estimates follow it. */
   readonly learn: (usage: TokenUsage) => void;
 }
+
+/** Makes the request, or says what has come between since the call was prepared. Never rejects for that. */
+export type LoadRequest = () => Promise<ProviderRequest | { readonly refused: TaskError }>;
 
 /** Reads an answer's text. @returns what is stored of it as JSON text, or what is wrong with it */
 export type CheckOutput = (output: string) => { readonly outputJson: string } | { readonly problem: string };
@@ -147,7 +151,16 @@ async function callFor(task: LeasedTask, prepared: PreparedCall, context: CallCo
     return uncalled(failedOutcome(task, null, tooLarge(admission.reason), clock.now()));
   }
   const { lane, grant } = admission;
+  const withdraw = (): void => {
+    lane.limiter.cancel(grant, clock.monotonicMs());
+    gate.poke();
+  };
 
+  const request = typeof prepared.request === 'function' ? await prepared.request() : prepared.request;
+  if ('refused' in request) {
+    withdraw();
+    return uncalled(failedOutcome(task, null, request.refused, clock.now()));
+  }
   const { billing } = prepared;
   const callId = await journal.start({
     runId: context.runId,
@@ -165,14 +178,13 @@ async function callFor(task: LeasedTask, prepared: PreparedCall, context: CallCo
     ),
   });
   if (callId === null) {
-    lane.limiter.cancel(grant, clock.monotonicMs());
-    gate.poke();
+    withdraw();
     return uncalled(releaseOutcome(task, null));
   }
 
   const sentAtMs = clock.monotonicMs();
   lane.limiter.sent(grant, sentAtMs);
-  const reply = await send(prepared.request, lane, context);
+  const reply = await send(request, lane, context);
   const endedAtMs = clock.monotonicMs();
   const refusal = settleGrant(lane, grant, reply, endedAtMs);
   gate.poke();

@@ -2,8 +2,8 @@
  * What an image costs in tokens, by the rules OpenAI's vision guide gives per model family. The guide leaves
  * some models open and other vendors have rules of their own, so the result is an estimate always.
  */
+import type { ImageSize } from '../core/image-head.js';
 import { bareModelName } from './encoding.js';
-import { type ImageSize, sizeOfDataUrl } from './image-size.js';
 
 export type ImageDetail = 'low' | 'high' | 'original' | 'auto';
 
@@ -53,16 +53,29 @@ const RULES: readonly (readonly [RegExp, TileRule | PatchRule])[] = [
 
 /** gpt-4o, gpt-4.1 and gpt-4.5; taken for models of other vendors for want of a better guess. */
 const OTHER_MODELS: TileRule = { base: 85, perTile: 170 };
+const OPENAI_MODELS = /^(?:gpt|chatgpt|o\d|codex|computer-use)/;
 
-/**
- * @param url a data URL, whose size is read from the image itself; of any other (or none) the size is unknown,
- * and the most that an image of this detail costs is taken
- */
-export function imageTokens(model: string, url: string | null, detail: ImageDetail): number {
-  const name = bareModelName(model);
-  const rule = RULES.find(([pattern]) => pattern.test(name))?.[1] ?? OTHER_MODELS;
-  const size = url === null ? null : sizeOfDataUrl(url);
+/** @param size null where it is not known: the most that an image of this detail costs is taken */
+export function imageTokens(model: string, size: ImageSize | null, detail: ImageDetail): number {
+  const rule = ruleOf(bareModelName(model));
   return 'perTile' in rule ? tileTokens(rule, size, detail) : patchTokens(rule, size, detail);
+}
+
+/** Qwen-VL's cap on the patches of one image, the largest of the caps that open models publish. */
+const MOST_OF_OTHER_VENDORS = 16_384;
+
+/** The most that an image may cost, for budgets: by the rule of its model, whatever the detail. */
+export function mostImageTokens(model: string, size: ImageSize | null): number {
+  const byRule = Math.max(
+    imageTokens(model, null, 'high'),
+    imageTokens(model, null, 'original'),
+    imageTokens(model, size, 'original'),
+  );
+  return OPENAI_MODELS.test(bareModelName(model)) ? byRule : Math.max(byRule, MOST_OF_OTHER_VENDORS);
+}
+
+function ruleOf(name: string): TileRule | PatchRule {
+  return RULES.find(([pattern]) => pattern.test(name))?.[1] ?? OTHER_MODELS;
 }
 
 const FIT = 2_048;

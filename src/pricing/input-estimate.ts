@@ -1,14 +1,17 @@
 /**
  * How many input tokens to reserve for a call. The estimate knows neither the server's tokenizer nor what else it
- * counts (tools, images, a chat template), so it is scaled by what the server has charged for this run's documents.
+ * counts (tools, a chat template), so it is scaled by what the server has charged for this run's documents.
  */
 import { estimateTokens } from './estimate.js';
 
 export interface InputEstimator {
-  /** Rather above than below what the server will charge for this text. */
-  inputTokens(text: string): number;
-  /** What the server charged for a text. */
-  observe(text: string, inputTokens: number): void;
+  /**
+   * Rather above than below what the server will charge for this text.
+   * @param otherTokens of parts that are no text, by the rule for them
+   */
+  inputTokens(text: string, otherTokens?: number): number;
+  /** What the server charged for a text, other parts included. */
+  observe(text: string, inputTokens: number, otherTokens?: number): void;
 }
 
 /** Roles and separators of a chat: a few tokens a message, a few for the reply (OpenAI cookbook). */
@@ -22,12 +25,13 @@ export function createInputEstimator(): InputEstimator {
   const ratios: number[] = [];
   let seen = 0;
   let ratio = 1;
-  const plain = (text: string): number => estimateTokens(text) + CHAT_OVERHEAD_TOKENS;
+  const plain = (text: string, otherTokens = 0): number =>
+    estimateTokens(text) + otherTokens + CHAT_OVERHEAD_TOKENS;
   return {
-    inputTokens: (text) => Math.ceil(plain(text) * ratio),
-    observe(text, inputTokens) {
+    inputTokens: (text, otherTokens) => Math.ceil(plain(text, otherTokens) * ratio),
+    observe(text, inputTokens, otherTokens) {
       if (!Number.isFinite(inputTokens) || inputTokens <= 0) return;
-      ratios[seen % RATIOS_KEPT] = inputTokens / plain(text);
+      ratios[seen % RATIOS_KEPT] = inputTokens / plain(text, otherTokens);
       seen += 1;
       ratio = Math.min(LARGEST_RATIO, Math.max(LEAST_RATIO, ...ratios));
     },

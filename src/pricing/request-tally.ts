@@ -1,4 +1,5 @@
 /** Adds up one request: texts counted, images estimated, and what can not be known told. */
+import { type ImageSize, sizeOfDataUrl } from '../core/image-head.js';
 import { isJsonObject, type Json, type JsonObject } from '../core/json.js';
 import { bareModelName, type CountTokens } from './encoding.js';
 import { type ImageDetail, imageTokens } from './image-tokens.js';
@@ -17,17 +18,27 @@ export interface RequestTokens {
   readonly uncountedParts: number;
 }
 
+/** The size of the image that a part names by this URL; null where it is not known. */
+export type SizeOfImageUrl = (url: string) => ImageSize | null;
+
 export class RequestTally {
   readonly modelName: string;
   readonly #model: string;
   readonly #countTokens: CountTokens;
+  readonly #sizeOf: SizeOfImageUrl;
   #exact: boolean;
   #tokens = 0;
   #images = 0;
   #uncountedParts = 0;
 
-  constructor(model: string, countTokens: CountTokens, exact: boolean) {
+  constructor(
+    model: string,
+    countTokens: CountTokens,
+    exact: boolean,
+    sizeOf: SizeOfImageUrl = sizeOfDataUrl,
+  ) {
     this.#model = model;
+    this.#sizeOf = sizeOf;
     this.modelName = bareModelName(model);
     this.#countTokens = countTokens;
     this.#exact = exact;
@@ -104,7 +115,8 @@ export class RequestTally {
     const url = isJsonObject(image) ? image['url'] : image;
     const detail = (isJsonObject(image) ? image['detail'] : undefined) ?? part['detail'];
     this.#images += 1;
-    this.#tokens += imageTokens(this.#model, typeof url === 'string' ? url : null, detailOf(detail));
+    const size = typeof url === 'string' ? this.#sizeOf(url) : null;
+    this.#tokens += imageTokens(this.#model, size, detailOf(detail));
   }
 }
 

@@ -5,11 +5,11 @@
 import { isJsonObject, type Json, type JsonObject } from '../core/json.js';
 import { countChatTokens } from './chat-tokens.js';
 import { type EncodingName, encodingOf, loadEncoding } from './encoding.js';
-import { RequestTally, type RequestTokens } from './request-tally.js';
+import { RequestTally, type RequestTokens, type SizeOfImageUrl } from './request-tally.js';
 import { countResponsesTokens } from './responses-tokens.js';
 import { countTextTokens } from './text-tokens.js';
 
-export type { RequestTokens };
+export type { RequestTokens, SizeOfImageUrl };
 
 /** How a request is read; named as the endpoints are. */
 export type CountedEndpoint = 'chat' | 'responses' | 'embeddings' | 'completions' | 'moderations';
@@ -22,8 +22,11 @@ export interface TokenCounter {
   countText(text: string): number;
   /** The body of a chat completion, its framing, tools and schema included. Never throws, whatever the body. */
   countChatRequest(body: JsonObject): RequestTokens;
-  /** The body of any endpoint; of a group's `input` array, all members together. */
-  countRequest(endpoint: CountedEndpoint, body: JsonObject): RequestTokens;
+  /**
+   * The body of any endpoint; of a group's `input` array, all members together.
+   * @param sizeOf tells sizes of images; absent: those in data URLs
+   */
+  countRequest(endpoint: CountedEndpoint, body: JsonObject, sizeOf?: SizeOfImageUrl): RequestTokens;
 }
 
 /** Loads the model's encoding (80-350 ms, once per process and encoding). */
@@ -31,25 +34,25 @@ export async function loadTokenCounter(model: string): Promise<TokenCounter> {
   const { name, published } = encodingOf(model);
   const countTokens = await loadEncoding(name);
 
-  const count = (fill: (tally: RequestTally) => void): RequestTokens => {
-    const tally = new RequestTally(model, countTokens, published);
+  const count = (fill: (tally: RequestTally) => void, sizeOf?: SizeOfImageUrl): RequestTokens => {
+    const tally = new RequestTally(model, countTokens, published, sizeOf);
     fill(tally);
     return tally.total();
   };
-  const countChatRequest = (body: JsonObject): RequestTokens =>
-    count((tally) => countChatTokens(body, tally));
+  const countChatRequest = (body: JsonObject, sizeOf?: SizeOfImageUrl): RequestTokens =>
+    count((tally) => countChatTokens(body, tally), sizeOf);
 
   return {
     encoding: name,
     exact: published,
     countText: (text) => countTextTokens(text, countTokens).tokens,
-    countChatRequest,
-    countRequest(endpoint, body) {
+    countChatRequest: (body) => countChatRequest(body),
+    countRequest(endpoint, body, sizeOf) {
       switch (endpoint) {
         case 'chat':
-          return countChatRequest(body);
+          return countChatRequest(body, sizeOf);
         case 'responses':
-          return count((tally) => countResponsesTokens(body, tally));
+          return count((tally) => countResponsesTokens(body, tally), sizeOf);
         case 'completions':
           return count((tally) => countInputs(body['prompt'] ?? null, tally));
         case 'embeddings':

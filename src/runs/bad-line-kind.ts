@@ -13,6 +13,8 @@ export const BAD_LINE_KINDS = [
   'number_too_large',
   'missing_field',
   'empty_message',
+  /** The field of `{{image field}}`, or the file that it names. */
+  'unusable_image',
   'unusable_id',
   'unusable_request',
   /** What a format of its own (a table with a cell too many) finds wrong. */
@@ -34,6 +36,7 @@ const KINDS: readonly (readonly [RegExp, BadLineKind])[] = [
     /^the field \S+, which is the message, is empty$|^the rendered prompt is empty$|^(?:body: )?(?:prompt|input) is empty$/,
     'empty_message',
   ],
+  [/^the image field /, 'unusable_image'],
   [/^the id field /, 'unusable_id'],
   [
     /^(?:body: )?(?:(?:url|method) .* is not supported;|body has no messages$|(?:stream|n|model|messages|prompt|input|priority|a message) must )/,

@@ -93,7 +93,7 @@ export async function estimateInput(options: EstimateOptions): Promise<EstimateR
 
   const requestOf = (body: string): RenderedRequest => {
     const request = render(body);
-    if ('reason' in request) throw new Error(`a good line does not render: ${request.reason}`);
+    if ('reason' in request) throw changedMeanwhile(request.reason);
     return request;
   };
   const count = async (body: string, bytes: number): Promise<void> => {
@@ -227,6 +227,15 @@ function limitsOf(lanes: readonly LaneSettings[], concurrency: number): PaceLimi
 /** Counting is work without a pause; Ctrl-C and the progress line need one now and then. */
 async function breathe(documents: number): Promise<void> {
   if (documents % 100 === 0) await setImmediate();
+}
+
+/** What was good when it was read: only a file that it names can have changed since. */
+function changedMeanwhile(reason: string): Error {
+  return usageError(
+    'INPUT_CHANGED',
+    `A document could be sent when it was read and no more when it was counted: ${reason}.`,
+    'Estimate again once nothing changes the files.',
+  );
 }
 
 function withoutDocuments(firstBadLine: BadLine | null, badLines: number): Error {

@@ -5,7 +5,7 @@ import { ratesFor } from '../pricing/cost.js';
 import type { ModelPrice, PriceTable, PriceTier, RateTable } from '../pricing/model-price.js';
 import type { PriceBook, PriceQuery } from '../pricing/prices.js';
 import { tierOfServiceTier } from '../pricing/service-tier.js';
-import { loadTokenCounter, type RequestTokens } from '../pricing/tokens.js';
+import { loadTokenCounter, type RequestTokens, type SizeOfImageUrl } from '../pricing/tokens.js';
 import { countByBytes } from './byte-rule-tokens.js';
 import { Distribution, type Figures } from './distribution.js';
 import { assumeOutput, type OutputBasis, type TokenRange } from './output-assumption.js';
@@ -68,7 +68,11 @@ export interface ModelTallyOptions {
 interface Model extends Omit<NamedModel, 'counted'> {
   counted: number;
   readonly price: ModelPrice | null;
-  readonly count: (endpoint: RenderedRequest['endpoint'], body: JsonObject) => RequestTokens;
+  readonly count: (
+    endpoint: RenderedRequest['endpoint'],
+    body: JsonObject,
+    sizeOf: SizeOfImageUrl,
+  ) => RequestTokens;
 }
 
 interface CostTally {
@@ -176,7 +180,7 @@ export class ModelTally {
     const name = asked ?? request.model;
     const model = this.#models.get(name) ?? (await this.#open(name));
     const body = { ...(JSON.parse(request.bodyJson) as JsonObject), model: name };
-    return { model, counted: model.count(request.endpoint, body) };
+    return { model, counted: model.count(request.endpoint, body, sizesIn(request)) };
   }
 
   async #open(name: string): Promise<Model> {
@@ -190,11 +194,17 @@ export class ModelTally {
       ownTokenizer: counter?.exact ?? true,
       priceTable: price?.table ?? null,
       price,
-      count: (endpoint, body) => counter?.countRequest(endpoint, body) ?? countByBytes(body),
+      count: (endpoint, body, sizeOf) => counter?.countRequest(endpoint, body, sizeOf) ?? countByBytes(body),
     };
     this.#models.set(name, model);
     return model;
   }
+}
+
+/** Of files the body does not hold the bytes that would tell. */
+function sizesIn({ attachments }: RenderedRequest): SizeOfImageUrl {
+  const sizes = new Map(attachments.map(({ url, size }) => [url, size]));
+  return (url) => sizes.get(url) ?? null;
 }
 
 function costTally(): CostTally {

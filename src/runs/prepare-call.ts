@@ -1,9 +1,13 @@
 /** From a stored document to the call that answers it, with what it will charge the limits. */
 
+import { loadAttachments } from '../documents/attachment.js';
 import { createStoredRequestReader } from '../documents/read.js';
-import type { CheckOutput, PrepareCall } from '../engine/call.js';
+import type { RenderedRequest } from '../documents/rendered-request.js';
+import type { CheckOutput, PrepareCall, PreparedCall } from '../engine/call.js';
+import { expectedAttachmentTokens, mostAttachmentTokens } from '../pricing/attachment-tokens.js';
 import { createInputEstimator } from '../pricing/input-estimate.js';
 import { createOutputEstimator } from '../pricing/output-estimate.js';
+import type { TaskError } from '../store/store.js';
 import { type Mistake, withMistake } from './repair.js';
 import type { RunSettings } from './run-settings.js';
 
@@ -21,37 +25,27 @@ export function createPrepareCall(settings: RunSettings, check: CheckOutput | nu
   const mistakes = new Map<number, Mistake>();
   return (task) => {
     const rendered = render(task.body);
-    if ('reason' in rendered) {
-      return {
-        refused: {
-          kind: 'invalid_request',
-          message: rendered.reason,
-          httpStatus: null,
-          code: null,
-          requestId: null,
-          partialOutputJson: null,
-        },
-      };
-    }
-    const { inputText } = rendered;
+    if ('reason' in rendered) return { refused: invalidRequest(rendered.reason) };
+    const { inputText, attachments } = rendered;
     const mistake = mistakes.get(task.taskId);
     const bodyJson = mistake === undefined ? rendered.bodyJson : withMistake(rendered.bodyJson, mistake);
-    const inputTokens = inputs.inputTokens(inputText);
+    const attachmentTokens = expectedAttachmentTokens(rendered.model, attachments);
+    const inputTokens = inputs.inputTokens(inputText, attachmentTokens);
     const tokens = inputTokens + outputs.outputTokens(rendered.outputCap);
     const tokensAtCap = rendered.outputCap === null ? tokens : inputTokens + rendered.outputCap;
     return {
       model: rendered.model,
-      request: { endpoint: rendered.endpoint, bodyJson },
+      request: requestOf(rendered, bodyJson),
       billing: {
         model: rendered.model,
-        mostInputTokens: Buffer.byteLength(bodyJson) + TEMPLATE_TOKENS,
+        mostInputTokens: mostInputTokens(rendered, bodyJson) + TEMPLATE_TOKENS,
         outputCap: rendered.outputCap,
         serviceTier: rendered.serviceTier,
       },
       checkOutput: check === null ? null : remembering(task.taskId, check),
       cost: { requests: 1, tokens, tokensAtCap },
       learn(usage) {
-        inputs.observe(inputText, usage.inputTokens);
+        inputs.observe(inputText, usage.inputTokens, attachmentTokens);
         outputs.observe(usage.outputTokens);
       },
     };
@@ -65,4 +59,32 @@ export function createPrepareCall(settings: RunSettings, check: CheckOutput | nu
       return checked;
     };
   }
+}
+
+/** Pictures and PDFs are read when the call is about to leave: of a thousand that wait none is in memory. */
+function requestOf({ endpoint, attachments }: RenderedRequest, bodyJson: string): PreparedCall['request'] {
+  if (attachments.every(({ file }) => file === null)) return { endpoint, bodyJson };
+  return async () => {
+    const loaded = await loadAttachments(bodyJson, attachments);
+    return typeof loaded === 'string'
+      ? { endpoint, bodyJson: loaded }
+      : { refused: invalidRequest(loaded.reason) };
+  };
+}
+
+/** No tokenizer makes more tokens of a text than it has bytes; an image in base64 is no text. */
+function mostInputTokens({ model, attachments }: RenderedRequest, bodyJson: string): number {
+  const urlBytes = attachments.reduce((sum, { url }) => sum + Buffer.byteLength(url), 0);
+  return Buffer.byteLength(bodyJson) - urlBytes + mostAttachmentTokens(model, attachments);
+}
+
+function invalidRequest(message: string): TaskError {
+  return {
+    kind: 'invalid_request',
+    message,
+    httpStatus: null,
+    code: null,
+    requestId: null,
+    partialOutputJson: null,
+  };
 }

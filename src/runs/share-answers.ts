@@ -57,5 +57,8 @@ async function reusableRuns(store: Store, run: RunRecord): Promise<number[]> {
 
 function answererOf(settings: RunSettings): string {
   const servers = lanesOf(settings).map(({ baseUrl, models }) => JSON.stringify([baseUrl, models]));
-  return JSON.stringify([[...new Set(servers)].sort(), settings.answers.check]);
+  const { promptTemplate, imageFolder = null } = settings.request;
+  // A request's hash has a picture's path as the document gives it: in another folder that is another picture.
+  const folder = /\{\{\s*image\s/.test(promptTemplate ?? '') ? imageFolder : null;
+  return JSON.stringify([[...new Set(servers)].sort(), settings.answers.check, folder]);
 }

@@ -3,7 +3,8 @@
  * text, so that a swapped, stale or invented answer shows.
  *
  * Tokens by a rule of thumb of the simulator's own: a token is four UTF-8 bytes of text, rounded up per text;
- * every message costs 3 more and the reply 3; an image costs 85; tools and a response format cost their JSON.
+ * every message costs 3 more and the reply 3; an image costs 85, a file 1,000; tools and a response format cost their
+ * JSON.
  */
 import { createHash } from 'node:crypto';
 import { isJsonObject, type Json, type JsonObject } from '../core/json.js';
@@ -25,6 +26,7 @@ const BYTES_PER_TOKEN = 4;
 const MESSAGE_TOKENS = 3;
 const REPLY_TOKENS = 3;
 const IMAGE_TOKENS = 85;
+const FILE_TOKENS = 1_000;
 /** As long as what the default length leaves for it. */
 const FILLER = ' No model ever read this document.';
 
@@ -91,7 +93,7 @@ function promptTokensOf(requestBody: JsonObject): number {
   for (const message of Array.isArray(messages) ? messages : []) {
     tokens += MESSAGE_TOKENS;
     for (const text of textsOf(message)) tokens += textTokens(text);
-    tokens += IMAGE_TOKENS * imagesIn(message);
+    tokens += IMAGE_TOKENS * partsIn(message, 'image_url') + FILE_TOKENS * partsIn(message, 'file');
   }
   for (const name of ['tools', 'response_format']) {
     const extra = requestBody[name];
@@ -100,9 +102,9 @@ function promptTokensOf(requestBody: JsonObject): number {
   return tokens;
 }
 
-function imagesIn(message: Json): number {
+function partsIn(message: Json, type: 'image_url' | 'file'): number {
   if (!isJsonObject(message) || !Array.isArray(message['content'])) return 0;
-  return message['content'].filter((part) => isJsonObject(part) && part['type'] === 'image_url').length;
+  return message['content'].filter((part) => isJsonObject(part) && part['type'] === type).length;
 }
 
 /** What structured output asks for: a value that fits the schema, or any object. Null when it asks for none. */

@@ -35,10 +35,61 @@ function faultOf(requestBody: JsonObject): Refusal | null {
       const param = `messages[${index}].role`;
       return invalidRequest(`Missing required parameter: '${param}'.`, param, 'missing_required_parameter');
     }
+    const fault = faultOfContent(message['content'], `messages[${index}].content`);
+    if (fault !== null) return fault;
   }
   if (stream === true) return unsupported('stream', 'true');
   if (n !== undefined && n !== null && n !== 1) return unsupported('n', JSON.stringify(n));
   return null;
+}
+
+const TEXT_TYPES = ['text', 'refusal'];
+
+/** Parts are looked at as a server would that has to decode them. */
+function faultOfContent(content: Json | undefined, place: string): Refusal | null {
+  if (!Array.isArray(content)) return null;
+  for (const [index, part] of content.entries()) {
+    const param = `${place}[${index}]`;
+    const type = isJsonObject(part) ? part['type'] : undefined;
+    if (!isJsonObject(part) || typeof type !== 'string') {
+      return invalidRequest(
+        `Missing required parameter: '${param}.type'.`,
+        param,
+        'missing_required_parameter',
+      );
+    }
+    const fault = TEXT_TYPES.includes(type) ? null : faultOfAttachment(type, part, param);
+    if (fault !== null) return fault;
+  }
+  return null;
+}
+
+const IMAGE_URL = /^(?:https?:\/\/.|data:image\/(?:png|jpeg|gif|webp);base64,)/;
+const FILE_DATA = /^data:[a-z]+\/[a-z0-9.+-]+;base64,/;
+
+function faultOfAttachment(type: string, part: JsonObject, param: string): Refusal | null {
+  if (type === 'image_url') {
+    const url = isJsonObject(part['image_url']) ? part['image_url']['url'] : undefined;
+    return typeof url === 'string' && IMAGE_URL.test(url) && isWholeBase64(url)
+      ? null
+      : invalidRequest(
+          'Expected an http(s) URL or base64 data of a PNG, JPEG, GIF or WebP.',
+          param,
+          'invalid_image_url',
+        );
+  }
+  if (type !== 'file') return unsupported(`${param}.type`, JSON.stringify(type));
+  const data = isJsonObject(part['file']) ? part['file']['file_data'] : undefined;
+  return typeof data === 'string' && FILE_DATA.test(data) && isWholeBase64(data)
+    ? null
+    : invalidRequest('Expected file_data as base64 data of a file.', param, 'invalid_file_data');
+}
+
+/** True for a URL that holds no data. */
+function isWholeBase64(url: string): boolean {
+  if (!url.startsWith('data:')) return true;
+  const data = url.slice(url.indexOf(',') + 1);
+  return data.length % 4 === 0 && /^[A-Za-z0-9+/]+={0,2}$/.test(data);
 }
 
 /** Better refused than answered in a way the caller did not ask for. */

@@ -56,7 +56,9 @@ export function estimateWarnings(report: EstimateReport): string[] {
         ]),
     ...(uncounted === 0
       ? []
-      : [`${formatQuantity(uncounted, 'part')} (audio, files) can not be counted before they are sent`]),
+      : [
+          `${formatQuantity(uncounted, 'part')} (audio, PDFs, other files) can not be counted before they are sent`,
+        ]),
     ...(maxCostMicroUsd === null ? [] : models.flatMap((model) => budgetWarning(model, maxCostMicroUsd))),
   ];
 }
@@ -150,7 +152,8 @@ function percent(share: number): string {
 }
 
 function tokenizerFact({ models, simulated }: EstimateReport): string {
-  if (simulated) return "the simulator's rule: a token is 4 bytes, a message 3 tokens more, the reply 3";
+  if (simulated)
+    return "the simulator's rule: a token is 4 bytes, a message 3 tokens more, the reply 3, an image 85, a file 1,000";
   const used = new Map<string, string[]>();
   const foreign: string[] = [];
   for (const { model, tokenizer, ownTokenizer } of models.flatMap((each) => each.models)) {

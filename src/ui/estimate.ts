@@ -125,20 +125,33 @@ function range(low: number, high: number, format: (value: number) => string): st
   return short === long ? short : `${short}–${long}`;
 }
 
+const LONGEST_DATA_URL = 60;
+
+/** A request for people to look at: nobody reads megabytes of base64. */
+export function shownRequest(bodyJson: string): unknown {
+  return JSON.parse(bodyJson, (_, value: unknown) =>
+    typeof value === 'string' && /^data:[^,]*;base64,/i.test(value) && value.length > LONGEST_TEXT
+      ? cut(value, LONGEST_DATA_URL)
+      : value,
+  );
+}
+
+function cut(text: string, length: number): string {
+  return `${text.slice(0, length)}… (${formatCount(text.length)} characters)`;
+}
+
 const LONGEST_TEXT = 600;
 const MOST_REQUEST_LINES = 40;
 
 /** As JSON over several lines, long texts cut: to see whether it is what was meant, not to copy it. */
 function requestLines(bodyJson: string): string[] {
   const shown = JSON.stringify(
-    JSON.parse(bodyJson),
+    shownRequest(bodyJson),
     (_, value: unknown) =>
-      typeof value === 'string' && value.length > LONGEST_TEXT
-        ? `${value.slice(0, LONGEST_TEXT)}… (${formatCount(value.length)} characters)`
-        : value,
+      typeof value === 'string' && value.length > LONGEST_TEXT ? cut(value, LONGEST_TEXT) : value,
     2,
   );
   const lines = disarmed(shown).split('\n');
-  const cut = lines.length > MOST_REQUEST_LINES ? [...lines.slice(0, MOST_REQUEST_LINES), '…'] : lines;
-  return cut.map((line) => `  ${line}`);
+  const first = lines.length > MOST_REQUEST_LINES ? [...lines.slice(0, MOST_REQUEST_LINES), '…'] : lines;
+  return first.map((line) => `  ${line}`);
 }

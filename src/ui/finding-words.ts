@@ -51,6 +51,12 @@ export const FINDING_WORDS: Readonly<Record<FindingKind, FindingWords>> = {
     many: 'lines have nothing to send',
     advice: 'remove them, or fill the field',
   },
+  unusable_image: {
+    one: 'line names an image that can not be sent',
+    many: 'lines name an image that can not be sent',
+    advice:
+      'mend the paths, or say with --image-folder where they start; PNG, JPEG, GIF, WebP and PDF are taken',
+  },
   unusable_id: {
     one: 'line has an id that can not be used',
     many: 'lines have an id that can not be used',

@@ -185,6 +185,39 @@ const CASES: readonly FixtureCase[] = [
     ],
   },
   {
+    name: 'check/images.jsonl',
+    args: ['--prompt', '{{image photo}}'],
+    exitCode: 2,
+    documents: 1,
+    found: [
+      [2, 'unusable_image', 'the image field photo is empty'],
+      [3, 'unusable_image', 'the image field photo is empty'],
+      [4, 'unusable_image', 'the image field photo is empty'],
+      [
+        5,
+        'unusable_image',
+        'the image field photo must be a path, an http(s) URL, a data: URL or a list of these',
+      ],
+      [
+        6,
+        'unusable_image',
+        'the image field photo.1 must be a path, an http(s) URL, a data: URL or a list of these',
+      ],
+      [
+        7,
+        'unusable_image',
+        `the image field photo names ${join(CHECK_FIXTURES, 'none.png')}, which does not exist`,
+      ],
+      [
+        8,
+        'unusable_image',
+        `the image field photo names ${join(CHECK_FIXTURES, 'images.jsonl')}, which is no PNG, JPEG, GIF, WebP or PDF`,
+      ],
+      [9, 'unusable_image', `the image field photo names ${CHECK_FIXTURES}, which is a folder`],
+      [10, 'missing_field', "the template's field photo is missing; the fields are: id"],
+    ],
+  },
+  {
     name: 'check/repeats.jsonl',
     args: ['--prompt', '{{text}}'],
     exitCode: 0,

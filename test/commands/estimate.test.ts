@@ -409,7 +409,7 @@ describe('the command', () => {
     workspace.writeDocuments('docs.jsonl', [{ messages: [{ role: 'user', content: [audio] }] }]);
     expect(await only('docs.jsonl')).toMatchObject({ uncounted_parts: 1 });
     const page = await runInProcess(['estimate', 'docs.jsonl'], { folder: workspace.folder });
-    expect(page.stdout).toContain('1 part (audio, files) can not be counted');
+    expect(page.stdout).toContain('1 part (audio, PDFs, other files) can not be counted');
   });
 
   it.each([

@@ -38,7 +38,7 @@ afterEach(() => workspace.remove());
 
 async function read(flags: Record<string, unknown>, look: Parameters<typeof readInput>[4]) {
   const resolved = resolveSettings({ flags, environment: {}, file: {} });
-  const nothing = { parameters: {}, simulate: false, output: undefined };
+  const nothing = { parameters: {}, simulate: false, output: undefined, inputs: ['docs.jsonl'] };
   const runSettings = await runSettingsFrom(resolved, nothing, workspace.folder);
   return readInput(context, resolved.settings, runSettings, ['docs.jsonl'], look);
 }

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { LlmBatchError } from '../../src/core/errors.js';
 import type { ExactObject } from '../../src/documents/exact-json.js';
-import { compileTemplate } from '../../src/documents/template.js';
+import { compileTemplate, compileTextTemplate } from '../../src/documents/template.js';
 
 function render(template: string, document: ExactObject): unknown {
   return compileTemplate(template, '--prompt').render(document);
@@ -112,6 +112,42 @@ describe('a template', () => {
     }
   });
 
+  it('is cut where it names images, in its own order, with the value of the field', () => {
+    const document = { name: 'Ann', photo: 'a.png', more: ['b.png', 'c.png'], shop: { logo: 'd.png' } };
+    expect(
+      render('For {{name}}: {{image photo}} and {{ image  more }}{{image shop.logo}}.', document),
+    ).toEqual([
+      'For Ann: ',
+      { imageField: 'photo', value: 'a.png' },
+      ' and ',
+      { imageField: 'more', value: ['b.png', 'c.png'] },
+      '',
+      { imageField: 'shop.logo', value: 'd.png' },
+      '.',
+    ]);
+  });
+
+  it('means a field whose own name begins with image, where the document has one', () => {
+    expect(render('{{image photo}}!', { 'image photo': 'a text', photo: 'a.png' })).toBe('a text!');
+    expect(render('{{image a.b}}', { 'image a': { b: 'nested' }, a: { b: 'a.png' } })).toBe('nested');
+    expect(render('{{image}} {{imagephoto}}', { image: 1, imagephoto: 2 })).toBe('1 2');
+  });
+
+  it('names the field of an image that is missing, and lists it among its own', () => {
+    expect(render('{{image photo}}', { id: 1 })).toEqual({
+      reason: "the template's field photo is missing; the fields are: id",
+      field: 'photo',
+    });
+    expect(compileTemplate('{{image photo}} {{photo}} {{a}}', '--prompt').fields).toEqual(['photo', 'a']);
+  });
+
+  it('of text alone refuses images and renders everything else as any other does', () => {
+    expect(compileTextTemplate('For {{name}}', '--system').render({ name: 'Ann' })).toBe('For Ann');
+    expect(() => compileTextTemplate('{{image photo}}', '--system')).toThrow(
+      expect.objectContaining({ code: 'TEMPLATE_SYNTAX', exitCode: 2 }),
+    );
+  });
+
   const fieldName = fc
     .string({ unit: 'grapheme', minLength: 1, maxLength: 6 })
     .filter((name) => name.trim() === name && !/[{}|".]|^[#/>!&^]/.test(name));
@@ -130,9 +166,14 @@ describe('a template', () => {
         (pieces, end) => {
           const template = pieces.map(([name, , before]) => `${before}{{${name}}}`).join('') + end;
           const document = Object.fromEntries(pieces.map(([name, value]) => [name, value]));
-          expect(render(template, document)).toBe(
-            pieces.map(([, value, before]) => before + value).join('') + end,
-          );
+          const rendered = pieces.map(([, value, before]) => before + value).join('') + end;
+          expect(render(template, document)).toBe(rendered);
+          // An image behind it takes nothing from the text.
+          expect(render(`${template}{{image photo}}`, { ...document, photo: 'a.png' })).toEqual([
+            rendered,
+            { imageField: 'photo', value: 'a.png' },
+            '',
+          ]);
         },
       ),
     );

@@ -20,6 +20,14 @@ describe('the input estimate', () => {
     expect(estimator.inputTokens(text)).toBeLessThan(before);
   });
 
+  it('takes what is no text by its own rule, and learns of both together', () => {
+    const estimator = createInputEstimator();
+    const before = estimator.inputTokens(text);
+    expect(estimator.inputTokens(text, 765)).toBe(before + 765);
+    estimator.observe(text, (before + 765) * 2, 765);
+    expect(estimator.inputTokens(text, 765)).toBe((before + 765) * 2);
+  });
+
   it('forgets one odd document again', () => {
     const estimator = createInputEstimator();
     const before = estimator.inputTokens(text);

@@ -14,7 +14,7 @@ beforeAll(async () => {
   prices = await openPriceBook(null);
   settings = await runSettingsFrom(
     resolveSettings({ flags: {}, environment: {}, file: {} }),
-    { parameters: {}, simulate: false, output: undefined },
+    { inputs: [], parameters: {}, simulate: false, output: undefined },
     '/',
   );
 });

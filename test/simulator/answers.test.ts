@@ -58,6 +58,10 @@ describe('simulatedAnswer', () => {
     expect(simulatedAnswer({ model: 'm', messages: [{ role: 'user', content }] }).promptTokens).toBe(
       1 + 85 + 3 + 3,
     );
+    const file = { type: 'file', file: { file_data: 'data:application/pdf;base64,JVBERi0=' } };
+    expect(simulatedAnswer({ model: 'm', messages: [{ role: 'user', content: [file] }] }).promptTokens).toBe(
+      1_000 + 3 + 3,
+    );
   });
 });
 

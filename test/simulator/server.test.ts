@@ -27,6 +27,35 @@ describe('requests', () => {
     expect(simulator.books()).toMatchObject({ calls: 1, accepted: 0, refusedByStatus: { 400: 1 } });
   });
 
+  it.each([
+    { type: 'text', text: 'x' },
+    { type: 'image_url', image_url: { url: 'https://example.com/cat.png' } },
+    { type: 'image_url', image_url: { url: 'data:image/webp;base64,UklGRg==' } },
+    { type: 'file', file: { filename: 'x.pdf', file_data: 'data:application/pdf;base64,JVBERi0=' } },
+  ])('with a part %j are answered', async (part) => {
+    const body = { model: 'm', messages: [{ role: 'user', content: [part] }] };
+    expect((await send(await simulate(), body)).status).toBe(200);
+  });
+
+  it.each([
+    'x',
+    { text: 'x' },
+    { type: 'image_url' },
+    { type: 'image_url', image_url: { url: 'photos/cat.png' } },
+    { type: 'image_url', image_url: { url: 'data:image/bmp;base64,Qk0=' } },
+    { type: 'image_url', image_url: { url: 'data:image/png;base64,' } },
+    { type: 'image_url', image_url: { url: 'data:image/png;base64,iVBO… (cat.png)' } },
+    { type: 'file', file: { filename: 'x.pdf' } },
+    { type: 'file', file: { file_data: 'JVBERi0=' } },
+    { type: 'hologram' },
+  ])('with a part %j are refused with 400 that says where it is', async (part) => {
+    const simulator = await simulate();
+    const content = [{ type: 'text', text: 'x' }, part];
+    const reply = await send(simulator, { model: 'm', messages: [{ role: 'user', content }] });
+    expect(reply.status).toBe(400);
+    expect(json(reply).error).toMatchObject({ param: expect.stringContaining('messages[0].content[1]') });
+  });
+
   it('of 5 MB come through whole', async () => {
     const simulator = await simulate();
     const text = 'long '.repeat(1_000_000);

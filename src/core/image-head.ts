@@ -1,24 +1,42 @@
-/** The size of an image in a data URL, read from the head of the file. */
+/** What the first bytes of a file say of it: which kind of image it is or whether a PDF, and an image's size. */
 
 export interface ImageSize {
   readonly width: number;
   readonly height: number;
 }
 
-/** A JPEG's size may come after pages of camera data and a preview; whatever is further in is not looked for. */
-const HEAD_BYTES = 256 * 1024;
+export type MediaType = 'image/png' | 'image/jpeg' | 'image/gif' | 'image/webp' | 'application/pdf';
 
-/**
- * @returns the size in pixels of a PNG, JPEG, GIF or WebP in base64; null for any other URL and for what can not
- * be read
- */
+/** Enough to tell the kind, and the size of all but most JPEGs. */
+export const SHORT_HEAD_BYTES = 4 * 1024;
+/** A JPEG's size may come after pages of camera data and a preview; whatever is further in is not looked for. */
+export const LONG_HEAD_BYTES = 256 * 1024;
+
+const PNG_START = Buffer.from([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]);
+
+/** By the signature that each format's specification asks for at the very start; null for anything else. */
+export function mediaTypeOf(head: Buffer): MediaType | null {
+  if (head.subarray(0, PNG_START.length).equals(PNG_START)) return 'image/png';
+  if (head[0] === 0xff && head[1] === 0xd8 && head[2] === 0xff) return 'image/jpeg';
+  const start = head.toString('latin1', 0, 12);
+  if (/^GIF8[79]a/.test(start)) return 'image/gif';
+  if (/^RIFF.{4}WEBP/s.test(start)) return 'image/webp';
+  return start.startsWith('%PDF-') ? 'application/pdf' : null;
+}
+
+/** @returns the size in pixels of a PNG, JPEG, GIF or WebP; null where the head does not tell it */
+export function sizeOfImage(head: Buffer): ImageSize | null {
+  const size = sizeOfPng(head) ?? sizeOfGif(head) ?? sizeOfWebp(head) ?? sizeOfJpeg(head);
+  return size !== null && size.width > 0 && size.height > 0 ? size : null;
+}
+
+/** As `sizeOfImage`, of an image in a data URL in base64; null for any other URL. */
 export function sizeOfDataUrl(url: string): ImageSize | null {
   const comma = url.indexOf(',');
   if (!/^data:/i.test(url) || comma < 0 || !/;base64$/i.test(url.slice(0, comma))) return null;
   const start = comma + 1;
-  const head = Buffer.from(url.slice(start, start + Math.ceil((HEAD_BYTES * 4) / 3)), 'base64');
-  const size = sizeOfPng(head) ?? sizeOfGif(head) ?? sizeOfWebp(head) ?? sizeOfJpeg(head);
-  return size !== null && size.width > 0 && size.height > 0 ? size : null;
+  const head = (bytes: number) => Buffer.from(url.slice(start, start + Math.ceil((bytes * 4) / 3)), 'base64');
+  return sizeOfImage(head(SHORT_HEAD_BYTES)) ?? sizeOfImage(head(LONG_HEAD_BYTES));
 }
 
 function sizeOfPng(head: Buffer): ImageSize | null {
