@@ -2,12 +2,11 @@
 import type { Clock, Random } from '../core/clock.js';
 import type { ProviderFailure } from '../core/failure.js';
 import { decideRetry, type RetryPolicy } from '../core/retry.js';
-import { isInDoubt, type TokenUsage } from '../core/usage.js';
+import type { TokenUsage } from '../core/usage.js';
 import type { Cost, Grant, RefusalEffect, RefusalReason } from '../limiter/limiter.js';
-import { isWithinBound } from '../pricing/service-tier.js';
 import type { ProviderAnswer, ProviderReply, ProviderRequest } from '../provider/provider.js';
 import type { CallEnd, LeasedTask, TaskError, TaskOutcome } from '../store/store.js';
-import type { Budget, Spending } from './budget.js';
+import { type BillingBounds, billedFor, mostTokensOf, NOTHING_SPENT, type RunBudget } from './billing.js';
 import type { Journal } from './journal.js';
 import type { Gate, Lane } from './lane.js';
 import type { Schedule } from './schedule.js';
@@ -31,25 +30,6 @@ export type LoadRequest = () => Promise<ProviderRequest | { readonly refused: Ta
 /** Reads an answer's text. @returns what is stored of it as JSON text, or what is wrong with it */
 export type CheckOutput = (output: string) => { readonly outputJson: string } | { readonly problem: string };
 
-/** Bounds of what a call can be billed. */
-export interface BillingBounds {
-  readonly model: string;
-  /** More than any tokenizer makes of the request. */
-  readonly mostInputTokens: number;
-  /** Null: the request sets no cap of its own. */
-  readonly outputCap: number | null;
-  /** `service_tier` that the request asks for; null: none. */
-  readonly serviceTier: string | null;
-}
-
-/** Where nothing bounds an answer's length, no budget of tokens could be kept. */
-const LONGEST_ANSWER_TOKENS = 131_072;
-
-/** The most tokens, in and out, that a call can be billed. */
-export function mostTokensOf({ mostInputTokens, outputCap }: BillingBounds): number {
-  return mostInputTokens + (outputCap ?? LONGEST_ANSWER_TOKENS);
-}
-
 /** Renders a stored document as a request; a document that can not be rendered any more is an error value. */
 export type PrepareCall = (task: LeasedTask) => PreparedCall | { readonly refused: TaskError };
 
@@ -71,13 +51,6 @@ export interface CallContext {
   /** No further call fits into the budget. */
   readonly onExhausted: () => void;
 }
-
-/** A budget that knows what a call could cost at most. */
-export interface RunBudget extends Pick<Budget, 'admit' | 'settle' | 'close'> {
-  mostOf(bounds: BillingBounds): Spending;
-}
-
-const NOTHING_SPENT: Spending = { costMicroUsd: 0, tokens: 0 };
 
 /** What became of a task, and of the call that was made for it, if one was. */
 export interface PerformedTask {
@@ -109,7 +82,7 @@ export async function performTask(task: LeasedTask, context: CallContext): Promi
   let billed = NOTHING_SPENT;
   try {
     const performed = await callFor(task, prepared, context);
-    billed = billedFor(performed, most, prepared.billing.serviceTier);
+    billed = billedFor(performed.outcome.call, most, prepared.billing.serviceTier, performed.answeredTier);
     return performed;
   } finally {
     budget.settle(most, billed);
@@ -118,25 +91,6 @@ export async function performTask(task: LeasedTask, context: CallContext): Promi
 
 function uncalledTask(task: LeasedTask, outcome: TaskOutcome): PerformedTask {
   return { task, outcome, failure: null, lane: null };
-}
-
-/** What is not known to be free counts as the most it could be: a call that was cut off may have been billed. */
-function billedFor(
-  { outcome: { call }, answeredTier }: CalledTask,
-  most: Spending,
-  askedTier: string | null,
-): Spending {
-  if (call === null) return NOTHING_SPENT;
-  const { usage, costMicroUsd } = call;
-  if (usage !== null) {
-    // A tier that was not asked for, at a price that nobody knows, ends what a cap on cost can promise.
-    const bound = isWithinBound(askedTier, answeredTier) ? most.costMicroUsd : Number.POSITIVE_INFINITY;
-    return {
-      costMicroUsd: costMicroUsd ?? bound,
-      tokens: usage.inputTokens + usage.outputTokens,
-    };
-  }
-  return isInDoubt(usage, call.httpStatus) ? most : NOTHING_SPENT;
 }
 
 async function callFor(task: LeasedTask, prepared: PreparedCall, context: CallContext): Promise<CalledTask> {

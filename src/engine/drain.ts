@@ -15,12 +15,12 @@ import type { ProviderFailure } from '../core/failure.js';
 import { haltsRun, type RetryPolicy } from '../core/retry.js';
 import { type ConcurrencyController, createConcurrencyController } from '../limiter/concurrency.js';
 import { type LeasedTask, type Store, SUSPECT_AFTER_CRASHES, type TaskOutcome } from '../store/store.js';
+import type { RunBudget } from './billing.js';
 import {
   type CallContext,
   type PerformedTask,
   type PrepareCall,
   performTask,
-  type RunBudget,
   releaseOutcome,
 } from './call.js';
 import { FirstCalls } from './first-calls.js';

@@ -1,8 +1,8 @@
 /** From a run's settings to the budget that its calls are admitted by. */
 import type { FailureLimit } from '../config/values.js';
 import { EXIT_CODES, type ExitCode, LlmBatchError } from '../core/errors.js';
+import { type BillingBounds, mostTokensOf, type RunBudget } from '../engine/billing.js';
 import { Budget } from '../engine/budget.js';
-import { type BillingBounds, mostTokensOf, type RunBudget } from '../engine/call.js';
 import type { Lane } from '../engine/lane.js';
 import type { RunSummary } from '../store/store.js';
 import type { BudgetSettings } from './run-settings.js';
