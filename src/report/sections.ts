@@ -13,7 +13,7 @@ import {
   formatQuantity,
   formatTokens,
 } from '../ui/numbers.js';
-import { openOf, priceTableText, totalOf } from '../ui/summary-facts.js';
+import { doubtText, openOf, priceTableText, sharingParts, totalOf } from '../ui/summary-facts.js';
 import { disarmed, printable } from '../ui/width.js';
 import { html, type Markup } from './html.js';
 import type { ReportFacts } from './report-facts.js';
@@ -43,6 +43,11 @@ export function tiles({ inspection }: ReportFacts): Markup {
   const open = openOf(summary);
   if (open > 0) parts.push(tile('Pending', formatCount(open), 'still to be done'));
   if (counts.cancelled > 0) parts.push(tile('Cancelled', formatCount(counts.cancelled), 'never to be done'));
+  const { withinRun, fromEarlierRuns } = summary.shared;
+  if (withinRun + fromEarlierRuns > 0) {
+    const note = sharingParts({ ...summary.shared, waiting: 0 }).join(', ');
+    parts.push(tile('Shared answers', formatCount(withinRun + fromEarlierRuns), note));
+  }
   parts.push(
     tile('Calls', formatCount(calls.made), callsNote(summary)),
     tile(
@@ -61,6 +66,7 @@ export function tiles({ inspection }: ReportFacts): Markup {
           summary.callsWithoutCost > 0
             ? `${formatQuantity(summary.callsWithoutCost, 'call')} without a known price`
             : 'every call has a known price',
+          ...(summary.inDoubt.costMicroUsd > 0 ? [doubtText(summary)] : []),
           ...(prices === null ? [] : [`prices: ${printable(priceTableText(prices))}`]),
         ].join('; '),
       ),

@@ -123,12 +123,12 @@ export function priceTableText({ source, date }: PriceTable): string {
 }
 
 function costText(summary: RunSummary): string {
-  const { inDoubt } = summary;
-  const doubt =
-    inDoubt.costMicroUsd > 0
-      ? ` · up to ${formatMoney(inDoubt.costMicroUsd)} more for ${formatQuantity(inDoubt.calls, 'call')} cut off`
-      : '';
-  return `${knownCostText(summary)}${doubt}`;
+  return dotted([knownCostText(summary), summary.inDoubt.costMicroUsd > 0 ? doubtText(summary) : null]);
+}
+
+/** What calls may have cost of which nobody knows whether they were billed. */
+export function doubtText({ inDoubt }: RunSummary): string {
+  return `up to ${formatMoney(inDoubt.costMicroUsd)} more for ${formatQuantity(inDoubt.calls, 'call')} cut off`;
 }
 
 function knownCostText(summary: RunSummary): string {

@@ -51,6 +51,9 @@ describe('--dedupe', () => {
       documents: { total: 90, completed: 90, pending: 0 },
       shared: { within_run: 27, from_earlier_runs: 0, waiting: 0 },
     });
+    expect((await run('report', '-o', '-')).stdout).toMatch(
+      /<dt>Shared answers<\/dt><dd class="value">27<\/dd>/,
+    );
     const results = await workspace.results();
     expect(results).toHaveLength(90);
     const outputs = new Map<string, Set<unknown>>();
