@@ -27,6 +27,7 @@ Examples:
 /** Of the settings that a run has, those that change an estimate. */
 const SHOWN: readonly (keyof Settings)[] = [
   'inputFormat',
+  'query',
   'maxLineBytes',
   'baseUrl',
   'apiKeyEnv',
