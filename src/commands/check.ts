@@ -24,6 +24,7 @@ Exit codes: 0 a run would send every line · 2 it would not, or some documents w
 /** Of the settings that a run has, those that change what is found. */
 const SHOWN: readonly (keyof Settings)[] = [
   'inputFormat',
+  'query',
   'maxLineBytes',
   'baseUrl',
   'prices',

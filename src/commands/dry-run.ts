@@ -52,6 +52,7 @@ async function answeredBefore({ context, resolved, runSettings, ...run }: DryRun
       const wanted = {
         name: run.runName,
         inputPath: run.inputPath,
+        query: resolved.settings.query,
         simulated: runSettings.simulator !== null,
       };
       const existing = await findRunForInput(store, wanted);

@@ -26,6 +26,7 @@ Examples:
 /** Of the settings that a run has, those that change an estimate. */
 const SHOWN: readonly (keyof Settings)[] = [
   'inputFormat',
+  'query',
   'maxLineBytes',
   'baseUrl',
   'apiKeyEnv',
@@ -50,7 +51,7 @@ export function registerEstimate(program: Command, context: CommandContext, acti
     .option('--param <name=value>', 'request parameter, e.g. max_tokens=50; may be repeated', collect, [])
     .option(
       '--output-tokens <n|range>',
-      'length of an answer, e.g. 5 or 20..400 (default: its cap, else assumed)',
+      'length of an answer, e.g. 5 or 20..400 (default: assumed, up to its cap)',
     )
     .option('--latency <time>', 'how long a call takes, e.g. 2s (default: assumed)')
     .option('--daily <n>', 'also the money and time for so many documents a day')

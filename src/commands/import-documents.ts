@@ -29,6 +29,8 @@ export interface BringInOptions {
   /** Paths, a pattern or `-`, as the user gave them. */
   readonly inputs: readonly string[];
   readonly inputFormat: InputFormat | null;
+  /** Of a database. */
+  readonly query: string | null;
   readonly maxLineBytes: number;
   /** What becomes of documents that changed after they were answered. */
   readonly changed: 'ask' | 'rerun' | 'keep';
@@ -150,6 +152,7 @@ async function* pagesOf(
     cwd: context.workingFolder,
     stdin: context.stdin,
     format: options.inputFormat,
+    query: options.query,
   });
   try {
     seen.input = input.description;

@@ -5,7 +5,7 @@ import type { Command } from 'commander';
 export function addInputArgument(command: Command): Command {
   return command.argument(
     '<input...>',
-    'a JSONL, CSV, TSV or text file (.gz too), a Parquet file, several text files, or - for standard input',
+    'a JSONL, CSV, TSV or text file (.gz too), a Parquet file, a SQLite database, several text files, or - for standard input',
   );
 }
 

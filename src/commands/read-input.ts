@@ -62,6 +62,7 @@ export async function readInput<Found>(
       cwd: context.workingFolder,
       stdin: context.stdin,
       format: settings.inputFormat,
+      query: settings.query,
     });
     snapshot = { ...snapshot, importTotalBytes: input.totalBytes };
     try {

@@ -30,6 +30,7 @@ Examples:
   llm-batch run photos.jsonl --prompt 'What is on this picture? {{image photo}}'
   llm-batch run 'notes/*.md' --prompt 'Summarise: {{text}}'      each file is a document
   llm-batch run reviews.jsonl --base-url http://localhost:11434/v1 --model llama3.2 --prompt '{{text}}'
+  llm-batch run shop.db --query 'SELECT id, text FROM reviews WHERE stars < 3' --prompt '{{text}}'
   zcat docs.jsonl.gz | llm-batch run - --prompt-file prompt.txt -o - > answers.jsonl
   llm-batch run reviews.jsonl --prompt '{{text}}' --simulate      rehearse: nobody is called`;
 
@@ -112,6 +113,7 @@ async function run(
     const existing = await findRunForInput(store, {
       name: options.name ?? null,
       inputPath,
+      query: settings.query,
       simulated: simulate,
     });
     if (existing?.status === 'cancelled') {
@@ -145,6 +147,7 @@ async function run(
       settings: runSettings,
       inputs,
       inputFormat: settings.inputFormat,
+      query: settings.query,
       maxLineBytes: settings.maxLineBytes,
       changed: options.rerunChanged ? 'rerun' : options.keep ? 'keep' : 'ask',
       skipBadLines: options.skipBadLines ?? false,

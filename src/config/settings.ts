@@ -30,7 +30,9 @@ export interface Settings {
   readonly jsonMode: boolean;
   readonly repair: boolean;
   /** Null: by the ending of the input's name. */
-  readonly inputFormat: 'jsonl' | 'csv' | 'tsv' | 'text' | 'parquet' | null;
+  readonly inputFormat: 'jsonl' | 'csv' | 'tsv' | 'text' | 'parquet' | 'sqlite' | null;
+  /** What is asked of a database: its rows are the documents. */
+  readonly query: string | null;
   readonly maxLineBytes: number;
   readonly baseUrl: string | null;
   readonly apiKeyEnv: readonly string[];
@@ -189,10 +191,20 @@ export const SETTINGS: readonly SettingDefinition[] = [
     group: 'input',
     flags: '--input-format <format>',
     environment: 'LLM_BATCH_INPUT_FORMAT',
-    help: 'jsonl, csv, tsv, text or parquet; for standard input and names that do not say it',
+    help: 'jsonl, csv, tsv, text, parquet or sqlite; for standard input and names that do not say it',
     initial: null,
     initialText: 'by the name',
-    parse: parseOneOf(['jsonl', 'csv', 'tsv', 'text', 'parquet'] as const),
+    parse: parseOneOf(['jsonl', 'csv', 'tsv', 'text', 'parquet', 'sqlite'] as const),
+  }),
+  define({
+    name: 'query',
+    group: 'input',
+    flags: '--query <sql>',
+    environment: 'LLM_BATCH_QUERY',
+    help: 'SELECT statement whose rows are the documents of a SQLite database',
+    initial: null,
+    initialText: '',
+    parse: parseText,
   }),
   define({
     name: 'maxLineBytes',

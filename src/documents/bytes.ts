@@ -85,6 +85,7 @@ async function inspectInput(opened: OpenedSource): Promise<ByteInput> {
     throw usageError('INPUT_EMPTY', `The input ${name} is empty.`, 'Give a file with at least one document.');
   }
   refuseParquet(head, name, absolutePath === STANDARD_INPUT);
+  refuseSqlite(head, name, absolutePath === STANDARD_INPUT);
   refuseOtherEncodings(head, name);
   const zipped = isGzip(head) || absolutePath.toLowerCase().endsWith('.gz');
   let closed = false;
@@ -204,7 +205,6 @@ const OTHER_ENCODINGS: readonly { readonly name: string; readonly bytes: readonl
   { name: 'Zstandard data', bytes: [0x28, 0xb5, 0x2f, 0xfd] },
   { name: 'bzip2 data', bytes: [0x42, 0x5a, 0x68] },
   { name: 'xz data', bytes: [0xfd, 0x37, 0x7a, 0x58, 0x5a] },
-  { name: 'a SQLite database', bytes: [0x53, 0x51, 0x4c, 0x69, 0x74, 0x65] },
 ];
 
 /** Every line of such a file would be a bad line; one sentence says it better. */
@@ -235,6 +235,27 @@ export function parquetInStream(): LlmBatchError {
   return usageError(
     'INPUT_IS_PARQUET',
     'Parquet is read from the end of the file, which standard input does not have.',
+    'Save it to a file and name that.',
+  );
+}
+
+/** The first bytes of "SQLite format 3\\0" (Database File Format, 1.3.1). */
+const SQLITE_START = Buffer.from('SQLite');
+
+function refuseSqlite(head: Uint8Array, name: string, isStandardInput: boolean): void {
+  if (!SQLITE_START.equals(head.subarray(0, SQLITE_START.length))) return;
+  if (isStandardInput) throw sqliteInStream();
+  throw usageError(
+    'INPUT_IS_SQLITE',
+    `The input ${name} is a SQLite database and its name does not say so.`,
+    `Add --input-format sqlite --query 'SELECT …'.`,
+  );
+}
+
+export function sqliteInStream(): LlmBatchError {
+  return usageError(
+    'INPUT_IS_SQLITE',
+    'A SQLite database is read here and there in the file, which standard input does not have.',
     'Save it to a file and name that.',
   );
 }

@@ -1,7 +1,7 @@
 /** What is kept of an input besides its documents, so that they can be written again in the input's own shape. */
 import type { SchemaElement } from 'hyparquet';
 
-export const INPUT_FORMATS = ['jsonl', 'csv', 'tsv', 'text', 'parquet'] as const;
+export const INPUT_FORMATS = ['jsonl', 'csv', 'tsv', 'text', 'parquet', 'sqlite'] as const;
 
 export type InputFormat = (typeof INPUT_FORMATS)[number];
 
@@ -22,10 +22,17 @@ export interface ParquetDescription {
   readonly schema: readonly SchemaElement[];
 }
 
+/** Rows of a database: what was asked of it. */
+export interface QueryDescription {
+  readonly format: 'sqlite';
+  readonly query: string;
+}
+
 /** Stored with the run, so it must be JSON. */
 export type InputDescription =
   | { readonly format: 'jsonl' }
   /** `files`: each document is a whole file, not a line of one. */
   | { readonly format: 'text'; readonly files: boolean }
   | TableDescription
-  | ParquetDescription;
+  | ParquetDescription
+  | QueryDescription;

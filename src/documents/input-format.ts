@@ -14,6 +14,9 @@ const FORMAT_OF_ENDING: Readonly<Record<string, InputFormat>> = {
   markdown: 'text',
   parquet: 'parquet',
   pq: 'parquet',
+  db: 'sqlite',
+  sqlite: 'sqlite',
+  sqlite3: 'sqlite',
 };
 
 /** Text that is one document and not one a line. */
@@ -28,9 +31,6 @@ const OTHER_FORMATS: Readonly<Record<string, string>> = {
   feather: 'Write it as Parquet.',
   avro: 'Write it as Parquet or JSONL.',
   orc: 'Write it as Parquet.',
-  db: `Write the query's rows as CSV: sqlite3 -header -csv FILE 'SELECT …' > rows.csv`,
-  sqlite: `Write the query's rows as CSV: sqlite3 -header -csv FILE 'SELECT …' > rows.csv`,
-  sqlite3: `Write the query's rows as CSV: sqlite3 -header -csv FILE 'SELECT …' > rows.csv`,
 };
 
 /**

@@ -1,5 +1,6 @@
 /** Where documents come from: a file of any format, text files, or standard input. */
-import { openBytes, parquetInStream } from './bytes.js';
+import { usageError } from '../core/errors.js';
+import { openBytes, parquetInStream, sqliteInStream } from './bytes.js';
 import type { InputFormat } from './input-description.js';
 import { locateInput } from './input-files.js';
 import { openCsv } from './source/csv.js';
@@ -15,6 +16,8 @@ export interface InputOptions {
   readonly stdin: AsyncIterable<Uint8Array | string>;
   /** `--input-format`; null or absent: by the ending of the name, JSONL where it says nothing. */
   readonly format?: InputFormat | null;
+  /** `--query`, for a database; null or absent: none was given. */
+  readonly query?: string | null;
 }
 
 export type Input = RecordSource;
@@ -27,12 +30,25 @@ export type Input = RecordSource;
  */
 export async function openInput(names: string | readonly string[], options: InputOptions): Promise<Input> {
   const located = await locateInput(typeof names === 'string' ? [names] : names, options);
+  const query = options.query ?? null;
+  if (query !== null && (located.kind === 'text_files' || located.format !== 'sqlite')) {
+    throw usageError(
+      'QUERY_UNUSED',
+      `--query is for SQLite databases, and ${located.name} is read as ${located.kind === 'text_files' ? 'text' : located.format}.`,
+      'Leave it out, or say --input-format sqlite.',
+    );
+  }
   if (located.kind === 'text_files') return openTextFiles(located.name, located.files);
   if (located.format === 'parquet') {
     if (located.path === '-') throw parquetInStream();
     // Only who reads such a file pays for loading its reader.
     const { openParquet } = await import('./source/parquet.js');
     return openParquet(located.path, options.cwd);
+  }
+  if (located.format === 'sqlite') {
+    if (located.path === '-') throw sqliteInStream();
+    const { openSqlite } = await import('./source/sqlite.js');
+    return openSqlite(located.path, options.cwd, query);
   }
   const bytes = await openBytes(located.path, options);
   try {

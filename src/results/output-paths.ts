@@ -23,7 +23,7 @@ export interface OutputPathOptions {
 }
 
 const DATA_EXTENSIONS = new Set(
-  '.jsonl .ndjson .json .csv .tsv .tab .txt .md .markdown .parquet .pq'.split(' '),
+  '.jsonl .ndjson .json .csv .tsv .tab .txt .md .markdown .parquet .pq .db .sqlite .sqlite3'.split(' '),
 );
 
 const RESULT_EXTENSIONS: Readonly<Record<ResultFormat, string>> = {
@@ -72,8 +72,15 @@ export function outputPathsFor(inputPath: string, options: OutputPathOptions): O
   };
 }
 
-/** What `--join` writes of inputs in a format. */
-const JOINED_FORMATS = { jsonl: 'jsonl', text: 'jsonl', csv: 'csv', tsv: 'tsv', parquet: 'parquet' } as const;
+/** What `--join` writes of inputs in a format. A database is only read: its rows become lines, which keep their types. */
+const JOINED_FORMATS = {
+  jsonl: 'jsonl',
+  text: 'jsonl',
+  csv: 'csv',
+  tsv: 'tsv',
+  parquet: 'parquet',
+  sqlite: 'jsonl',
+} as const;
 
 /**
  * Where `results --join` writes: `reviews.csv` gives `reviews.joined.csv` beside it; null for standard output.
@@ -91,7 +98,7 @@ export function joinedPathFor(
   if (said !== null && said !== 'text' && JOINED_FORMATS[said] !== written) {
     throw usageError(
       'JOIN_FORMAT',
-      `--join writes ${written.toUpperCase()} here, as the input is, and ${output} says otherwise.`,
+      `--join writes ${written.toUpperCase()} where the input is ${format === 'sqlite' ? 'a database' : format.toUpperCase()}, and ${output} says otherwise.`,
       `name it .${written}, or write the answers alone: --format ${said === 'parquet' ? 'parquet' : 'csv'} --include-input`,
     );
   }

@@ -1,6 +1,6 @@
 /**
  * Reads an input as a run would and reports everything that a run would meet, in one pass. Nothing is stored and
- * nobody is called. Memory: some 60 bytes a document, to tell repeats, besides what reading takes.
+ * nobody is called. Memory: some 45 bytes a document, to tell repeats, besides what reading takes.
  */
 import { isLineProblem } from '../documents/bad-line.js';
 import { createDocumentParser } from '../documents/document.js';

@@ -3,15 +3,25 @@ import { basename } from 'node:path';
 import { usageError } from '../core/errors.js';
 import { folderOfTextFiles } from '../documents/input-files.js';
 import type { RunRecord, Store } from '../store/store.js';
+import { settingsOfRun } from './run-settings.js';
 
 /**
  * The run that `run <input>` goes on with: the one of that name, else the one of that input. Of several, the one that
  * was not named by the user goes first: a `--name` of its own is asked for again by that name. A cancelled run is
  * found only where there is no other: to start a new one in its place would pay for its answers again.
+ *
+ * Another query of the same database is another input as likely as an edited one, so it goes on with a run only by name.
+ * @throws LlmBatchError (exit 2) RUN_SIMULATED_MIX, RUN_OTHER_QUERY
  */
 export async function findRunForInput(
   store: Store,
-  wanted: { readonly name: string | null; readonly inputPath: string; readonly simulated: boolean },
+  wanted: {
+    readonly name: string | null;
+    readonly inputPath: string;
+    /** Of a database; null for any other input. */
+    readonly query: string | null;
+    readonly simulated: boolean;
+  },
 ): Promise<RunRecord | null> {
   const runs = await store.listRuns();
   if (wanted.name !== null) {
@@ -25,14 +35,33 @@ export async function findRunForInput(
     }
     return named;
   }
-  const ofInput = runs.filter(
+  const ofPath = runs.filter(
     (run) => run.inputPath === wanted.inputPath && run.simulated === wanted.simulated,
   );
+  const ofInput = ofPath.filter((run) => asks(run, wanted.query));
   const ownName = ownNameOf(wanted.inputPath, wanted.simulated);
   const isUnnamed = (run: RunRecord): boolean =>
     run.name.startsWith(ownName) && /^(-\d+)?$/.test(run.name.slice(ownName.length));
   const alive = ofInput.filter((run) => run.status !== 'cancelled');
-  return alive.find(isUnnamed) ?? alive[0] ?? ofInput[0] ?? null;
+  const found = alive.find(isUnnamed) ?? alive[0] ?? ofInput[0] ?? null;
+  const other = ofPath.find((run) => run.status !== 'cancelled');
+  if (found !== null || other === undefined) return found;
+  throw usageError(
+    'RUN_OTHER_QUERY',
+    `Run '${other.name}' of this database has another query: ${queryOf(other)}`,
+    `--name NEW -o FILE for a run of its own, or --name ${other.name} to bring that run in line with the new query`,
+  );
+}
+
+/** A run whose import never began has asked nothing yet. */
+function asks(run: RunRecord, query: string | null): boolean {
+  const asked = queryOf(run);
+  return query === null || asked === null || asked === query;
+}
+
+function queryOf(run: RunRecord): string | null {
+  const { input } = settingsOfRun(run);
+  return input?.format === 'sqlite' ? input.query : null;
 }
 
 function ownNameOf(inputPath: string, simulated: boolean): string {

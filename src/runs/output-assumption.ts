@@ -1,4 +1,4 @@
-/** How long answers are taken to be before there is one: said by the user, else capped, else a range that is told. */
+/** How long answers are taken to be before there is one: what the user says, else a range that is told; never over a cap. */
 import { bareModelName } from '../pricing/encoding.js';
 
 export interface TokenRange {
@@ -9,7 +9,7 @@ export interface TokenRange {
 export type OutputBasis =
   /** `--output-tokens`; the cap of a request still holds. */
   | 'given'
-  /** The request's own cap: an upper bound. */
+  /** The request's own cap is the long end; most answers stop before it, so the short end is as without one. */
   | 'cap'
   /** Nothing was said: a range wide enough for most work on documents. */
   | 'assumed';
@@ -31,8 +31,9 @@ export function assumeOutput(model: string, cap: number | null, given: TokenRang
       basis: 'given',
     };
   }
-  if (cap !== null) return { low: cap, high: cap, basis: 'cap' };
-  return { ...assumedOutputOf(model), basis: 'assumed' };
+  const assumed = assumedOutputOf(model);
+  if (cap !== null) return { low: Math.min(assumed.low, cap), high: cap, basis: 'cap' };
+  return { ...assumed, basis: 'assumed' };
 }
 
 export function assumedOutputOf(model: string): TokenRange {

@@ -1,6 +1,7 @@
 /** Inputs of every format, from the file to the answers and back to a file of the same format. */
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import Database from 'better-sqlite3';
 import { parse } from 'csv-parse/sync';
 import { stringify } from 'csv-stringify/sync';
 import { parquetReadObjects } from 'hyparquet';
@@ -203,6 +204,87 @@ describe('a table', () => {
   });
 });
 
+describe('a SQLite database', () => {
+  const ENGLISH = "SELECT id, text, big FROM reviews WHERE language = 'en' ORDER BY id";
+  const GERMAN = "SELECT id, text, big FROM reviews WHERE language = 'de' ORDER BY id";
+  const prompt = ['--prompt', '{{text}} {{big}}'];
+
+  beforeEach(() => {
+    const database = new Database(workspace.path('reviews.db'));
+    database.exec(`CREATE TABLE reviews (id INTEGER PRIMARY KEY, text TEXT, language TEXT, big INTEGER, photo BLOB);
+      INSERT INTO reviews VALUES (1, 'fine', 'en', 9007199254740993, NULL), (2, 'gut', 'de', 2, x'00'),
+        (3, 'bad', 'en', 9007199254740995, x'00');`);
+    database.close();
+  });
+
+  it('sends the rows of a query with all their digits, and goes on without it', async () => {
+    expect(await run('reviews.db', '--query', ENGLISH, ...prompt)).toMatchObject({ exitCode: 0 });
+    expect(workspace.readLines('reviews.results.jsonl')).toMatchObject([
+      { id: '1', line: 1, output: answerTo('fine 9007199254740993') },
+      { id: '3', line: 2, output: answerTo('bad 9007199254740995') },
+    ]);
+    const again = () => run('reviews.db', '--query', ENGLISH, ...prompt);
+    expect(await callsOf(again)).toBe(0);
+
+    rmSync(workspace.path('reviews.db'));
+    expect(await command('resume', 'reviews')).toMatchObject({ exitCode: 0 });
+    expect(await command('results', 'reviews', '--join')).toMatchObject({ exitCode: 0 });
+    const joined = workspace.read('reviews.joined.jsonl').split('\n');
+    expect(joined[0]).toMatch(/^\{"id":1,"text":"fine","big":9007199254740993,"output":"/);
+    const elsewhere = await command('results', 'reviews', '--join', '-o', 'reviews.csv');
+    expect(elsewhere).toMatchObject({
+      exitCode: 2,
+      stderr: expect.stringContaining('the input is a database'),
+    });
+  });
+
+  it('with another query is another run, unless the run is named', async () => {
+    expect(await run('reviews.db', '--query', ENGLISH, ...prompt)).toMatchObject({ exitCode: 0 });
+    const german = ['reviews.db', '--query', GERMAN, ...prompt];
+    const calls = await callsOf(async () => {
+      const refused = await run(...german);
+      expect(refused.exitCode).toBe(2);
+      expect(refused.stderr).toContain(`Run 'reviews' of this database has another query: ${ENGLISH}`);
+      expect(refused.stderr).toContain('--name reviews');
+    });
+    expect(calls).toBe(0);
+
+    const own = ['--name', 'german', '-o', 'german.jsonl'];
+    expect(await run(...german, ...own)).toMatchObject({ exitCode: 0 });
+    expect(workspace.readLines('german.jsonl')).toMatchObject([{ id: '2', output: answerTo('gut 2') }]);
+    // Each query finds its own run again.
+    expect(await callsOf(() => run(...german, '-o', 'german.jsonl'))).toBe(0);
+    expect(await callsOf(() => run('reviews.db', '--query', ENGLISH, ...prompt))).toBe(0);
+
+    const named = await run('reviews.db', '--query', `${ENGLISH} LIMIT 1`, ...prompt, '--name', 'reviews');
+    expect(named).toMatchObject({ exitCode: 0, stderr: expect.stringContaining('1 gone') });
+    // From here on the run asks what it was told last.
+    const last = () => run('reviews.db', '--query', `${ENGLISH} LIMIT 1`, ...prompt);
+    expect(await callsOf(last)).toBe(0);
+  });
+
+  it('stops before any call at a bad row or a wrong query, and leaves no run', async () => {
+    const all = await run('reviews.db', '--query', 'SELECT * FROM reviews', ...prompt);
+    expect(all).toMatchObject({ exitCode: 2, stderr: expect.stringMatching(/line 2.*photo is a BLOB/) });
+    for (const query of [[], ['--query', 'SELECT nope FROM reviews']]) {
+      expect(await run('reviews.db', ...query, ...prompt)).toMatchObject({ exitCode: 2 });
+    }
+    expect(workspace.query('SELECT name FROM runs')).toEqual([]);
+  });
+
+  it('is looked at by check, estimate and a dry run too', async () => {
+    const input = ['reviews.db', '--query', ENGLISH, '--prompt', '{{text}}'];
+    expect(await command('check', ...input)).toMatchObject({
+      exitCode: 0,
+      stdout: expect.stringContaining('2 documents'),
+    });
+    const estimated = await command('estimate', ...input, '--json');
+    expect(JSON.parse(estimated.stdout)).toMatchObject({ documents: 2 });
+    const dry = await command('run', ...input, '--dry-run');
+    expect(dry).toMatchObject({ exitCode: 0, stdout: expect.stringContaining('2 documents') });
+  });
+});
+
 describe('text files', () => {
   beforeEach(() => {
     mkdirSync(workspace.path('notes'));
@@ -290,7 +372,7 @@ describe('results in other shapes', () => {
     [
       'another format of the name',
       ['--join', '-o', 'out.parquet'],
-      /--join writes CSV here, .* out\.parquet says otherwise/,
+      /--join writes CSV where the input is CSV.* out\.parquet says otherwise/,
     ],
     ['a format beside --join', ['--join', '--format', 'csv'], /--join writes every document/],
     ['a choice beside --join', ['--join', '--only', 'failed'], /--join writes every document/],

@@ -143,7 +143,7 @@ describe('openBytes', () => {
       'INPUT_NOT_UTF8',
       /z\.jsonl is a ZIP archive/,
     ],
-    ['a SQLite file', () => write('s', 'SQLite format 3\0'), 'INPUT_NOT_UTF8', /s is a SQLite database/],
+    ['a SQLite file', () => write('s', 'SQLite format 3\0'), 'INPUT_IS_SQLITE', /s is a SQLite database/],
     [
       'a Parquet file by another name',
       () => write('p.jsonl', Buffer.from('PAR1\u0015\u0004…')),

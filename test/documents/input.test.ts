@@ -87,7 +87,6 @@ describe('the format of an input', () => {
   it.each([
     ['book.xlsx', /XLSX file/, /CSV/],
     ['t.avro', /AVRO file/, /Parquet or JSONL/],
-    ['data.db', /DB file/, /sqlite3 -header -csv/],
     ['T.ARROW.gz', /ARROW file/, /Parquet/],
   ])('%s is refused with the way out', async (name, message, hint) => {
     await expect(read(name)).rejects.toMatchObject({

@@ -1,4 +1,4 @@
-/** Parquet files, a piece of a row group at a time: a row is a document whose fields are the columns. */
+/** Parquet files, a part of a row group at a time: a row is a document whose fields are the columns. */
 import { type FileHandle, open } from 'node:fs/promises';
 import { basename, resolve } from 'node:path';
 import * as zlib from 'node:zlib';
@@ -6,10 +6,10 @@ import {
   type AsyncBuffer,
   type Compressors,
   type FileMetaData,
-  type ParquetScan,
   parquetMetadataAsync,
   parquetScan,
   parquetSchema,
+  type RowGroup,
 } from 'hyparquet';
 import { LlmBatchError, usageError } from '../../core/errors.js';
 import { inputIsFolder, unreadable } from '../bytes.js';
@@ -20,9 +20,10 @@ import { columnToJson, type ValueToJson } from './parquet-column.js';
 import { InvalidText, rawElement, UnusableValue } from './parquet-leaf.js';
 import type { InputRecord, RecordOptions, RecordSource } from './source.js';
 
-/** Of decoded values held at once; a row group may be as large as the file. */
-const PIECE_BYTES = 16 * 1024 * 1024;
-const FEWEST_PIECE_ROWS = 1_000;
+/** Of decoded values held at once, all columns together; a row group may be as large as the file. */
+const DECODED_BYTES = 8 * 1024 * 1024;
+/** What a value takes besides its own bytes: an object's header and its place in a list. */
+const VALUE_BYTES = 40;
 const PAGE_ROWS = 1_000;
 
 /**
@@ -180,7 +181,7 @@ interface RowReading {
 }
 
 async function* readRows(reading: RowReading, onRows: (rows: number) => void): AsyncGenerator<InputRecord[]> {
-  const { name, file, metadata } = reading;
+  const { name, file, metadata, columns } = reading;
   const raw = { ...metadata, schema: metadata.schema.map(rawElement) };
   const scan = await damageTold(name, () =>
     parquetScan({
@@ -195,49 +196,80 @@ async function* readRows(reading: RowReading, onRows: (rows: number) => void): A
   const groups = metadata.row_groups.filter(({ num_rows: rows }) => rows > 0n);
   for (const [index, { rowStart, rowEnd }] of scan.ranges.entries()) {
     file.forget();
-    const bytes = Number(groups[index]?.total_byte_size ?? 0n);
-    const pieceRows = Math.max(
-      FEWEST_PIECE_ROWS,
-      Math.ceil(((rowEnd - rowStart) * PIECE_BYTES) / Math.max(1, bytes)),
+    const windows = columns.map(
+      ({ name: column }) =>
+        new ColumnWindow(rowEnd, windowRows(groups[index], column, columns.length), (from, to) =>
+          damageTold(name, () => scan.readColumn({ column, rowStart: from, rowEnd: to })),
+        ),
     );
-    for (let from = rowStart; from < rowEnd; from += pieceRows) {
-      const to = Math.min(from + pieceRows, rowEnd);
-      const values = await readPiece(reading, scan, from, to);
-      for (let start = from; start < to; start += PAGE_ROWS) {
-        const page: InputRecord[] = [];
-        const end = Math.min(start + PAGE_ROWS, to);
-        for (let row = start; row < end; row += 1) page.push(recordOf(reading, values, row, row - from));
-        onRows(end);
-        yield page;
-      }
+    for (let start = rowStart; start < rowEnd; start += PAGE_ROWS) {
+      for (const window of windows) await window.reach(start);
+      const end = Math.min(start + PAGE_ROWS, rowEnd);
+      const page: InputRecord[] = [];
+      for (let row = start; row < end; row += 1) page.push(recordOf(reading, windows, row));
+      onRows(end);
+      yield page;
     }
   }
 }
 
-async function readPiece(
-  { name, columns }: RowReading,
-  scan: ParquetScan,
-  rowStart: number,
-  rowEnd: number,
-): Promise<ArrayLike<unknown>[]> {
-  const values: ArrayLike<unknown>[] = [];
-  for (const column of columns) {
-    values.push(await damageTold(name, () => scan.readColumn({ column: column.name, rowStart, rowEnd })));
+/**
+ * How many rows of a column are decoded together. Of short values more than of long ones: a data page, which is decoded
+ * as a whole each time, holds that many more of them.
+ */
+function windowRows(group: RowGroup | undefined, column: string, columns: number): number {
+  const leaves = (group?.columns ?? []).flatMap(({ meta_data: leaf }) =>
+    leaf?.path_in_schema[0] === column ? [leaf] : [],
+  );
+  const bytes = leaves.reduce(
+    (sum, leaf) => sum + Number(leaf.total_uncompressed_size) + Number(leaf.num_values) * VALUE_BYTES,
+    1,
+  );
+  const rows = (Number(group?.num_rows ?? 0) * DECODED_BYTES) / columns / bytes;
+  return Math.max(1, Math.floor(rows / PAGE_ROWS)) * PAGE_ROWS;
+}
+
+/** The rows of a column that are decoded at the moment. */
+class ColumnWindow {
+  readonly #rowEnd: number;
+  readonly #rows: number;
+  readonly #read: (from: number, to: number) => Promise<ArrayLike<unknown>>;
+  #from = 0;
+  #to = 0;
+  #values: ArrayLike<unknown> = [];
+
+  /** @param rowEnd of the row group @param rows a multiple of a page's */
+  constructor(rowEnd: number, rows: number, read: (from: number, to: number) => Promise<ArrayLike<unknown>>) {
+    this.#rowEnd = rowEnd;
+    this.#rows = rows;
+    this.#read = read;
   }
-  return values;
+
+  /** Makes the page that begins at `row` readable. */
+  async reach(row: number): Promise<void> {
+    if (row < this.#to) return;
+    // Let go first, so that two windows are never held.
+    this.#values = [];
+    this.#from = row;
+    this.#to = Math.min(row + this.#rows, this.#rowEnd);
+    this.#values = await this.#read(this.#from, this.#to);
+  }
+
+  valueAt(row: number): unknown {
+    return this.#values[row - this.#from];
+  }
 }
 
 function recordOf(
   { name, columns, options }: RowReading,
-  values: readonly ArrayLike<unknown>[],
+  windows: readonly ColumnWindow[],
   row: number,
-  index: number,
 ): InputRecord {
   const line = row + 1;
   const maxBytes = options.maxLineBytes ?? DEFAULT_MAX_LINE_BYTES;
   let text = '';
   for (const [at, column] of columns.entries()) {
-    const value = values[at]?.[index];
+    const value = windows[at]?.valueAt(row);
     if (column.mayBeBytes && value instanceof InvalidText) throw bytesColumns([column.name], name);
     try {
       text += column.memberStart + column.toJson(value);
@@ -273,8 +305,8 @@ async function damageTold<Result>(name: string, read: () => Promise<Result>): Pr
 }
 
 /**
- * The file as the reader wants it. What was read of a row group is kept until the next one begins, since each of its
- * pieces is cut from the same column chunks.
+ * The file as the reader wants it. What was read of a row group is kept until the next one begins, since each
+ * window is cut from the same column chunks.
  */
 class GroupBuffer implements AsyncBuffer {
   readonly byteLength: number;
