@@ -10,7 +10,8 @@ export function estimateJson(inputName: string, report: EstimateReport): object 
     documents: report.documents,
     bad_lines: report.badLines,
     repeats: report.duplicates,
-    counted_documents: report.sampled ?? report.documents,
+    shared_answers: report.sharedAnswers ?? 0,
+    counted_documents: report.sampled ?? report.documents - (report.sharedAnswers ?? 0),
     exact: report.sampled === null,
     models: report.models.map((model) => modelJson(model, report)),
     limits: {

@@ -35,6 +35,7 @@ const SHOWN: readonly (keyof Settings)[] = [
   'rpm',
   'tpm',
   'rpd',
+  'dedupe',
   'quiet',
   'color',
   'debug',

@@ -6,6 +6,7 @@ import { setImmediate } from 'node:timers/promises';
 import { usageError } from '../core/errors.js';
 import type { JsonObject } from '../core/json.js';
 import type { BadLine } from '../documents/bad-line.js';
+import { DistinctTexts, hash53 } from '../documents/distinct-texts.js';
 import { createStoredRequestReader, type DocumentPage } from '../documents/read.js';
 import type { RenderedRequest } from '../documents/rendered-request.js';
 import type { PriceTable } from '../pricing/model-price.js';
@@ -60,8 +61,10 @@ export interface EstimateReport {
   readonly badLines: number;
   /** Null where there is none. */
   readonly firstBadLine: BadLine | null;
-  /** Documents whose id or content occurred before; they are in the estimate. */
+  /** Documents whose id or content occurred before; they are in the estimate, but for those that share an answer. */
   readonly duplicates: number;
+  /** Documents that `--dedupe` gives the answer of an equal one; null without it. They cost nothing. */
+  readonly sharedAnswers: number | null;
   /** Documents that were counted, if not all. */
   readonly sampled: number | null;
   readonly firstRequest: { readonly line: number; readonly bodyJson: string };
@@ -87,7 +90,8 @@ export async function estimateInput(options: EstimateOptions): Promise<EstimateR
   const render = createStoredRequestReader(settings.request);
   const tallies = openTallies(options);
   const sample = new DocumentSample(options.sampleBounds ?? SAMPLE_BOUNDS);
-  const seen = { documents: 0, bytes: 0, badLines: 0, duplicates: 0 };
+  const seen = { documents: 0, called: 0, bytes: 0, badLines: 0, duplicates: 0 };
+  const requests = settings.sharing.dedupe ? new DistinctTexts() : null;
   let firstBadLine: BadLine | null = null;
   let firstRequest: EstimateReport['firstRequest'] | null = null;
 
@@ -106,14 +110,16 @@ export async function estimateInput(options: EstimateOptions): Promise<EstimateR
     seen.badLines += page.bad.length;
     seen.duplicates += page.duplicates;
     firstBadLine ??= page.bad[0] ?? null;
-    for (const { line, body } of page.documents) {
+    for (const { line, body, requestHash } of page.documents) {
       firstRequest ??= { line, bodyJson: withModel(requestOf(body).bodyJson, options.models) };
       seen.documents += 1;
+      if (requests !== null && requests.numberOf(hash53(requestHash)) < seen.called) continue;
+      seen.called += 1;
       if (options.exact) {
         const bytes = Buffer.byteLength(body);
         seen.bytes += bytes;
         await count(body, bytes);
-        await breathe(seen.documents);
+        await breathe(seen.called);
       } else sample.offer(body);
     }
     options.onProgress({ documents: seen.documents, bytesRead: page.bytesRead });
@@ -129,23 +135,25 @@ export async function estimateInput(options: EstimateOptions): Promise<EstimateR
       counted += 1;
       await breathe(counted);
     }
-    if (sample.size < seen.documents) {
+    if (sample.size < seen.called) {
       sampled = sample.size;
       const longest = requestOf(sample.longest());
       for (const tally of tallies) await tally.addLongest(longest);
     }
   }
-  const population = options.exact ? seen : sample.population;
+  const population = options.exact ? { documents: seen.called, bytes: seen.bytes } : sample.population;
   return {
     ...plan(
       options,
       tallies.map((tally) => tally.estimate(population)),
       population,
+      seen.documents,
     ),
     documents: seen.documents,
     badLines: seen.badLines,
     firstBadLine,
     duplicates: seen.duplicates,
+    sharedAnswers: requests === null ? null : seen.documents - seen.called,
     sampled,
     firstRequest,
   };
@@ -177,19 +185,25 @@ function openTallies({ settings, models, prices, nowMs, outputTokens }: Estimate
 
 type Plan = Omit<
   EstimateReport,
-  'documents' | 'badLines' | 'firstBadLine' | 'duplicates' | 'sampled' | 'firstRequest'
+  'documents' | 'badLines' | 'firstBadLine' | 'duplicates' | 'sharedAnswers' | 'sampled' | 'firstRequest'
 >;
 
-function plan(options: EstimateOptions, estimates: readonly ModelEstimate[], population: Population): Plan {
+/** @param population those that are called; of `documents`, which may share answers */
+function plan(
+  options: EstimateOptions,
+  estimates: readonly ModelEstimate[],
+  population: Population,
+  documents: number,
+): Plan {
   const { settings, latencyMs, dailyDocuments, prices } = options;
   const { concurrency } = settings.pacing;
   const limits = limitsOf(lanesOf(settings), concurrency === 'auto' ? ASSUMED_CONCURRENCY : concurrency);
   const latency = latencyMs === null ? ASSUMED_LATENCY : { baseMs: latencyMs, msPerOutputToken: 0 };
-  const durationOf = (estimate: ModelEstimate, documents: number): DurationRange => {
-    const share = documents / population.documents;
+  const durationOf = (estimate: ModelEstimate, share: number): DurationRange => {
+    const calls = population.documents * share;
     const end = (outputTokens: number): RunDuration =>
       runDuration(
-        { documents, inputTokens: estimate.input.total * share, outputTokens: outputTokens * share },
+        { documents: calls, inputTokens: estimate.input.total * share, outputTokens: outputTokens * share },
         limits,
         latency,
       );
@@ -198,8 +212,8 @@ function plan(options: EstimateOptions, estimates: readonly ModelEstimate[], pop
   return {
     models: estimates.map((estimate) => ({
       ...estimate,
-      duration: durationOf(estimate, population.documents),
-      dailyDuration: dailyDocuments === null ? null : durationOf(estimate, dailyDocuments),
+      duration: durationOf(estimate, 1),
+      dailyDuration: dailyDocuments === null ? null : durationOf(estimate, dailyDocuments / documents),
     })),
     limits,
     assumesConcurrency: concurrency === 'auto',

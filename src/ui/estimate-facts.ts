@@ -49,17 +49,25 @@ export function estimateWarnings(report: EstimateReport): string[] {
       : [
           `${formatQuantity(badLines, 'bad line')} would stop a run and ${badLines === 1 ? 'is' : 'are'} not in these figures; line ${formatCount(firstBadLine.line)}: ${printable(firstBadLine.reason)}`,
         ]),
-    ...(report.duplicates === 0
-      ? []
-      : [
-          `${formatQuantity(report.duplicates, 'repeat')} of earlier documents would be sent and paid for too`,
-        ]),
+    ...repeatWarning(report),
     ...(uncounted === 0
       ? []
       : [
           `${formatQuantity(uncounted, 'part')} (audio, PDFs, other files) can not be counted before they are sent`,
         ]),
     ...(maxCostMicroUsd === null ? [] : models.flatMap((model) => budgetWarning(model, maxCostMicroUsd))),
+  ];
+}
+
+function repeatWarning({ duplicates, sharedAnswers }: EstimateReport): string[] {
+  if (sharedAnswers !== null) {
+    return sharedAnswers === 0
+      ? []
+      : [`${formatQuantity(sharedAnswers, 'document')} would take the answer of an equal one, for nothing`];
+  }
+  if (duplicates === 0) return [];
+  return [
+    `${formatQuantity(duplicates, 'repeat')} of earlier documents would be sent and paid for too; not with --dedupe`,
   ];
 }
 

@@ -496,3 +496,39 @@ describe('run --dry-run', () => {
     expect(workspace.query('SELECT * FROM runs')).toEqual(before);
   });
 });
+
+describe('with --dedupe', () => {
+  const documents = (texts: readonly string[]) => texts.map((text, index) => ({ id: String(index), text }));
+
+  beforeEach(() => {
+    workspace.writeDocuments(
+      'repeats.jsonl',
+      documents(['one', 'two words', 'one', 'one', 'three short words']),
+    );
+    workspace.writeDocuments('distinct.jsonl', documents(['one', 'two words', 'three short words']));
+  });
+
+  it.each([['--exact'], ['--daily', '5']])('equal requests count once (%s)', async (...flags) => {
+    const whole = await estimate('repeats.jsonl', '--dedupe', ...flags);
+    const distinct = await estimate('distinct.jsonl', ...flags);
+    expect(whole).toMatchObject({ documents: 5, counted_documents: 3, shared_answers: 2 });
+    const [{ input_tokens, cost_usd, duration, daily }] = whole.models as [ModelJson];
+    const [expected] = distinct.models as [ModelJson];
+    expect(input_tokens).toEqual(expected.input_tokens);
+    expect(cost_usd).toEqual(expected.cost_usd);
+    expect(duration).toEqual(expected.duration);
+    // Five a day, of which two are shared, cost what these five do.
+    if (daily !== null) expect(daily.day_cost_usd.direct?.high).toBeCloseTo(cost_usd.direct?.high ?? 0, 9);
+  });
+
+  it('a dry run says so, and without it that repeats are paid for', async () => {
+    const run = (...args: string[]) =>
+      runInProcess(['run', 'repeats.jsonl', '--dry-run', '--simulate', ...args], {
+        folder: workspace.folder,
+      });
+    expect((await run('--dedupe')).stdout).toContain(
+      '2 documents would take the answer of an equal one, for nothing',
+    );
+    expect((await run()).stdout).not.toContain('equal one');
+  });
+});

@@ -39,6 +39,7 @@ const report: EstimateReport = {
   badLines: 0,
   firstBadLine: null,
   duplicates: 0,
+  sharedAnswers: null,
   sampled: 5_000,
   firstRequest: {
     line: 1,
