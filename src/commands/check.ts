@@ -3,7 +3,7 @@ import type { Command } from 'commander';
 import type { Settings } from '../config/settings.js';
 import { EXIT_CODES, type ExitCode } from '../core/errors.js';
 import { parseParameters } from '../documents/parameter.js';
-import type { CheckReport } from '../runs/check-input.js';
+import type { CheckReport } from '../runs/check/check-input.js';
 import type { Action } from './action.js';
 import type { CommandContext } from './context.js';
 import { addInputArgument, shownInput } from './input-argument.js';
@@ -59,7 +59,7 @@ async function check(
   inputs: readonly string[],
   options: CheckOptions,
 ): Promise<ExitCode> {
-  const { checkInput } = await import('../runs/check-input.js');
+  const { checkInput } = await import('../runs/check/check-input.js');
   const resolved = readSettings(command, context);
   const runSettings = await runSettingsFrom(
     resolved,

@@ -2,7 +2,7 @@
 import type { Command } from 'commander';
 import type { Settings } from '../config/settings.js';
 import { EXIT_CODES, type ExitCode } from '../core/errors.js';
-import { type Finding, worstExitCode } from '../runs/diagnose.js';
+import { type Finding, worstExitCode } from '../runs/diagnose/diagnose.js';
 import { appearanceOf } from '../ui/colours.js';
 import { renderFinding, renderVerdict } from '../ui/diagnosis.js';
 import type { Action } from './action.js';

@@ -1,7 +1,7 @@
 /** The JSON of `estimate --json` and `run --dry-run --json`. A contract with scripts: fields are added, never renamed. */
-import type { DurationRange, EstimateReport, PlannedModel } from '../runs/estimate-input.js';
-import type { CostRange } from '../runs/model-estimate.js';
-import type { EstimatedTotal } from '../runs/total-estimator.js';
+import type { DurationRange, EstimateReport, PlannedModel } from '../runs/estimate/estimate-input.js';
+import type { CostRange } from '../runs/estimate/model-estimate.js';
+import type { EstimatedTotal } from '../runs/estimate/total-estimator.js';
 import { DAYS_PER_MONTH, shownRequest } from '../ui/estimate.js';
 
 export function estimateJson(inputName: string, report: EstimateReport): object {

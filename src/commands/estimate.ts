@@ -5,8 +5,8 @@ import type { Settings } from '../config/settings.js';
 import { parseCount, parseDuration } from '../config/values.js';
 import { EXIT_CODES, type ExitCode, usageError } from '../core/errors.js';
 import { parseParameters } from '../documents/parameter.js';
-import type { EstimateReport } from '../runs/estimate-input.js';
-import type { TokenRange } from '../runs/output-assumption.js';
+import type { EstimateReport } from '../runs/estimate/estimate-input.js';
+import type { TokenRange } from '../runs/estimate/output-assumption.js';
 import type { RunSettings } from '../runs/run-settings.js';
 import type { Action } from './action.js';
 import type { CommandContext } from './context.js';
@@ -123,7 +123,7 @@ export async function showEstimate(
   inputs: readonly string[],
   { json, ...options }: ShowEstimateOptions,
 ): Promise<EstimateReport | 'interrupted'> {
-  const { estimateInput } = await import('../runs/estimate-input.js');
+  const { estimateInput } = await import('../runs/estimate/estimate-input.js');
   const report = await readInput(context, settings, runSettings, inputs, (reading) =>
     estimateInput({ ...reading, ...options }),
   );

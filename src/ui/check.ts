@@ -1,6 +1,6 @@
 /** The page of `check`: what was read, every kind of finding with its first lines, and what a run would do. */
-import type { CheckReport } from '../runs/check-input.js';
-import type { Finding, FindingExample } from '../runs/findings.js';
+import type { CheckReport } from '../runs/check/check-input.js';
+import type { Finding, FindingExample } from '../runs/check/findings.js';
 import { type Appearance, inCharacterSet } from './colours.js';
 import { FINDING_WORDS } from './finding-words.js';
 import { formatCount, formatQuantity } from './numbers.js';

@@ -1,5 +1,5 @@
 /** What `doctor` finds, a line a check, with the way out below where one is needed. */
-import type { Finding } from '../runs/diagnose.js';
+import type { Finding } from '../runs/diagnose/diagnose.js';
 import { type Appearance, inCharacterSet } from './colours.js';
 import { padToWidth, printable, wrapToWidth } from './width.js';
 

@@ -1,13 +1,13 @@
 /** What an estimate rests on, in words. */
-import type { EstimateReport, PlannedModel } from '../runs/estimate-input.js';
-import { WAYS, type Way } from '../runs/model-estimate.js';
+import type { EstimateReport, PlannedModel } from '../runs/estimate/estimate-input.js';
+import { WAYS, type Way } from '../runs/estimate/model-estimate.js';
 import {
   ASSUMED_OUTPUT,
   ASSUMED_OUTPUT_WITH_REASONING,
   assumedOutputOf,
   type TokenRange,
-} from '../runs/output-assumption.js';
-import type { EstimatedTotal } from '../runs/total-estimator.js';
+} from '../runs/estimate/output-assumption.js';
+import type { EstimatedTotal } from '../runs/estimate/total-estimator.js';
 import { dotted, type Fact } from './facts.js';
 import { formatCount, formatDuration, formatMoney, formatQuantity } from './numbers.js';
 import { priceTableText } from './summary-facts.js';

@@ -1,6 +1,6 @@
 /** The page of `estimate` and of `run --dry-run`: tokens, money and time, and what they rest on. */
-import type { DurationRange, EstimateReport } from '../runs/estimate-input.js';
-import type { CostRange } from '../runs/model-estimate.js';
+import type { DurationRange, EstimateReport } from '../runs/estimate/estimate-input.js';
+import type { CostRange } from '../runs/estimate/model-estimate.js';
 import { type Appearance, inCharacterSet } from './colours.js';
 import {
   estimateFacts,

@@ -1,5 +1,5 @@
 /** What each kind of finding is called and what to do about it: for the page of `check` and for its JSON. */
-import type { FindingKind } from '../runs/findings.js';
+import type { FindingKind } from '../runs/check/findings.js';
 
 export interface FindingWords {
   /** Follows `1`. */

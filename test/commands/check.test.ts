@@ -2,7 +2,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { FINDING_KINDS, type FindingExample, type FindingKind } from '../../src/runs/findings.js';
+import { FINDING_KINDS, type FindingExample, type FindingKind } from '../../src/runs/check/findings.js';
 import { runInProcess } from '../support/in-process.js';
 import { waitFor } from '../support/wait-for.js';
 import { numberedDocuments, Workspace } from '../support/workspace.js';

@@ -1,7 +1,7 @@
 /** The page of `check`, to the letter. */
 import { describe, expect, it } from 'vitest';
-import type { CheckReport } from '../../src/runs/check-input.js';
-import { FINDING_KINDS } from '../../src/runs/findings.js';
+import type { CheckReport } from '../../src/runs/check/check-input.js';
+import { FINDING_KINDS } from '../../src/runs/check/findings.js';
 import { renderCheck } from '../../src/ui/check.js';
 import { PLAIN_APPEARANCE } from '../../src/ui/colours.js';
 import { FINDING_WORDS } from '../../src/ui/finding-words.js';

@@ -1,6 +1,6 @@
 /** The page of `estimate` and of `run --dry-run`, to the letter. */
 import { describe, expect, it } from 'vitest';
-import type { EstimateReport, PlannedModel } from '../../src/runs/estimate-input.js';
+import type { EstimateReport, PlannedModel } from '../../src/runs/estimate/estimate-input.js';
 import { PLAIN_APPEARANCE } from '../../src/ui/colours.js';
 import { renderEstimate } from '../../src/ui/estimate.js';
 import { displayWidth } from '../../src/ui/width.js';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { type PaceLimits, runDuration, type Workload } from '../../src/runs/run-duration.js';
+import { type PaceLimits, runDuration, type Workload } from '../../../src/runs/estimate/run-duration.js';
 
 const unlimited: PaceLimits = {
   requestsPerMinute: null,

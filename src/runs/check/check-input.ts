@@ -2,18 +2,18 @@
  * Reads an input as a run would and reports everything that a run would meet, in one pass. Nothing is stored and
  * nobody is called. Memory: some 45 bytes a document, to tell repeats, besides what reading takes.
  */
-import { isLineProblem } from '../documents/bad-line.js';
-import { createDocumentParser } from '../documents/document.js';
-import type { DocumentPage, PreparedDocument } from '../documents/read.js';
-import { createRequestBuilder } from '../documents/request.js';
-import type { PriceBook } from '../pricing/prices.js';
+import { isLineProblem } from '../../documents/bad-line.js';
+import { createDocumentParser } from '../../documents/document.js';
+import type { DocumentPage, PreparedDocument } from '../../documents/read.js';
+import { createRequestBuilder } from '../../documents/request.js';
+import type { PriceBook } from '../../pricing/prices.js';
+import type { ImportProgress } from '../import-input.js';
+import { lanesOf, OPENAI_BASE_URL, type RunSettings } from '../run-settings.js';
 import { badLineKind } from './bad-line-kind.js';
 import { BatchFileRules } from './batch-file-rules.js';
 import { type CheckedModel, LengthCheck } from './document-length.js';
 import { type Finding, Findings } from './findings.js';
-import type { ImportProgress } from './import-input.js';
 import { type Repeat, RepeatFinder } from './repeats.js';
-import { lanesOf, OPENAI_BASE_URL, type RunSettings } from './run-settings.js';
 
 export interface CheckOptions {
   readonly pages: AsyncIterable<DocumentPage>;

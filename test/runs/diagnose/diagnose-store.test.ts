@@ -3,10 +3,10 @@ import { mkdtempSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { systemClock } from '../../src/core/clock.js';
-import type { Finding } from '../../src/runs/diagnose.js';
-import { diagnoseStore } from '../../src/runs/diagnose-store.js';
-import type { FileSystem } from '../../src/store/file-system.js';
+import { systemClock } from '../../../src/core/clock.js';
+import type { Finding } from '../../../src/runs/diagnose/diagnose.js';
+import { diagnoseStore } from '../../../src/runs/diagnose/diagnose-store.js';
+import type { FileSystem } from '../../../src/store/file-system.js';
 
 const GIGABYTE = 1_000_000_000;
 

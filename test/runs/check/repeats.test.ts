@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { type Repeat, RepeatFinder } from '../../src/runs/repeats.js';
+import { type Repeat, RepeatFinder } from '../../../src/runs/check/repeats.js';
 
 /** The same by the plain means that a large input has no memory for. */
 function repeatsByMaps(documents: readonly (readonly [key: string, request: string])[]): (Repeat | null)[] {

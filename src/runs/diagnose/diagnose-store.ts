@@ -1,13 +1,13 @@
 /** Looks at a store and at the place where it is, or would be. */
 import { accessSync, constants, existsSync, type Stats, statSync } from 'node:fs';
 import { dirname } from 'node:path';
-import type { Clock } from '../core/clock.js';
-import { EXIT_CODES, LlmBatchError } from '../core/errors.js';
-import { fileSystemOf } from '../store/file-system.js';
-import { openStore } from '../store/open.js';
-import type { Store, StoreCondition } from '../store/store.js';
+import type { Clock } from '../../core/clock.js';
+import { EXIT_CODES, LlmBatchError } from '../../core/errors.js';
+import { fileSystemOf } from '../../store/file-system.js';
+import { openStore } from '../../store/open.js';
+import type { Store, StoreCondition } from '../../store/store.js';
+import { findSalvage } from '../salvage.js';
 import { type Finding, fault, faultOf, ok, warning } from './diagnose.js';
-import { findSalvage } from './salvage.js';
 
 export interface StoreLook {
   /** As the user names it. */

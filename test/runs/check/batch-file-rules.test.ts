@@ -1,6 +1,10 @@
 import { expect, it } from 'vitest';
-import type { ParsedDocument } from '../../src/documents/document.js';
-import { BatchFileRules, type BatchRule, MOST_BATCH_BYTES } from '../../src/runs/batch-file-rules.js';
+import type { ParsedDocument } from '../../../src/documents/document.js';
+import {
+  BatchFileRules,
+  type BatchRule,
+  MOST_BATCH_BYTES,
+} from '../../../src/runs/check/batch-file-rules.js';
 
 const document: ParsedDocument = {
   form: 'batch_line',

@@ -2,7 +2,7 @@
  * What a provider's Batch API asks of its input file, as OpenAI documents it. A direct run does not mind, so these are
  * warnings, and only for a file that is written as one.
  */
-import type { ParsedDocument } from '../documents/document.js';
+import type { ParsedDocument } from '../../documents/document.js';
 
 export type BatchRule =
   /** One model a file. */

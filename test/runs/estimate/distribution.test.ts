@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { Distribution } from '../../src/runs/distribution.js';
+import { Distribution } from '../../../src/runs/estimate/distribution.js';
 
 function figuresOf(values: readonly number[]) {
   const distribution = new Distribution();

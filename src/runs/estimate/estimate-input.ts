@@ -3,16 +3,17 @@
  * small and from a fair sample where it is large. Nothing is stored and nobody is called.
  */
 import { setImmediate } from 'node:timers/promises';
-import { usageError } from '../core/errors.js';
-import type { JsonObject } from '../core/json.js';
-import type { BadLine } from '../documents/bad-line.js';
-import { DistinctTexts, hash53 } from '../documents/distinct-texts.js';
-import { createStoredRequestReader, type DocumentPage } from '../documents/read.js';
-import type { RenderedRequest } from '../documents/rendered-request.js';
-import type { PriceTable } from '../pricing/model-price.js';
-import type { PriceBook } from '../pricing/prices.js';
+import { usageError } from '../../core/errors.js';
+import type { JsonObject } from '../../core/json.js';
+import type { BadLine } from '../../documents/bad-line.js';
+import { DistinctTexts, hash53 } from '../../documents/distinct-texts.js';
+import { createStoredRequestReader, type DocumentPage } from '../../documents/read.js';
+import type { RenderedRequest } from '../../documents/rendered-request.js';
+import type { PriceTable } from '../../pricing/model-price.js';
+import type { PriceBook } from '../../pricing/prices.js';
+import type { ImportProgress } from '../import-input.js';
+import { type LaneSettings, lanesOf, OPENAI_BASE_URL, type RunSettings } from '../run-settings.js';
 import { DocumentSample, SAMPLE_BOUNDS, type SampleBounds } from './document-sample.js';
-import type { ImportProgress } from './import-input.js';
 import { type ModelEstimate, ModelTally } from './model-estimate.js';
 import type { TokenRange } from './output-assumption.js';
 import {
@@ -22,7 +23,6 @@ import {
   type RunDuration,
   runDuration,
 } from './run-duration.js';
-import { type LaneSettings, lanesOf, OPENAI_BASE_URL, type RunSettings } from './run-settings.js';
 import type { Population } from './total-estimator.js';
 
 export interface EstimateOptions {

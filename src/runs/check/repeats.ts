@@ -1,5 +1,5 @@
 /** Finds repeats in an input of any length: which line said the same first. */
-import { DistinctTexts, hash53, NumberBlocks } from '../documents/distinct-texts.js';
+import { DistinctTexts, hash53, NumberBlocks } from '../../documents/distinct-texts.js';
 
 export type RepeatKind =
   /** The same key and the same request. */

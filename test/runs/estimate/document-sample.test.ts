@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { DocumentSample, type SampleBounds } from '../../src/runs/document-sample.js';
+import { DocumentSample, type SampleBounds } from '../../../src/runs/estimate/document-sample.js';
 
 function sampleOf(
   count: number,

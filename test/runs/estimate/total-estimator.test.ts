@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { TotalEstimator } from '../../src/runs/total-estimator.js';
-import { seededRandom } from '../support/seeded-random.js';
+import { TotalEstimator } from '../../../src/runs/estimate/total-estimator.js';
+import { seededRandom } from '../../support/seeded-random.js';
 
 describe('a total from a sample', () => {
   it('is the sum, without an error, where every document was looked at', () => {

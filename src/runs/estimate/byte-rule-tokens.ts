@@ -3,8 +3,8 @@
  * text; a message costs 3 more and the reply 3; an image is 85, a file 1,000, tools and a response format cost their JSON. Written
  * after that rule's description and not after its code, so that the two check each other.
  */
-import { isJsonObject, type Json, type JsonObject } from '../core/json.js';
-import type { RequestTokens } from '../pricing/tokens.js';
+import { isJsonObject, type Json, type JsonObject } from '../../core/json.js';
+import type { RequestTokens } from '../../pricing/tokens.js';
 
 const BYTES_PER_TOKEN = 4;
 const TOKENS_PER_MESSAGE = 3;

@@ -1,5 +1,5 @@
 /** How long answers are taken to be before there is one: what the user says, else a range that is told; never over a cap. */
-import { bareModelName } from '../pricing/encoding.js';
+import { bareModelName } from '../../pricing/encoding.js';
 
 export interface TokenRange {
   readonly low: number;

@@ -1,5 +1,5 @@
 /** What a look at everything a run depends on finds, one finding a check. */
-import { EXIT_CODES, type ExitCode, LlmBatchError } from '../core/errors.js';
+import { EXIT_CODES, type ExitCode, LlmBatchError } from '../../core/errors.js';
 
 export interface Finding {
   /** What was looked at; scripts read it. */

@@ -1,11 +1,11 @@
 /** Looks at one lane: its key, its endpoint, and what the endpoint says when it is asked for its models. */
-import type { Clock } from '../core/clock.js';
-import { EXIT_CODES } from '../core/errors.js';
-import type { ProviderFailure } from '../core/failure.js';
-import type { QuotaHint, RateLimitHints } from '../core/limits.js';
-import type { Provider, ProviderProbe } from '../provider/provider.js';
+import type { Clock } from '../../core/clock.js';
+import { EXIT_CODES } from '../../core/errors.js';
+import type { ProviderFailure } from '../../core/failure.js';
+import type { QuotaHint, RateLimitHints } from '../../core/limits.js';
+import type { Provider, ProviderProbe } from '../../provider/provider.js';
+import type { LaneSettings } from '../run-settings.js';
 import { type Finding, fault, faultOf, ok, warning } from './diagnose.js';
-import type { LaneSettings } from './run-settings.js';
 
 export interface LaneLook {
   readonly lane: LaneSettings;

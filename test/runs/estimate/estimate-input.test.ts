@@ -1,11 +1,11 @@
 import { beforeAll, expect, it } from 'vitest';
-import { runSettingsFrom } from '../../src/commands/run-settings.js';
-import { resolveSettings } from '../../src/config/load.js';
-import type { DocumentPage } from '../../src/documents/read.js';
-import { openPriceBook } from '../../src/pricing/open-prices.js';
-import type { PriceBook } from '../../src/pricing/prices.js';
-import { type EstimateReport, estimateInput } from '../../src/runs/estimate-input.js';
-import type { RunSettings } from '../../src/runs/run-settings.js';
+import { runSettingsFrom } from '../../../src/commands/run-settings.js';
+import { resolveSettings } from '../../../src/config/load.js';
+import type { DocumentPage } from '../../../src/documents/read.js';
+import { openPriceBook } from '../../../src/pricing/open-prices.js';
+import type { PriceBook } from '../../../src/pricing/prices.js';
+import { type EstimateReport, estimateInput } from '../../../src/runs/estimate/estimate-input.js';
+import type { RunSettings } from '../../../src/runs/run-settings.js';
 
 let prices: PriceBook;
 let settings: RunSettings;

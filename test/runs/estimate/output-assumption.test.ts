@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { assumeOutput } from '../../src/runs/output-assumption.js';
+import { assumeOutput } from '../../../src/runs/estimate/output-assumption.js';
 
 it.each<[what: string, args: Parameters<typeof assumeOutput>, low: number, high: number, basis: string]>([
   ['what the user says', ['gpt-4o-mini', null, { low: 5, high: 9 }], 5, 9, 'given'],

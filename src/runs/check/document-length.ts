@@ -2,10 +2,10 @@
  * Whether a document fits its model. A token is at least one byte, so whoever has no more bytes than there is room
  * for fits; only what is longer is counted, with the model's own tokenizer where that is published.
  */
-import type { JsonObject } from '../core/json.js';
-import type { RenderedRequest } from '../documents/rendered-request.js';
-import type { PriceBook, PriceQuery } from '../pricing/prices.js';
-import { loadTokenCounter } from '../pricing/tokens.js';
+import type { JsonObject } from '../../core/json.js';
+import type { RenderedRequest } from '../../documents/rendered-request.js';
+import type { PriceBook, PriceQuery } from '../../pricing/prices.js';
+import { loadTokenCounter } from '../../pricing/tokens.js';
 
 export type LengthProblemKind =
   | 'over_context'
