@@ -1,4 +1,5 @@
 /** `status [run]`: where a run stands, once or again and again, as a page or as JSON. */
+import { existsSync } from 'node:fs';
 import type { Command } from 'commander';
 import type { Settings } from '../config/settings.js';
 import { EXIT_CODES, type ExitCode } from '../core/errors.js';
@@ -52,12 +53,18 @@ async function status(
     context.interrupts.subscribe(() => leave.abort());
     for (;;) {
       const inspection = await inspectRun(store, await findRun(store, runName), context.clock);
-      show(inspection, context, settings, options);
+      show(withFilesThereAre(inspection), context, settings, options);
       if (!options.watch || inspection.owner === null || leave.signal.aborted) return EXIT_CODES.completed;
       await context.clock.sleep(WATCH_EVERY_MS, leave.signal);
       if (leave.signal.aborted) return EXIT_CODES.completed;
     }
   });
+}
+
+/** A run claims its files before it writes them, and one that is empty in the end is not written at all. */
+function withFilesThereAre(inspection: RunInspection): RunInspection {
+  const { run } = inspection;
+  return { ...inspection, run: { ...run, outputPaths: run.outputPaths.filter((path) => existsSync(path)) } };
 }
 
 function show(

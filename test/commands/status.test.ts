@@ -106,3 +106,15 @@ it('made-up answers cost nothing, those that count as failures neither', async (
   expect(tokens.output).toBeGreaterThan(0);
   expect(cost_usd).toBe(0);
 });
+
+it('names the files that there are, and no errors file where nothing failed', async () => {
+  workspace.writeDocuments('docs.jsonl', numberedDocuments(2));
+  const options = { folder: workspace.folder };
+  await runInProcess(['run', 'docs.jsonl', '--simulate'], options);
+  const files = async (): Promise<string[]> =>
+    JSON.parse((await runInProcess(['status', '--json'], options)).stdout).files;
+  expect(await files()).toEqual([workspace.path('docs.results.jsonl')]);
+  workspace.writeDocuments('docs.jsonl', [...numberedDocuments(2), { id: 'x', text: '[[simulate:refuse]]' }]);
+  await runInProcess(['run', 'docs.jsonl', '--simulate'], options);
+  expect(await files()).toEqual([workspace.path('docs.results.jsonl'), workspace.path('docs.errors.jsonl')]);
+});
