@@ -101,12 +101,12 @@ export const FINDING_WORDS: Readonly<Record<FindingKind, FindingWords>> = {
   repeated_document: {
     one: 'document repeats an earlier one',
     many: 'documents repeat an earlier one',
-    advice: 'each is sent, answered and paid for; remove the repeats if that was not meant',
+    advice: 'each is sent, answered and paid for; --dedupe lets equal ones share a call, or remove them',
   },
   repeated_request: {
     one: 'document asks what another one asks',
     many: 'documents ask what another one asks',
-    advice: 'each is sent, answered and paid for; remove the repeats if that was not meant',
+    advice: 'each is sent, answered and paid for; --dedupe lets equal ones share a call, or remove them',
   },
   template_unused: {
     one: 'document is a whole request, for which --prompt is not used',
