@@ -47,26 +47,40 @@ export class FrameMaker {
 
 const NONE: readonly Attachment[] = [];
 
-export class RecordRequest implements RenderedRequest {
+/** What the frame says of a request, whatever its message is. */
+abstract class FramedRequest {
   readonly endpoint = 'chat';
-  readonly #frame: Frame;
-  readonly #text: string;
 
-  constructor(frame: Frame, text: string) {
-    this.#frame = frame;
-    this.#text = text;
-  }
+  constructor(protected readonly frame: Frame) {}
 
   get model(): string {
-    return this.#frame.model;
+    return this.frame.model;
   }
 
   get outputCap(): number | null {
-    return this.#frame.outputCap;
+    return this.frame.outputCap;
   }
 
   get serviceTier(): string | null {
-    return this.#frame.serviceTier;
+    return this.frame.serviceTier;
+  }
+
+  protected withSystemText(text: string): string {
+    return this.frame.systemText === null ? text : `${this.frame.systemText}\n${text}`;
+  }
+
+  /** @param content of the user's message, as JSON */
+  protected bodyAround(content: string): string {
+    return this.frame.beforeText + content + this.frame.afterText;
+  }
+}
+
+export class RecordRequest extends FramedRequest implements RenderedRequest {
+  readonly #text: string;
+
+  constructor(frame: Frame, text: string) {
+    super(frame);
+    this.#text = text;
   }
 
   get attachments(): readonly Attachment[] {
@@ -74,44 +88,29 @@ export class RecordRequest implements RenderedRequest {
   }
 
   get inputText(): string {
-    return this.#frame.systemText === null ? this.#text : `${this.#frame.systemText}\n${this.#text}`;
+    return this.withSystemText(this.#text);
   }
 
   get bodyJson(): string {
-    return this.#frame.beforeText + JSON.stringify(this.#text) + this.#frame.afterText;
+    return this.bodyAround(JSON.stringify(this.#text));
   }
 
   get fingerprint(): string {
-    return this.#frame.digest + this.#text;
+    return this.frame.digest + this.#text;
   }
 }
 
 /** A record's request whose message has images: its texts and attachments in the template's order. */
-export class PartsRequest implements RenderedRequest {
-  readonly endpoint = 'chat';
-  readonly #frame: Frame;
+export class PartsRequest extends FramedRequest implements RenderedRequest {
   readonly #parts: readonly (string | Attachment)[];
 
   constructor(frame: Frame, parts: readonly (string | Attachment)[]) {
-    this.#frame = frame;
+    super(frame);
     this.#parts = parts;
   }
 
-  get model(): string {
-    return this.#frame.model;
-  }
-
-  get outputCap(): number | null {
-    return this.#frame.outputCap;
-  }
-
-  get serviceTier(): string | null {
-    return this.#frame.serviceTier;
-  }
-
   get inputText(): string {
-    const texts = this.#parts.filter((part) => typeof part === 'string');
-    return [...(this.#frame.systemText === null ? [] : [this.#frame.systemText]), ...texts].join('\n');
+    return this.withSystemText(this.#parts.filter((part) => typeof part === 'string').join('\n'));
   }
 
   get attachments(): readonly Attachment[] {
@@ -122,12 +121,12 @@ export class PartsRequest implements RenderedRequest {
     const content = this.#parts.map((part) =>
       typeof part === 'string' ? { type: 'text', text: part } : attachmentPart(part),
     );
-    return this.#frame.beforeText + JSON.stringify(content) + this.#frame.afterText;
+    return this.bodyAround(JSON.stringify(content));
   }
 
   /** The colon, which no digest has, tells it from that of a text. */
   get fingerprint(): string {
     const parts = this.#parts.map((part) => (typeof part === 'string' ? part : [part.kind, part.identity]));
-    return `parts:${this.#frame.digest}${JSON.stringify(parts)}`;
+    return `parts:${this.frame.digest}${JSON.stringify(parts)}`;
   }
 }
