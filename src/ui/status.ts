@@ -109,7 +109,6 @@ function speedFacts(view: RunInspection): Fact[] {
   return facts;
 }
 
-/** Of a single lane the lines above tell everything. */
 /** What the server itself says of its limits: the user may not know them. */
 function learntFacts({ learntLimits }: RunInspection): Fact[] {
   return learntLimits.map((limit, index) => ({
@@ -123,6 +122,7 @@ function learntFacts({ learntLimits }: RunInspection): Fact[] {
   }));
 }
 
+/** Of a single lane the lines above tell everything. */
 function laneFacts(lanes: readonly LaneSummary[]): Fact[] {
   if (lanes.length < 2) return [];
   return lanes.map((lane, index) => ({

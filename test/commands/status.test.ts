@@ -106,3 +106,12 @@ it('made-up answers cost nothing, those that count as failures neither', async (
   expect(tokens.output).toBeGreaterThan(0);
   expect(cost_usd).toBe(0);
 });
+
+it('names the files that are there, and not one that was never written', async () => {
+  const options = { folder: workspace.folder };
+  workspace.writeDocuments('docs.jsonl', [{ id: 'good', text: 'document' }]);
+  await runInProcess(['run', 'docs.jsonl', '--simulate'], options);
+  const { stdout } = await runInProcess(['status'], options);
+  expect(stdout).toContain(workspace.path('docs.results.jsonl'));
+  expect(stdout).not.toContain('docs.errors.jsonl');
+});
