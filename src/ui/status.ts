@@ -95,7 +95,8 @@ function barLines(summary: RunSummary, columns: number, appearance: Appearance):
 
 function speedFacts(view: RunInspection): Fact[] {
   const facts: Fact[] = [];
-  if (view.owner !== null || view.requestsPerMinute > 0) {
+  // The window is that of the key, for which other runs may have made the calls.
+  if (view.owner !== null || (view.requestsPerMinute > 0 && view.summary.calls.made > 0)) {
     facts.push({
       name: 'speed',
       value: dotted([

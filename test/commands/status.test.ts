@@ -115,3 +115,16 @@ it('names the files that are there, and not one that was never written', async (
   expect(stdout).toContain(workspace.path('docs.results.jsonl'));
   expect(stdout).not.toContain('docs.errors.jsonl');
 });
+
+it('gives a run that called nobody no speed, whatever others have sent within the minute', async () => {
+  const options = { folder: workspace.folder };
+  const run = (...flags: string[]) =>
+    runInProcess(['run', 'docs.jsonl', '--base-url', simulator.url, ...flags], options);
+  workspace.writeDocuments('docs.jsonl', [{ id: 'good', text: 'document' }]);
+  await run('--name', 'first');
+  expect((await runInProcess(['status', 'first'], options)).stdout).toContain('requests/min');
+  await run('--name', 'second', '--reuse', '-o', 'second.jsonl');
+  const { stdout } = await runInProcess(['status', 'second'], options);
+  expect(stdout).toContain('1 answered by');
+  expect(stdout).not.toContain('requests/min');
+});
