@@ -43,6 +43,11 @@ describe('wrong usage', () => {
       ["unknown option '--promt'", 'Did you mean --prompt?', 'try: llm-batch run --help'],
     ],
     ['no key', 'run docs.jsonl', ['OPENAI_API_KEY is not set', '--base-url', '--simulate']],
+    [
+      'several keys that are not set',
+      'run docs.jsonl --api-key-env KEY_A,KEY_B',
+      ['variables KEY_A, KEY_B are not set', 'export KEY_A=… KEY_B=…'],
+    ],
     ['a named key that is not set', 'run docs.jsonl --api-key-env MY_KEY', ['MY_KEY is not set']],
     ['words for a number', 'run docs.jsonl --simulate --rpm many', ['--rpm', '"many"']],
     [
