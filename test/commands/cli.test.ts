@@ -105,13 +105,14 @@ describe('wrong usage', () => {
     expect(status.stderr).toMatch(/no store|no run/);
   });
 
-  it.each(['status', 'resume', 'results', 'failures', 'retry'])(
-    '%s without a store says so',
+  it.each(['status', 'resume', 'results', 'failures', 'retry', 'cancel', 'report'])(
+    '%s without a store says so, and makes none',
     async (command) => {
       const end = await inProcess(command);
       expect([2, 5]).toContain(end.exitCode);
       expect(end.stderr).toContain('llm-batch run');
       expect(end.stdout).toBe('');
+      expect(existsSync(workspace.path('llm-batch.db'))).toBe(false);
     },
   );
 
