@@ -54,7 +54,7 @@ async function cancel(
       throw usageError(
         'RUN_FINISHED',
         `Run '${run.name}' is finished: there is nothing left to cancel.`,
-        '`llm-batch prune` deletes runs that are not needed any more',
+        '`llm-batch prune --older-than 30d` deletes runs that are not needed any more',
       );
     }
     await store.acquireDrainLock({

@@ -40,7 +40,7 @@ export function registerCheck(program: Command, context: CommandContext, action:
     .addHelpText('after', EXAMPLES);
   addSettingFlags(command, ['request']);
   command
-    .option('--param <name=value>', 'request parameter, e.g. max_tokens=50; may be repeated', collect, [])
+    .option('--param <name=value>', 'request parameter, e.g. max_tokens=50; may be repeated', collect)
     .option('--json', 'as JSON on standard output');
   addOtherRunFlags(command, SHOWN);
   command.action(
@@ -49,7 +49,7 @@ export function registerCheck(program: Command, context: CommandContext, action:
 }
 
 interface CheckOptions {
-  readonly param: readonly string[];
+  readonly param?: readonly string[];
   readonly json?: boolean;
 }
 
@@ -63,7 +63,7 @@ async function check(
   const resolved = readSettings(command, context);
   const runSettings = await runSettingsFrom(
     resolved,
-    { inputs, parameters: parseParameters(options.param), simulate: false, output: undefined },
+    { inputs, parameters: parseParameters(options.param ?? []), simulate: false, output: undefined },
     context.workingFolder,
   );
   const report = await readInput(context, resolved.settings, runSettings, inputs, checkInput);
@@ -77,7 +77,7 @@ async function check(
   } else if (!resolved.settings.quiet || errors > 0) {
     const { appearanceOf } = await import('../ui/colours.js');
     const appearance = appearanceOf(context.stdout, context.environment, resolved.settings.color);
-    const lines = renderCheck(report, inputName, context.stdout.columns ?? 100, appearance);
+    const lines = renderCheck(report, inputName, context.stdout.columns || 100, appearance);
     context.stdout.write(`${lines.join('\n')}\n`);
   }
   return errors > 0 ? EXIT_CODES.usage : EXIT_CODES.completed;

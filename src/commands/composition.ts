@@ -43,8 +43,10 @@ export function checkConnection(settings: RunSettings, context: CommandContext):
   if (missing.length === 0 || ownServer) return;
   throw usageError(
     'KEY_MISSING',
-    `No API key: environment variable ${missing.join(' and ')} is not set.`,
-    `export ${missing[0]}=…, or name a server of your own with --base-url http://localhost:11434/v1, or rehearse without calling anybody with --simulate`,
+    missing.length === 1
+      ? `No API key: environment variable ${missing[0]} is not set.`
+      : `No API keys: environment variables ${missing.join(', ')} are not set.`,
+    `export ${missing.map((name) => `${name}=…`).join(' ')}, or name a server of your own with --base-url http://localhost:11434/v1, or rehearse without calling anybody with --simulate`,
   );
 }
 

@@ -265,7 +265,7 @@ export class Display {
   }
 
   get #columns(): number {
-    return this.#context.stderr.columns ?? 100;
+    return this.#context.stderr.columns || 100;
   }
 
   #shownPath(path: string): string {

@@ -49,7 +49,7 @@ export function registerEstimate(program: Command, context: CommandContext, acti
   const models: string[] = [];
   command.on('option:model', (model: string) => models.push(model));
   command
-    .option('--param <name=value>', 'request parameter, e.g. max_tokens=50; may be repeated', collect, [])
+    .option('--param <name=value>', 'request parameter, e.g. max_tokens=50; may be repeated', collect)
     .option(
       '--output-tokens <n|range>',
       'length of an answer, e.g. 5 or 20..400 (default: assumed, up to its cap)',
@@ -68,7 +68,7 @@ export function registerEstimate(program: Command, context: CommandContext, acti
 }
 
 interface EstimateCommandOptions {
-  readonly param: readonly string[];
+  readonly param?: readonly string[];
   readonly outputTokens?: string;
   readonly latency?: string;
   readonly daily?: string;
@@ -89,7 +89,7 @@ async function estimate(
     resolved,
     {
       inputs,
-      parameters: parseParameters(options.param),
+      parameters: parseParameters(options.param ?? []),
       simulate: options.simulate ?? false,
       output: undefined,
     },
@@ -136,7 +136,7 @@ export async function showEstimate(
     const { renderEstimate } = await import('../ui/estimate.js');
     const { appearanceOf } = await import('../ui/colours.js');
     const appearance = appearanceOf(context.stdout, context.environment, settings.color);
-    const lines = renderEstimate(report, inputName, context.stdout.columns ?? 100, appearance);
+    const lines = renderEstimate(report, inputName, context.stdout.columns || 100, appearance);
     context.stdout.write(`${lines.join('\n')}\n`);
   }
   return report;

@@ -67,7 +67,7 @@ async function failures(
       context.stdout.write(`${JSON.stringify({ run: run.name, failures: report })}\n`);
     } else {
       const appearance = appearanceOf(context.stdout, context.environment, settings.color);
-      const lines = renderFailures(run.name, groups, context.stdout.columns ?? 100, appearance);
+      const lines = renderFailures(run.name, groups, context.stdout.columns || 100, appearance);
       context.stdout.write(`${lines.join('\n')}\n`);
     }
     return EXIT_CODES.completed;

@@ -42,13 +42,13 @@ export function buildProgram(context: CommandContext): Program {
     .version(packageVersion())
     .helpCommand(false)
     .showSuggestionAfterError()
-    .showHelpAfterError('(llm-batch --help lists the commands)')
+    .showHelpAfterError('  try: llm-batch --help')
     .exitOverride()
     .configureOutput({
       writeOut: (text) => context.stdout.write(text),
       writeErr: (text) => context.stderr.write(text),
     })
-    .configureHelp({ helpWidth: Math.min(context.stdout.columns ?? 100, 120) })
+    .configureHelp({ helpWidth: Math.min(context.stdout.columns || 100, 120) })
     .addHelpText('after', EXIT_CODE_HELP);
 
   for (const register of [
@@ -69,6 +69,7 @@ export function buildProgram(context: CommandContext): Program {
   ]) {
     register(command, context, action);
   }
+  for (const verb of command.commands) verb.showHelpAfterError(`  try: llm-batch ${verb.name()} --help`);
   return {
     command,
     async run(argv) {

@@ -5,6 +5,7 @@ import type { Command } from 'commander';
 import { EXIT_CODES, type ExitCode } from '../core/errors.js';
 import { openAtomicFile } from '../results/atomic-file.js';
 import { isStandardOutput, outputPathsFor } from '../results/output-paths.js';
+import { withPresentFiles } from '../results/run-files.js';
 import { findRun } from '../runs/find-run.js';
 import { settingsOfRun } from '../runs/run-settings.js';
 import type { RunRecord } from '../store/store.js';
@@ -52,7 +53,7 @@ async function report(
   const { settings } = readSettings(command, context);
   return withStore(context, settings, 'read', async (store) => {
     const run = await findRun(store, runName);
-    const facts = await readReportFacts(store, run, context.clock);
+    const facts = await readReportFacts(store, withPresentFiles(run), context.clock);
     const page = renderReport(facts, await readChartLibrary());
     if (options.output !== undefined && isStandardOutput(options.output)) {
       context.stdout.write(page);

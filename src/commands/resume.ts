@@ -50,7 +50,7 @@ async function resume(
   const resolved = readSettings(command, context);
   const { settings } = resolved;
   const force = options.force ?? false;
-  return withStore(context, settings, 'write', async (store) => {
+  return withStore(context, settings, 'change', async (store) => {
     const found = await findRun(store, runName);
     if (found.status === 'cancelled') {
       throw usageError(

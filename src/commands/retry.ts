@@ -45,7 +45,7 @@ async function retry(
 ): Promise<ExitCode> {
   const { settings } = readSettings(command, context);
   const { kind, id } = options;
-  return withStore(context, settings, 'write', async (store) => {
+  return withStore(context, settings, 'change', async (store) => {
     const run = await findRun(store, runName);
     if (run.status === 'cancelled') {
       throw usageError(

@@ -1,5 +1,5 @@
 /** From resolved settings to what a run stores, and from flags given on `resume` to changes of it. */
-import { readFile, stat } from 'node:fs/promises';
+import { stat } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import type { LaneDefinition } from '../config/lanes.js';
 import { CONFIG_FILE_NAME, type ResolvedSettings } from '../config/load.js';
@@ -16,6 +16,7 @@ import type {
   RunSettings,
   SharingSettings,
 } from '../runs/run-settings.js';
+import { readNamedFile } from './named-file.js';
 import { askFor, wantedOutput } from './wanted-output.js';
 
 /** A rehearsal should feel like a server: some calls are quick, some are not. */
@@ -136,13 +137,14 @@ async function existingFolder(path: string): Promise<string> {
 }
 
 async function readPrompt(path: string): Promise<string> {
-  let text: string;
-  try {
-    text = await readFile(path, 'utf8');
-  } catch (error) {
-    throw usageError('PROMPT_FILE', `The prompt file ${path} can not be read: ${(error as Error).message}.`);
+  const text = await readNamedFile(path, 'prompt file', 'PROMPT_FILE');
+  if (text.trim() === '') {
+    throw usageError(
+      'PROMPT_FILE',
+      `The prompt file ${path} is empty.`,
+      'Write the message into it, or use --prompt.',
+    );
   }
-  if (text.trim() === '') throw usageError('PROMPT_FILE', `The prompt file ${path} is empty.`);
   // An editor's last newline is not part of the prompt.
   return text.replace(/\r?\n$/, '');
 }

@@ -40,7 +40,7 @@ export function registerRun(program: Command, context: CommandContext, action: A
     .addHelpText('after', EXAMPLES);
   addSettingFlags(command, ['request']);
   command
-    .option('--param <name=value>', 'request parameter, e.g. temperature=0; may be repeated', collect, [])
+    .option('--param <name=value>', 'request parameter, e.g. temperature=0; may be repeated', collect)
     .option('--name <name>', "name of the run (default: the input's name)")
     .option('--rerun-changed', 'documents that changed since they were answered are sent and paid for again')
     .option('--keep', 'documents that changed since they were answered keep the answer they have')
@@ -56,7 +56,7 @@ export function registerRun(program: Command, context: CommandContext, action: A
 }
 
 interface RunOptions {
-  readonly param: readonly string[];
+  readonly param?: readonly string[];
   readonly name?: string;
   readonly rerunChanged?: boolean;
   readonly keep?: boolean;
@@ -85,7 +85,7 @@ async function run(
   const simulate = options.simulate ?? false;
   const runSettings = await runSettingsFrom(
     resolved,
-    { inputs, parameters: parseParameters(options.param), simulate, output: options.output },
+    { inputs, parameters: parseParameters(options.param ?? []), simulate, output: options.output },
     context.workingFolder,
   );
   // A template that can not be compiled and a missing key are told before a million lines are read.

@@ -31,7 +31,7 @@ export function registerSimulate(program: Command, context: CommandContext, acti
     .option('--enforce-over <time>', 'shorter window really enforced, e.g. 1s: 600 a minute as 10 a second')
     .option('--charge <what>', "tokens charged: 'used', or 'cap' for prompt and output cap in full")
     .option('--headers <dialect>', 'whose rate-limit headers: openai, none, groq, …')
-    .option('--error-rate <fault=share>', 'share of calls that meet a fault; may be repeated', collect, [])
+    .option('--error-rate <fault=share>', 'share of calls that meet a fault; may be repeated', collect)
     .option('--seed <n>', 'for latencies, lengths and faults')
     .option('--log <file>', 'append one JSON line per call')
     .option('--options <json>', 'any further option of the simulator, as JSON')
@@ -47,7 +47,7 @@ interface SimulateOptions {
   readonly enforceOver?: string;
   readonly charge?: string;
   readonly headers?: string;
-  readonly errorRate: readonly string[];
+  readonly errorRate?: readonly string[];
   readonly seed?: string;
   readonly log?: string;
   readonly options?: string;
@@ -88,7 +88,7 @@ function simulatorOptions(options: SimulateOptions): JsonObject {
       : { enforceOverMs: value('enforce-over', options.enforceOver, parseDuration) }),
     ...(options.charge === undefined ? {} : { charge: options.charge }),
     ...(options.headers === undefined ? {} : { headers: options.headers }),
-    ...(options.errorRate.length === 0 ? {} : { errorRate: errorRates(options.errorRate) }),
+    ...(options.errorRate === undefined ? {} : { errorRate: errorRates(options.errorRate) }),
     ...(options.log === undefined ? {} : { logFile: options.log }),
     ...furtherOptions(options.options),
   };

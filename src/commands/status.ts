@@ -1,8 +1,8 @@
 /** `status [run]`: where a run stands, once or again and again, as a page or as JSON. */
-import { existsSync } from 'node:fs';
 import type { Command } from 'commander';
 import type { Settings } from '../config/settings.js';
 import { EXIT_CODES, type ExitCode } from '../core/errors.js';
+import { withPresentFiles } from '../results/run-files.js';
 import { findRun } from '../runs/find-run.js';
 import { inspectRun, type RunInspection } from '../runs/inspect-run.js';
 import { appearanceOf } from '../ui/colours.js';
@@ -53,18 +53,14 @@ async function status(
     context.interrupts.subscribe(() => leave.abort());
     for (;;) {
       const inspection = await inspectRun(store, await findRun(store, runName), context.clock);
-      show(withFilesThereAre(inspection), context, settings, options);
+      // While it goes on, it is of use to know where they will be.
+      const run = inspection.owner === null ? withPresentFiles(inspection.run) : inspection.run;
+      show({ ...inspection, run }, context, settings, options);
       if (!options.watch || inspection.owner === null || leave.signal.aborted) return EXIT_CODES.completed;
       await context.clock.sleep(WATCH_EVERY_MS, leave.signal);
       if (leave.signal.aborted) return EXIT_CODES.completed;
     }
   });
-}
-
-/** A run claims its files before it writes them, and one that is empty in the end is not written at all. */
-function withFilesThereAre(inspection: RunInspection): RunInspection {
-  const { run } = inspection;
-  return { ...inspection, run: { ...run, outputPaths: run.outputPaths.filter((path) => existsSync(path)) } };
 }
 
 function show(
@@ -79,7 +75,7 @@ function show(
     return;
   }
   const appearance = appearanceOf(stdout, environment, settings.color);
-  const lines = renderStatus(inspection, stdout.columns ?? 100, appearance);
+  const lines = renderStatus(inspection, stdout.columns || 100, appearance);
   const clear = options.watch === true && stdout.isTTY === true ? CLEAR_SCREEN : '';
   stdout.write(`${clear}${lines.join('\n')}\n`);
 }

@@ -1,5 +1,4 @@
 /** `--schema` and `--json-mode`: what is asked of the model, and what each answer is checked against. */
-import { readFile } from 'node:fs/promises';
 import { basename, resolve } from 'node:path';
 import type { Settings } from '../config/settings.js';
 import { usageError } from '../core/errors.js';
@@ -7,6 +6,8 @@ import { isJsonObject, type JsonObject } from '../core/json.js';
 import type { RequestSettings } from '../documents/request.js';
 import { chatResponseFormat, type StructuredOutput, structuredOutput } from '../runs/response-format.js';
 import type { OutputSettings } from '../runs/run-settings.js';
+import { shellWord } from '../ui/next-command.js';
+import { readNamedFile } from './named-file.js';
 
 export interface WantedOutput {
   readonly check: NonNullable<OutputSettings['check']>;
@@ -20,7 +21,11 @@ export async function wantedOutput(settings: Settings, workingFolder: string): P
     throw usageError('OUTPUT_TWICE', '--schema and --json-mode were both given.', 'keep one of them');
   }
   if (repair && file === null && !jsonMode) {
-    throw usageError('REPAIR_ALONE', '--repair needs --schema or --json-mode: any text fits otherwise.');
+    throw usageError(
+      'REPAIR_ALONE',
+      '--repair needs --schema or --json-mode: any text fits otherwise.',
+      'add one of them, or leave --repair out',
+    );
   }
   if (file === null) return jsonMode ? { check: { kind: 'json' }, format: 'json_object' } : null;
   const path = resolve(workingFolder, file);
@@ -33,14 +38,23 @@ export async function wantedOutput(settings: Settings, workingFolder: string): P
 }
 
 async function readSchema(path: string): Promise<JsonObject> {
+  const text = await readNamedFile(path, 'schema', 'SCHEMA_UNREADABLE');
   let schema: unknown;
   try {
-    schema = JSON.parse(await readFile(path, 'utf8'));
+    schema = JSON.parse(text);
   } catch (error) {
-    throw usageError('SCHEMA_UNREADABLE', `The schema ${path} can not be read: ${(error as Error).message}.`);
+    throw usageError(
+      'SCHEMA_UNREADABLE',
+      `The schema ${path} is not JSON: ${(error as Error).message}.`,
+      `mend it; jq . ${shellWord(path)} shows where it breaks off`,
+    );
   }
   if (isJsonObject(schema)) return schema;
-  throw usageError('SCHEMA_UNREADABLE', `The schema ${path} is no JSON object.`);
+  throw usageError(
+    'SCHEMA_UNREADABLE',
+    `The schema ${path} is no JSON object.`,
+    'give a JSON Schema such as {"type": "object", "properties": {"label": {"type": "string"}}, "required": ["label"]}',
+  );
 }
 
 /** @throws LlmBatchError (exit 2) when the request would contradict itself or be refused by every server */

@@ -64,15 +64,28 @@ export function readConfigFile(folder: string): JsonObject {
     text = readFileSync(path, 'utf8');
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return {};
-    throw usageError('CONFIG_UNREADABLE', `${path} can not be read: ${(error as Error).message}.`);
+    throw usageError(
+      'CONFIG_UNREADABLE',
+      `${path} can not be read: ${(error as Error).message}.`,
+      'It may hold settings for this folder: change its permissions, or move it away.',
+    );
   }
   let config: unknown;
   try {
     config = JSON.parse(text);
   } catch (error) {
-    throw usageError('CONFIG_NOT_JSON', `${path} is not JSON: ${(error as Error).message}.`);
+    throw usageError(
+      'CONFIG_NOT_JSON',
+      `${path} is not JSON: ${(error as Error).message}.`,
+      `Mend it, such as {"model": "gpt-4o-mini", "rpm": 500}.`,
+    );
   }
-  if (!isJsonObject(config)) throw usageError('CONFIG_NOT_JSON', `${path} does not hold a JSON object.`);
+  if (!isJsonObject(config))
+    throw usageError(
+      'CONFIG_NOT_JSON',
+      `${path} does not hold a JSON object.`,
+      'Write settings into it, such as {"rpm": 500}.',
+    );
   const known = [...SETTINGS.map((setting) => setting.name as string), 'lanes'];
   for (const name of Object.keys(config)) {
     if (known.includes(name)) continue;

@@ -56,6 +56,13 @@ function attachmentOf(field: string, value: ExactJson, folder: string): Attachme
     return { kind: 'image', url: value, size: null, bytes: 0, file: null, field, identity: value };
   }
   if (/^data:/i.test(value)) return { ...attachedUrl(value), field, identity: value };
+  const scheme = /^([a-z][a-z\d+.-]*):\/\//i.exec(value)?.[1];
+  if (scheme !== undefined) {
+    return unusable(
+      field,
+      `names a ${scheme}: URL, and only http(s): and data: ones can be sent; fetch the file and name its path`,
+    );
+  }
   const file = inspectFile(value, folder);
   if (typeof file === 'string') return unusable(field, file);
   const { path, mediaType, size, bytes, changedAtMs } = file;

@@ -80,6 +80,13 @@ export async function locateInput(names: readonly string[], options: LocateOptio
       format: format ?? 'jsonl',
     };
   }
+  if (names.includes('')) {
+    throw usageError(
+      'INPUT_NOT_FOUND',
+      'The name of the input is empty.',
+      'Name a file; a shell variable in quotes may not be set.',
+    );
+  }
   const isPattern = others.length === 0 && (await meansPattern(first, options.cwd));
   if (others.length === 0 && !isPattern) return await locateFile(first, format, options.cwd);
   const paths = await expand(names, options.cwd);

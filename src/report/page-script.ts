@@ -148,7 +148,8 @@ export const PAGE_SCRIPT = String.raw`
     const plot = new uPlot({
       width: Math.max(200, place.clientWidth),
       height: HEIGHT,
-      padding: [8, 12, 0, 0],
+      // Half of the last moment's name stands right of the chart.
+      padding: [8, 30, 0, 0],
       cursor: { y: false, drag: { x: false, y: false }, points: { show: false } },
       legend: { live: true },
       scales: {

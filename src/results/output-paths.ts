@@ -52,8 +52,12 @@ export function outputPathsFor(inputPath: string, options: OutputPathOptions): O
     const isOneOfMany = folderOfTextFiles(inputPath) !== null;
     throw usageError(
       'OUTPUT_IS_INPUT',
-      `${options.output} is ${isOneOfMany ? 'one of the inputs' : 'the input itself'}.`,
-      'name another file with -o.',
+      isOneOfMany
+        ? `${options.output} would be one of the inputs, ${inputPath}.`
+        : `${options.output} is the input itself.`,
+      isOneOfMany
+        ? 'name a file in another folder with -o, or one that ends in .results.jsonl.'
+        : 'name another file with -o.',
     );
   }
   if (extname(results) === '.gz') {

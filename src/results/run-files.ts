@@ -1,6 +1,8 @@
 /** The files of a run: results in input order and, only while some documents have failed, errors. */
+import { existsSync } from 'node:fs';
 import { stat, unlink } from 'node:fs/promises';
 import { usageError } from '../core/errors.js';
+import type { RunRecord } from '../store/store.js';
 import { inspectOutput } from './atomic-file.js';
 import { errorCodeOf, outputError, outputExistsError } from './output-error.js';
 import type { OutputPaths } from './output-paths.js';
@@ -14,6 +16,11 @@ export interface RunFileOwnership {
   readonly ownedPaths: readonly string[];
   /** `--force`: anything may be replaced, except the input. */
   readonly force: boolean;
+}
+
+/** The run with the files that are there now: an errors file, say, is only written where documents failed. */
+export function withPresentFiles(run: RunRecord): RunRecord {
+  return { ...run, outputPaths: run.outputPaths.filter((path) => existsSync(path)) };
 }
 
 /**

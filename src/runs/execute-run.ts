@@ -141,7 +141,7 @@ async function outputCheck({ answers }: RunSettings): Promise<CheckOutput | null
 
 /** What reaching each limit means. */
 export const REACHED_LIMITS = {
-  budget: 'the next call could pass --max-cost or --max-tokens-total',
+  budget: 'the next call could pass --max-cost or --max-tokens-total; `resume` takes a higher one',
   failures: 'more documents have failed than --max-failures accepts',
 } as const;
 

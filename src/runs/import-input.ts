@@ -144,8 +144,17 @@ function refuseBadLines(report: ImportReport, skipBadLines: boolean): void {
   throw usageError(
     'INPUT_BAD_LINES',
     `The input has ${report.badLines} bad ${report.badLines === 1 ? 'line' : 'lines'}; no call was made.`,
-    'mend them, or add --skip-bad-lines to set them aside in a rejects file and go on',
+    adviceFor(report),
   );
+}
+
+function adviceFor({ badLines, documents }: ImportReport): string {
+  const them = badLines === 1 ? 'it' : 'them';
+  const mend = `mend ${them}; \`llm-batch check\`, with the same input and flags, says how`;
+  // To set every line aside would leave nothing to send.
+  return documents === 0
+    ? mend
+    : `${mend}. Or add --skip-bad-lines to set ${them} aside in a rejects file and go on`;
 }
 
 function refuseEmpty(report: ImportReport): void {

@@ -41,8 +41,20 @@ export function compileSchema(schema: JsonObject): ValidateFunction {
   try {
     return draft2020 ? new Ajv2020(options).compile(schema) : new Ajv(options).compile(schema);
   } catch (error) {
-    throw usageError('SCHEMA_INVALID', `The JSON Schema can not be used: ${(error as Error).message}.`);
+    throw usageError(
+      'SCHEMA_INVALID',
+      `The JSON Schema can not be used: ${schemaProblem(error as Error)}.`,
+      'mend it there; a schema names types such as "string", "number", "object", and lists what must be there in "required"',
+    );
   }
+}
+
+/** Of all that is wrong the first: the rest mostly says the same of the alternatives. */
+function schemaProblem({ message }: Error): string {
+  const isInvalid = /^schema is invalid: data(\S*) ([^,]+)/.exec(message);
+  if (isInvalid === null) return message;
+  const [, place = '', problem = ''] = isInvalid;
+  return `${place === '' ? 'the schema' : place} ${problem}`;
 }
 
 /** Servers without structured output wrap JSON in a Markdown fence. */

@@ -90,7 +90,7 @@ function listen(server: Server, port: number): Promise<void> {
       reject(
         usageError(
           'SIMULATOR_PORT',
-          `The simulator cannot listen on ${HOST}:${port}: ${error.code ?? error.message}.`,
+          `The simulator cannot listen on ${HOST}:${port}: ${error.code === 'EADDRINUSE' ? 'another program does' : error.message}.`,
           'Choose another port, or 0 for any that is free.',
         ),
       );

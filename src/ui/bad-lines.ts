@@ -1,7 +1,7 @@
 /** The lines of an input that can not become documents. */
 import { type Appearance, inCharacterSet } from './colours.js';
 import { formatCount, formatQuantity } from './numbers.js';
-import { padToWidth, printable, truncateToWidth } from './width.js';
+import { displayWidth, padToWidth, printable, wrapToWidth } from './width.js';
 
 export interface BadLineNote {
   /** 1-based. */
@@ -14,8 +14,12 @@ export interface BadLineNote {
 /** More than anybody reads before mending the cause. */
 export const MOST_BAD_LINES_SHOWN = 20;
 
+/** Behind the path of a file, which may be long, the rest of a reason starts further left. */
+const MOST_INDENT = 14;
+
 /**
  * The report, at most twenty of the lines and the number of all.
+ * Reasons are wrapped at spaces; a path that is wider than `columns` stays whole.
  * @param first the first bad lines of the input, in their order; more than twenty are not looked at
  */
 export function renderBadLines(
@@ -27,12 +31,15 @@ export function renderBadLines(
 ): string[] {
   const shown = first.slice(0, MOST_BAD_LINES_SHOWN);
   const numberColumns = Math.max(0, ...shown.map(({ line }) => formatCount(line).length));
-  const lines = shown.map(({ line, reason, place: file }) => {
+  const lines = shown.flatMap(({ line, reason, place: file }) => {
     const place =
       file === undefined
         ? `  line ${padToWidth(formatCount(line), numberColumns, 'start')}  `
         : `  ${printable(file)}: `;
-    return `${appearance.colours.dim(place)}${truncateToWidth(printable(reason), columns - place.length)}`;
+    // The end of a reason is what to mend, so it is wrapped and not cut.
+    const indent = Math.min(displayWidth(place), MOST_INDENT);
+    const parts = wrapToWidth(printable(reason), Math.max(20, columns - displayWidth(place)));
+    return parts.map((part, row) => (row === 0 ? appearance.colours.dim(place) : ' '.repeat(indent)) + part);
   });
   const more =
     total > shown.length ? [appearance.colours.dim(`  … and ${formatCount(total - shown.length)} more`)] : [];

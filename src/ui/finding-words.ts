@@ -29,7 +29,7 @@ export const FINDING_WORDS: Readonly<Record<FindingKind, FindingWords>> = {
   not_an_object: {
     one: 'line is no JSON object',
     many: 'lines are no JSON objects',
-    advice: 'write {"text": …} instead of the bare value',
+    advice: `write {"text": …} instead of a bare value; jq -c '.[]' makes a line of each object of an array`,
   },
   lone_surrogate: {
     one: 'line holds half a character',
@@ -101,12 +101,12 @@ export const FINDING_WORDS: Readonly<Record<FindingKind, FindingWords>> = {
   repeated_document: {
     one: 'document repeats an earlier one',
     many: 'documents repeat an earlier one',
-    advice: 'each is sent, answered and paid for; --dedupe lets equal ones share a call, or remove them',
+    advice: 'each is sent and paid for; --dedupe lets them share one call, or remove the repeats',
   },
   repeated_request: {
     one: 'document asks what another one asks',
     many: 'documents ask what another one asks',
-    advice: 'each is sent, answered and paid for; --dedupe lets equal ones share a call, or remove them',
+    advice: 'each is sent and paid for; --dedupe lets them share one call, or remove the repeats',
   },
   template_unused: {
     one: 'document is a whole request, for which --prompt is not used',

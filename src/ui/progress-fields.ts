@@ -91,6 +91,7 @@ function heldBackField(snapshot: ProgressSnapshot, colours: ChalkInstance): Fiel
 /** What stands below the bar after Ctrl-C. */
 export function stoppingFields(snapshot: ProgressSnapshot, colours: ChalkInstance): Field[] {
   const open = snapshot.openCalls;
+  if (open === 0) return [{ variants: ['stopping'], importance: 2, paint: colours.yellow }];
   const calls = `${formatCount(open)} ${open === 1 ? 'call' : 'calls'}`;
   const grace = snapshot.graceLeftMs === null ? '' : ` for up to ${formatRemaining(snapshot.graceLeftMs)}`;
   return [

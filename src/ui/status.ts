@@ -95,7 +95,8 @@ function barLines(summary: RunSummary, columns: number, appearance: Appearance):
 
 function speedFacts(view: RunInspection): Fact[] {
   const facts: Fact[] = [];
-  if (view.owner !== null || view.requestsPerMinute > 0) {
+  // The window is that of the key, for which other runs may have made the calls.
+  if (view.owner !== null || (view.requestsPerMinute > 0 && view.summary.calls.made > 0)) {
     facts.push({
       name: 'speed',
       value: dotted([
@@ -109,7 +110,6 @@ function speedFacts(view: RunInspection): Fact[] {
   return facts;
 }
 
-/** Of a single lane the lines above tell everything. */
 /** What the server itself says of its limits: the user may not know them. */
 function learntFacts({ learntLimits }: RunInspection): Fact[] {
   return learntLimits.map((limit, index) => ({
@@ -123,6 +123,7 @@ function learntFacts({ learntLimits }: RunInspection): Fact[] {
   }));
 }
 
+/** Of a single lane the lines above tell everything. */
 function laneFacts(lanes: readonly LaneSummary[]): Fact[] {
   if (lanes.length < 2) return [];
   return lanes.map((lane, index) => ({

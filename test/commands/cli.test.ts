@@ -37,8 +37,17 @@ describe('wrong usage', () => {
     ['no input', 'run', ["missing required argument 'input'"]],
     ['two inputs of rows', 'run docs.jsonl empty.jsonl', ['Several inputs can only be text files']],
     ['an unknown command', 'rum docs.jsonl', ["unknown command 'rum'", 'Did you mean run?']],
-    ['an unknown flag', 'run docs.jsonl --promt x', ["unknown option '--promt'", 'Did you mean --prompt?']],
+    [
+      'an unknown flag',
+      'run docs.jsonl --promt x',
+      ["unknown option '--promt'", 'Did you mean --prompt?', 'try: llm-batch run --help'],
+    ],
     ['no key', 'run docs.jsonl', ['OPENAI_API_KEY is not set', '--base-url', '--simulate']],
+    [
+      'several keys that are not set',
+      'run docs.jsonl --api-key-env KEY_A,KEY_B',
+      ['variables KEY_A, KEY_B are not set', 'export KEY_A=… KEY_B=…'],
+    ],
     ['a named key that is not set', 'run docs.jsonl --api-key-env MY_KEY', ['MY_KEY is not set']],
     ['words for a number', 'run docs.jsonl --simulate --rpm many', ['--rpm', '"many"']],
     [
@@ -96,13 +105,14 @@ describe('wrong usage', () => {
     expect(status.stderr).toMatch(/no store|no run/);
   });
 
-  it.each(['status', 'resume', 'results', 'failures', 'retry'])(
-    '%s without a store says so',
+  it.each(['status', 'resume', 'results', 'failures', 'retry', 'cancel', 'report'])(
+    '%s without a store says so, and makes none',
     async (command) => {
       const end = await inProcess(command);
       expect([2, 5]).toContain(end.exitCode);
       expect(end.stderr).toContain('llm-batch run');
       expect(end.stdout).toBe('');
+      expect(existsSync(workspace.path('llm-batch.db'))).toBe(false);
     },
   );
 
@@ -178,6 +188,21 @@ describe('input', () => {
     });
     const results = workspace.readLines('bad.results.jsonl');
     expect(results.map(({ line }) => line)).toEqual([1, 2, 14, 16, 17, 26, 28, 29]);
+  });
+
+  it('without one good line is not offered to be skipped', async () => {
+    workspace.writeDocuments('docs.jsonl', [{ text: 'x' }]);
+    const end = await inProcess('run', 'docs.jsonl', '--prompt', '{{tezt}}', '--simulate');
+    expect(end.stderr).toContain('The input has 1 bad line; no call was made.\nmend it; `llm-batch check`');
+    expect(end.stderr).not.toContain('--skip-bad-lines');
+  });
+
+  it('without a name is told, and not taken for the folder', async () => {
+    const end = await inProcess('run', '', '--simulate');
+    expect(end).toMatchObject({
+      exitCode: 2,
+      stderr: expect.stringContaining('The name of the input is empty.'),
+    });
   });
 
   it('comes from standard input, with results in the folder it was started in', async () => {

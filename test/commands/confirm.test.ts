@@ -34,6 +34,15 @@ describe('at a terminal', () => {
     expect(String(stderr.read())).toBe('Delete everything? [y/N] ');
   });
 
+  it('a long question is broken between words', async () => {
+    const { stdin, stderr, interrupts } = asked(true);
+    const narrow = { stdin, stderr: Object.assign(stderr, { columns: 20 }), interrupts };
+    const answered = confirm(narrow as unknown as CommandContext, 'Delete these runs for good?', false);
+    stdin.end();
+    await answered;
+    expect(String(stderr.read())).toBe('Delete these runs\nfor good? [y/N] ');
+  });
+
   it('the end of the input is a no', async () => {
     const { stdin, answer } = asked(true);
     stdin.end();

@@ -314,6 +314,15 @@ describe('a server', () => {
     expect(report.find('key_accepted')?.message).toContain('Not known');
   });
 
+  it('that has one model, and another name than was asked for, is told by that name', async () => {
+    const api = await startApi(['llama3.2'], null);
+    const report = await doctor(['--base-url', api.baseUrl, '--model', 'gpt-4o'], { OPENAI_API_KEY: KEY });
+    expect(report.find('model')).toMatchObject({
+      message: 'gpt-4o is not the one model that the server lists.',
+      advice: 'Check --model; the server has llama3.2.',
+    });
+  });
+
   it('of several lanes is looked at by each key, and one that is refused is told by name', async () => {
     const api = await startApi(['gpt-4o-mini'], [KEY]);
     const environment = { GOOD: KEY, BAD: OTHER_KEY };

@@ -37,6 +37,10 @@ describe.each(commandNames())('%s --help', (name) => {
     expect(examples).toMatch(new RegExp(`(^|\\s|\\()llm-batch ${name}( |$)`, 'm'));
   });
 
+  it('shows no default in the notation of the program', async () => {
+    expect(await helpOf(name)).not.toContain('(default: []');
+  });
+
   it('explains every flag and argument', async () => {
     const { command } = buildProgram(ONLY_TO_LOOK_AT);
     const found = command.commands.find((candidate) => candidate.name() === name);

@@ -73,6 +73,23 @@ describe('--schema', () => {
     expect(firstLine('docs.results.jsonl')['output']).toEqual({ sentiment: 'positive', stars: 5 });
   });
 
+  it.each([
+    ['is not there', null, /^error: There is no schema \S+odd\.json\.\n {2}try: Check the path\.\n$/],
+    ['is not JSON', '{', /^error: The schema \S+odd\.json is not JSON: .*\n {2}try: mend it; jq \. /],
+    ['is no object', '[]', /is no JSON object\.\n {2}try: give a JSON Schema such as /],
+    [
+      'names a type that does not exist',
+      '{"properties":{"a":{"type":"sting"}}}',
+      /can not be used: \/properties\/a\/type must be equal to one of the allowed values\.\n {2}try: mend it there/,
+    ],
+  ])('refuses one that %s, with what to do about it', async (_, text, said) => {
+    if (text !== null) workspace.write('odd.json', text);
+    const { exitCode, stderr } = await run('--schema', 'odd.json');
+    expect(exitCode).toBe(2);
+    expect(stderr).toMatch(said);
+    expect(bodies).toEqual([]);
+  });
+
   it('sends a schema that strict mode would refuse as advice, and checks it all the same', async () => {
     workspace.write('schema.json', JSON.stringify({ ...SCHEMA, additionalProperties: true }));
     expect((await run('--schema', 'schema.json')).exitCode).toBe(0);
@@ -107,18 +124,6 @@ describe('--schema', () => {
       'SELECT input_tokens + output_tokens AS tokens FROM run_totals',
     );
     expect(totals?.tokens).toBe(30);
-  });
-
-  it.each([
-    ['{"type": "nonsense"}', /The JSON Schema can not be used/],
-    ['[]', /is no JSON object/],
-    ['{', /can not be read/],
-  ])('that holds %s is refused before any call', async (text, message) => {
-    workspace.write('schema.json', text);
-    const { exitCode, stderr } = await run('--schema', 'schema.json');
-    expect(exitCode).toBe(2);
-    expect(stderr).toMatch(message);
-    expect(bodies).toHaveLength(0);
   });
 });
 

@@ -107,14 +107,24 @@ it('made-up answers cost nothing, those that count as failures neither', async (
   expect(cost_usd).toBe(0);
 });
 
-it('names the files that there are, and no errors file where nothing failed', async () => {
-  workspace.writeDocuments('docs.jsonl', numberedDocuments(2));
+it('names the files that are there, and not one that was never written', async () => {
   const options = { folder: workspace.folder };
+  workspace.writeDocuments('docs.jsonl', [{ id: 'good', text: 'document' }]);
   await runInProcess(['run', 'docs.jsonl', '--simulate'], options);
-  const files = async (): Promise<string[]> =>
-    JSON.parse((await runInProcess(['status', '--json'], options)).stdout).files;
-  expect(await files()).toEqual([workspace.path('docs.results.jsonl')]);
-  workspace.writeDocuments('docs.jsonl', [...numberedDocuments(2), { id: 'x', text: '[[simulate:refuse]]' }]);
-  await runInProcess(['run', 'docs.jsonl', '--simulate'], options);
-  expect(await files()).toEqual([workspace.path('docs.results.jsonl'), workspace.path('docs.errors.jsonl')]);
+  const { stdout } = await runInProcess(['status'], options);
+  expect(stdout).toContain(workspace.path('docs.results.jsonl'));
+  expect(stdout).not.toContain('docs.errors.jsonl');
+});
+
+it('gives a run that called nobody no speed, whatever others have sent within the minute', async () => {
+  const options = { folder: workspace.folder };
+  const run = (...flags: string[]) =>
+    runInProcess(['run', 'docs.jsonl', '--base-url', simulator.url, ...flags], options);
+  workspace.writeDocuments('docs.jsonl', [{ id: 'good', text: 'document' }]);
+  await run('--name', 'first');
+  expect((await runInProcess(['status', 'first'], options)).stdout).toContain('requests/min');
+  await run('--name', 'second', '--reuse', '-o', 'second.jsonl');
+  const { stdout } = await runInProcess(['status', 'second'], options);
+  expect(stdout).toContain('1 answered by');
+  expect(stdout).not.toContain('requests/min');
 });

@@ -199,6 +199,12 @@ describe('a document whose image can not be sent', () => {
     );
   });
 
+  it('because the field is a URL that no server fetches is bad, and not looked for as a file', () => {
+    expect(problem({ photo: 'ftp://example.com/a.png' }).reason).toMatch(
+      /^the image field photo names a ftp: URL, and only http\(s\): and data: ones can be sent; /,
+    );
+  });
+
   it('names the place in a list and the absolute path that was tried', () => {
     file('a.png', samplePng(1, 1));
     expect(problem({ photo: ['a.png', 'sub/b.png'] })).toEqual({

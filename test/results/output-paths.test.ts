@@ -65,7 +65,11 @@ describe('the paths of a run', () => {
   it('are refused where the results would be read as one of several inputs', () => {
     for (const output of ['notes/out.md', 'notes/sub/../out.md']) {
       expect(() => outputPathsFor('/home/ada/notes/*.md', { ...here, output })).toThrow(
-        expect.objectContaining({ code: 'OUTPUT_IS_INPUT', message: `${output} is one of the inputs.` }),
+        expect.objectContaining({
+          code: 'OUTPUT_IS_INPUT',
+          message: `${output} would be one of the inputs, /home/ada/notes/*.md.`,
+          hint: 'name a file in another folder with -o, or one that ends in .results.jsonl.',
+        }),
       );
     }
     expect(outputPathsFor('/home/ada/notes/*', { ...here, output: 'notes/a.results.jsonl' }).results).toBe(

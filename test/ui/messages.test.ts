@@ -64,11 +64,11 @@ describe('the report of bad lines', () => {
   });
 
   it('fits the terminal and is safe to print', () => {
-    const bad = [{ line: 7, reason: `field "\x1b[2J${'名'.repeat(80)}" is missing` }];
+    const bad = [{ line: 7, reason: `field "\x1b[2J${'名 '.repeat(80)}" is missing` }];
     const lines = renderBadLines(bad, 1, '-', 60, PLAIN_APPEARANCE);
     expect(lines[0]).toBe('1 bad line in standard input:');
-    expect(displayWidth(lines[1] ?? '')).toBeLessThanOrEqual(60);
+    for (const line of lines) expect(displayWidth(line)).toBeLessThanOrEqual(60);
+    expect(lines.at(-1)).toMatch(/ is missing$/);
     expect(lines.join('')).not.toContain('\x1b');
-    expect(lines).toHaveLength(2);
   });
 });

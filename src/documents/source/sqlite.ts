@@ -101,7 +101,7 @@ function prepare(
 ): Database.Statement<unknown[], Row> {
   const statement = queryErrorsTold(name, () => database.prepare<unknown[], Row>(query));
   if (!statement.reader || !statement.readonly) {
-    throw badQuery('The query is no SELECT statement.', 'The database is only read, never changed.');
+    throw badQuery('The query is no SELECT statement; a database is only read, never changed.', ONE_SELECT);
   }
   try {
     statement.bind();

@@ -125,8 +125,9 @@ function lookAtModel({ lane, model }: LaneLook, probe: ProviderProbe): Finding {
     return ok('model', `${name}: not known, the server keeps no list of models.`, lane.name);
   }
   if (isListed(name, probe.models)) return ok('model', `${name} is known to the server.`, lane.name);
-  const alike = closest(name, probe.models);
-  const message = `${name} is none of the ${probe.models.length} models that the server lists.`;
+  const { models } = probe;
+  const alike = models.length > MOST_TOLD ? closest(name, models) : models;
+  const message = `${name} is ${models.length === 1 ? 'not the one model' : `none of the ${models.length} models`} that the server lists.`;
   const advice = alike.length === 0 ? 'Check --model.' : `Check --model; the server has ${alike.join(', ')}.`;
   // There a model goes by the name of its deployment, which no list has.
   if (/\.azure\.com(?:[:/]|$)/.test(lane.baseUrl)) return warning('model', message, advice, lane.name);
@@ -142,7 +143,7 @@ function isListed(name: string, models: readonly string[]): boolean {
   );
 }
 
-const MOST_ALIKE_TOLD = 3;
+const MOST_TOLD = 3;
 
 /** Models whose names share the longest beginning with this one, or hold it. */
 function closest(name: string, models: readonly string[]): string[] {
@@ -158,7 +159,7 @@ function closest(name: string, models: readonly string[]): string[] {
     .map((model) => ({ model, likeness: likeness(model) }))
     .filter((each) => each.likeness >= Math.min(4, wanted.length))
     .sort((one, other) => other.likeness - one.likeness || one.model.localeCompare(other.model))
-    .slice(0, MOST_ALIKE_TOLD)
+    .slice(0, MOST_TOLD)
     .map((each) => each.model);
 }
 
