@@ -18,7 +18,10 @@ export interface BudgetLimits {
   readonly maxTokens: number | null;
 }
 
-export type BudgetAnswer = 'granted' | 'exhausted' | 'closed';
+/** What there is not enough of for another call. */
+export type Lacking = 'cost' | 'tokens';
+
+export type BudgetAnswer = 'granted' | 'closed' | { readonly exhausted: Lacking };
 
 interface Waiter {
   readonly most: Spending;
@@ -69,25 +72,23 @@ export class Budget {
     for (;;) {
       const first = this.#waiters[0];
       if (first === undefined) return;
-      const fits = this.#fits(first.most);
-      if (!this.#closed && !fits && this.#open > 0) return;
+      const lacking = this.#lackingFor(first.most);
+      if (!this.#closed && lacking !== null && this.#open > 0) return;
       this.#waiters.shift();
       if (this.#closed) first.resolve('closed');
-      else if (fits) {
+      else if (lacking === null) {
         this.#open += 1;
         this.#setAside = plus(this.#setAside, first.most);
         first.resolve('granted');
-      } else first.resolve('exhausted');
+      } else first.resolve({ exhausted: lacking });
     }
   }
 
-  #fits(most: Spending): boolean {
+  #lackingFor(most: Spending): Lacking | null {
     const { maxCostMicroUsd, maxTokens } = this.#limits;
     const total = plus(plus(this.#spent, this.#setAside), most);
-    return (
-      (maxCostMicroUsd === null || total.costMicroUsd <= maxCostMicroUsd) &&
-      (maxTokens === null || total.tokens <= maxTokens)
-    );
+    if (maxCostMicroUsd !== null && total.costMicroUsd > maxCostMicroUsd) return 'cost';
+    return maxTokens !== null && total.tokens > maxTokens ? 'tokens' : null;
   }
 }
 

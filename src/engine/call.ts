@@ -7,6 +7,7 @@ import type { Cost, Grant, RefusalEffect, RefusalReason } from '../limiter/limit
 import type { ProviderAnswer, ProviderReply, ProviderRequest } from '../provider/provider.js';
 import type { CallEnd, LeasedTask, TaskError, TaskOutcome } from '../store/store.js';
 import { type BillingBounds, billedFor, mostTokensOf, NOTHING_SPENT, type RunBudget } from './billing.js';
+import type { Lacking } from './budget.js';
 import type { Journal } from './journal.js';
 import type { Gate, Lane } from './lane.js';
 import type { Schedule } from './schedule.js';
@@ -49,7 +50,7 @@ export interface CallContext {
   /** Null: the run has no budget. */
   readonly budget: RunBudget | null;
   /** No further call fits into the budget. */
-  readonly onExhausted: () => void;
+  readonly onExhausted: (lacking: Lacking) => void;
 }
 
 /** What became of a task, and of the call that was made for it, if one was. */
@@ -76,7 +77,7 @@ export async function performTask(task: LeasedTask, context: CallContext): Promi
   const most = budget.mostOf(prepared.billing);
   const answer = await budget.admit(most);
   if (answer !== 'granted') {
-    if (answer === 'exhausted') context.onExhausted();
+    if (answer !== 'closed') context.onExhausted(answer.exhausted);
     return uncalledTask(task, releaseOutcome(task, null));
   }
   let billed = NOTHING_SPENT;

@@ -16,6 +16,7 @@ import { haltsRun, type RetryPolicy } from '../core/retry.js';
 import { type ConcurrencyController, createConcurrencyController } from '../limiter/concurrency.js';
 import { type LeasedTask, type Store, SUSPECT_AFTER_CRASHES, type TaskOutcome } from '../store/store.js';
 import type { RunBudget } from './billing.js';
+import type { Lacking } from './budget.js';
 import {
   type CallContext,
   type PerformedTask,
@@ -61,6 +62,9 @@ export interface SettledTask {
   readonly outcome: TaskOutcome;
 }
 
+/** A limit that the user set on spending or on failures. */
+export type ReachedLimit = Lacking | 'failures';
+
 export type DrainNotice =
   | { readonly type: 'throttled'; readonly lane: string; readonly failure: ProviderFailure }
   /** A call failed; its document is tried again or has failed for good. */
@@ -72,7 +76,7 @@ export type DrainNotice =
     }
   /** A lane's key or account fails; its work goes to the lanes that are left. */
   | { readonly type: 'lane_set_aside'; readonly lane: string; readonly failure: ProviderFailure }
-  | { readonly type: 'limit_reached'; readonly limit: 'budget' | 'failures' }
+  | { readonly type: 'limit_reached'; readonly limit: ReachedLimit }
   | { readonly type: 'halted'; readonly lane: string; readonly failure: ProviderFailure }
   | { readonly type: 'store_trouble'; readonly error: LlmBatchError }
   | { readonly type: 'store_recovered' }
@@ -82,8 +86,7 @@ export type DrainNotice =
 export type DrainEnd =
   | { readonly reason: 'drained' }
   | { readonly reason: 'stopped' }
-  /** A limit that the user set on spending or on failures. */
-  | { readonly reason: 'limit_reached'; readonly limit: 'budget' | 'failures' }
+  | { readonly reason: 'limit_reached'; readonly limit: ReachedLimit }
   | { readonly reason: 'halted'; readonly failure: ProviderFailure; readonly lane: string };
 
 export interface DrainSnapshot {
@@ -130,7 +133,7 @@ export class Drain {
   #stopping = false;
   #aborted = false;
   #halted: { failure: ProviderFailure; lane: string } | null = null;
-  #limitReached: 'budget' | 'failures' | null = null;
+  #limitReached: ReachedLimit | null = null;
   #crash: { error: unknown } | null = null;
   /** Outcomes that no file could take so far. */
   #unsalvaged: TaskOutcome[] = [];
@@ -330,7 +333,7 @@ export class Drain {
       openCalls: this.#openCalls,
       isAborted: () => this.#aborted,
       budget: this.#options.budget,
-      onExhausted: () => this.#reachLimit('budget'),
+      onExhausted: (lacking) => this.#reachLimit(lacking),
     };
   }
 
@@ -347,7 +350,7 @@ export class Drain {
     }
   }
 
-  #reachLimit(limit: 'budget' | 'failures'): void {
+  #reachLimit(limit: ReachedLimit): void {
     if (this.#stopping) return;
     this.#limitReached = limit;
     this.#options.onNotice?.({ type: 'limit_reached', limit });

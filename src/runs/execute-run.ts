@@ -1,7 +1,13 @@
 /** Drains a run that has been imported: put back what a crash left, seed the limits, drain, say how it ended. */
 import type { Clock, Random } from '../core/clock.js';
 import type { CheckOutput } from '../engine/call.js';
-import { Drain, type DrainEnd, type DrainNotice, type SettledTask } from '../engine/drain.js';
+import {
+  Drain,
+  type DrainEnd,
+  type DrainNotice,
+  type ReachedLimit,
+  type SettledTask,
+} from '../engine/drain.js';
 import type { Lane } from '../engine/lane.js';
 import type { PriceTable } from '../pricing/model-price.js';
 import type { RescueReport, RunRecord, RunSummary, Store } from '../store/store.js';
@@ -140,17 +146,18 @@ async function outputCheck({ answers }: RunSettings): Promise<CheckOutput | null
 }
 
 /** What reaching each limit means. */
-export const REACHED_LIMITS = {
-  budget: 'the next call could pass --max-cost or --max-tokens-total; `resume` takes a higher one',
+export const REACHED_LIMITS: Readonly<Record<ReachedLimit, string>> = {
+  cost: 'the next call could pass --max-cost; `resume` takes a higher one',
+  tokens: 'the next call could pass --max-tokens-total; `resume` takes a higher one',
   failures: 'more documents have failed than --max-failures accepts',
-} as const;
+};
 
 function haltReason(end: DrainEnd): string | null {
   switch (end.reason) {
     case 'halted':
       return `${end.failure.kind}: ${end.failure.message}`;
     case 'limit_reached':
-      return `${end.limit}: ${REACHED_LIMITS[end.limit]}`;
+      return `${end.limit === 'failures' ? 'failures' : 'budget'}: ${REACHED_LIMITS[end.limit]}`;
     default:
       return null;
   }

@@ -38,7 +38,7 @@ describe('--max-cost', () => {
   it('of 1.00 at 0.10 a call sends exactly ten, stops with exit 4, and resumes under a higher cap', async () => {
     const first = await run(...capped, '--max-cost', '1.00');
     expect(first.exitCode).toBe(4);
-    expect(first.stderr).toMatch(/--max-cost/);
+    expect(first.stderr).toMatch(/could pass --max-cost; `resume` takes a higher one/);
     expect((await simulator.books()).calls).toBe(10);
 
     const again = await run('resume');
@@ -75,6 +75,18 @@ describe('--max-cost', () => {
     const more = await run('resume', '--max-cost', '1.50');
     expect(more.exitCode).toBe(4);
     expect((await simulator.books()).calls).toBe(15);
+  });
+
+  it('counts nothing for calls that never left: nobody listens there', async () => {
+    const unheard = ['--base-url', 'http://127.0.0.1:1/v1', '--no-guard', '--max-attempts', '1'];
+    const first = await run(...capped, '--max-cost', '1.00', ...unheard);
+    expect(first.exitCode).toBe(3);
+    expect(JSON.parse((await workspace.run(['status', '--json'])).stdout)).toMatchObject({
+      documents: { failed: 50 },
+      failed_by_kind: { network: 50 },
+      in_doubt: { calls: 0, cost_usd: 0 },
+      calls_without_cost: 0,
+    });
   });
 
   it('refuses a model without a known price before any call, and does not take it for free', async () => {

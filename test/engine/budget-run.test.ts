@@ -56,7 +56,7 @@ describe('a run under a cap', () => {
       { concurrency: 50, outputCap: 1 },
     );
     expect(calls).toBe(10);
-    expect(end).toEqual({ reason: 'limit_reached', limit: 'budget' });
+    expect(end).toEqual({ reason: 'limit_reached', limit: 'cost' });
     expect(summary.costMicroUsd).toBe(1_000_000);
     expect(summary.counts).toMatchObject({ completed: 10, ready: 40, failed: 0 });
     expect(run.haltReason).toMatch(/--max-cost/);
