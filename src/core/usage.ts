@@ -6,6 +6,9 @@ export interface TokenUsage {
   readonly reasoningTokens: number;
 }
 
+/** Of a call that never reached a server. */
+export const NO_TOKENS: TokenUsage = { inputTokens: 0, outputTokens: 0, cachedTokens: 0, reasoningTokens: 0 };
+
 /** Usage with what its price depends on besides; that goes into the cost of the call and is not stored. */
 export interface BilledUsage extends TokenUsage {
   /** Part of the input; dearer at some models. */

@@ -77,6 +77,24 @@ describe('--max-cost', () => {
     expect((await simulator.books()).calls).toBe(15);
   });
 
+  it('is not used up by calls that found nobody to connect to', async () => {
+    const { url } = simulator;
+    await simulator.stop();
+    const environment = { OPENAI_BASE_URL: url };
+    const first = await workspace.run(
+      [...capped, '--max-cost', '1.00', '--max-attempts', '1', '--no-guard', '--prices', 'prices.json'],
+      { environment },
+    );
+    expect(first.exitCode).toBe(3);
+    expect(first.stderr).not.toMatch(/cut off/);
+    expect(await workspace.status()).toMatchObject({
+      documents: { failed: 50 },
+      calls: { made: 50, failed: 50 },
+      cost_usd: 0,
+      in_doubt: { calls: 0, tokens: 0, cost_usd: 0 },
+    });
+  });
+
   it('refuses a model without a known price before any call, and does not take it for free', async () => {
     const { exitCode, stderr } = await run(...capped, '--model', 'nobody-knows-me', '--max-cost', '1');
     expect(exitCode).toBe(2);
