@@ -84,6 +84,22 @@ describe('--dedupe', () => {
     expect(ids).toHaveLength(30);
   });
 
+  it('streams the answers of large documents without holding them all', async () => {
+    const filling = 'x'.repeat(100_000);
+    workspace.writeDocuments(
+      'large.jsonl',
+      Array.from({ length: 1_500 }, (_, index) => ({ id: `d${index}`, text: 'the same', filling })),
+    );
+    // Together they are 150 MB.
+    const environment = { OPENAI_BASE_URL: simulator.url, NODE_OPTIONS: '--max-old-space-size=96' };
+    const { exitCode, stdout } = await workspace.run(
+      ['run', 'large.jsonl', '--prompt', '{{text}}', '--dedupe', '-o', '-'],
+      { environment },
+    );
+    expect(exitCode).toBe(0);
+    expect(stdout.split('\n')).toHaveLength(1_501);
+  });
+
   it('shares what an edited input adds with the answers that are there', async () => {
     documents(9);
     await run('run', 'docs.jsonl', '--dedupe');

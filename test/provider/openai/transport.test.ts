@@ -139,7 +139,8 @@ describe('what a server can do to a call', () => {
       if (bytes === '') socket.resetAndDestroy();
       else socket.write(bytes, () => socket.resetAndDestroy());
     });
-    expect(await send(openProvider(server.baseUrl))).toMatchObject({
+    const reply = await send(openProvider(server.baseUrl));
+    expect(reply).toMatchObject({
       ok: false,
       failure: { kind: 'network', code: expect.stringMatching(/^(?:ECONNRESET|UND_ERR_SOCKET)$/) },
     });
