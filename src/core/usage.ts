@@ -20,10 +20,10 @@ export interface BilledUsage extends TokenUsage {
 }
 
 /**
- * Whether a call that has ended may have been billed without our knowing: no usage came back, and no error status
- * either, which is an answer without tokens that servers do not bill.
+ * Whether a call that has ended may have been billed without our knowing: no usage came back, and no redirect or error
+ * status either, which are answers without tokens that servers do not bill.
  * @param httpStatus null when no answer came: it was cut off, timed out, or lost in a crash
  */
 export function isInDoubt(usage: TokenUsage | null, httpStatus: number | null): boolean {
-  return usage === null && (httpStatus === null || httpStatus < 400);
+  return usage === null && (httpStatus === null || httpStatus < 300);
 }

@@ -4,7 +4,7 @@ import type { CountDifference } from '../store.js';
 
 /** As `isInDoubt` says. */
 const IN_DOUBT =
-  'finished_at_ms IS NOT NULL AND input_tokens IS NULL AND (http_status IS NULL OR http_status < 400)';
+  'finished_at_ms IS NOT NULL AND input_tokens IS NULL AND (http_status IS NULL OR http_status < 300)';
 
 /** What is kept for a run, and for a lane of it, with how it is counted from its calls. */
 const CALL_SUMS: readonly (readonly [column: string, counted: string])[] = [
