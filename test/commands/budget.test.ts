@@ -77,6 +77,17 @@ describe('--max-cost', () => {
     expect((await simulator.books()).calls).toBe(15);
   });
 
+  it('counts answers without a known price with the most they can be, after a resume too', async () => {
+    // It says no cost, and what it answers as has no price.
+    await simulator.reconfigure({ prices: null });
+    expect((await run(...capped, '--max-cost', '1.00')).exitCode).toBe(4);
+    expect((await simulator.books()).calls).toBe(10);
+    const again = await run('resume');
+    expect(again.exitCode).toBe(4);
+    expect(again.stderr).toMatch(/up to \$1\.00 more for 10 calls/);
+    expect((await simulator.books()).calls).toBe(10);
+  });
+
   it('is not used up by calls that found nobody to connect to', async () => {
     const { url } = simulator;
     await simulator.stop();

@@ -127,7 +127,9 @@ export function summaryContract(storeOf: StoreOf): void {
         },
         costMicroUsd: 50,
         callsWithoutCost: 1,
+        inDoubt: { calls: 2, tokens: 2 * 900, costMicroUsd: 3 * 70 },
       });
+      expect(await store.recount()).toEqual([]);
     });
 
     it('adds up each lane by itself', async () => {
