@@ -65,10 +65,11 @@ export class Sharing {
        ORDER BY id`,
     );
     this.#pair = database.prepare<[...Range, number]>(
-      `UPDATE tasks SET shared_task_id = source.id,
+      `UPDATE tasks SET shared_task_id = source.id, state = 'ready', not_before_ms = NULL,
          shared_from = iif(source.run_id = tasks.run_id, 'run', 'earlier_run')
        FROM temp.first_requests AS first JOIN tasks AS source ON source.id = first.task_id
-       WHERE tasks.id > ? AND tasks.id <= ? AND tasks.run_id = ? AND tasks.state = 'ready' AND tasks.gone = 0
+       WHERE tasks.id > ? AND tasks.id <= ? AND tasks.run_id = ? AND tasks.gone = 0
+         AND (tasks.state = 'ready' OR tasks.state = 'delayed')
          AND first.hash_start = substr(tasks.request_hash, 8, 12)
          AND source.request_hash = tasks.request_hash AND source.id <> tasks.id`,
     );
