@@ -75,6 +75,7 @@ export async function driveRun(options: DriveOptions): Promise<ExitCode> {
           await stream.write(page.map(settledTaskRow));
         }
       },
+      interrupts: () => interrupts.count,
       onDrain(started, before) {
         display.sharing(before);
         drain = started;
