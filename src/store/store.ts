@@ -458,8 +458,8 @@ export interface Store {
 
   /**
    * Pairs open tasks with the tasks whose answers they are to take, a page at a time; call until `isDone`, and only
-   * while nobody drains the run. What was paired before and waits is paired anew. With `dedupe` all but the first of
-   * equal requests wait for that one, unless there is an answer already.
+   * while nobody drains the run. What was paired before and waits is paired anew. With `dedupe` all but one of equal
+   * requests wait for that one, the first of the highest priority, unless there is an answer already.
    * @param limit about how many tasks to look at
    */
   pairTasks(options: SharingOptions, limit: number): Promise<{ readonly isDone: boolean }>;

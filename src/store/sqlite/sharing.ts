@@ -16,7 +16,7 @@ const HASH_START = 'substr(request_hash, 8, 12)';
 
 /** How far a pairing has come; each stage goes over the tasks once. */
 export interface Pairing {
-  readonly stage: 'letting_go' | 'answered' | 'own';
+  readonly stage: 'letting_go' | 'answered' | 'own' | 'pairing';
   readonly doneToTaskId: number;
 }
 
@@ -59,10 +59,14 @@ export class Sharing {
        WHERE id > ? AND id <= ? AND state = 'completed' AND run_id IN (SELECT value FROM json_each(?))
        ORDER BY id`,
     );
+    // The one of the highest priority is called, so that none waits for one of a lower.
     this.#rememberOwn = database.prepare<[...Range, number]>(
-      `INSERT OR IGNORE INTO temp.first_requests SELECT ${HASH_START}, id FROM tasks NOT INDEXED
+      `INSERT INTO temp.first_requests SELECT ${HASH_START}, id FROM tasks NOT INDEXED
        WHERE id > ? AND id <= ? AND run_id = ? AND gone = 0 AND (state = 'ready' OR state = 'delayed')
-       ORDER BY id`,
+       ORDER BY id
+       ON CONFLICT DO UPDATE SET task_id = excluded.task_id WHERE EXISTS (
+         SELECT 1 FROM tasks AS first JOIN tasks AS other ON other.id = excluded.task_id
+         WHERE first.id = first_requests.task_id AND first.state <> 'completed' AND first.priority < other.priority)`,
     );
     this.#pair = database.prepare<[...Range, number]>(
       `UPDATE tasks SET shared_task_id = source.id, state = 'ready', not_before_ms = NULL,
@@ -117,15 +121,17 @@ export class Sharing {
     }
     const next = this.#nextTask.get(doneToTaskId) ?? null;
     if (next === null) {
-      if (stage === 'answered') return { stage: 'own', doneToTaskId: 0 };
+      if (stage === 'answered') return { stage: dedupe ? 'own' : 'pairing', doneToTaskId: 0 };
+      if (stage === 'own') return { stage: 'pairing', doneToTaskId: 0 };
       this.#forget.run();
       return null;
     }
     const range: Range = [next - 1, next - 1 + limit];
     if (stage === 'answered') {
       this.#rememberAnswered.run(...range, JSON.stringify(dedupe ? [runId, ...reuseFrom] : reuseFrom));
+    } else if (stage === 'own') {
+      this.#rememberOwn.run(...range, runId);
     } else {
-      if (dedupe) this.#rememberOwn.run(...range, runId);
       this.#pair.run(...range, runId);
     }
     return { stage, doneToTaskId: range[1] };

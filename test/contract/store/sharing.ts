@@ -97,6 +97,18 @@ export function sharingContract(storeOf: StoreOf): void {
       expect(await settleAll(store, runId)).toBe(1);
     });
 
+    it('hands out the one of the highest priority, whose answer nobody has to wait longer for', async () => {
+      const store = await storeOf();
+      const runId = await openRun(store, [
+        document(1, SAME),
+        document(2, { priority: 5 }),
+        document(3, { ...SAME, priority: 9 }),
+        document(4, { ...SAME, priority: 9 }),
+      ]);
+      await pair(store, { runId, dedupe: true });
+      expect(await linesToCall(store, runId)).toEqual([3, 2]);
+    });
+
     it('pairs one that waits for its next try as well, and calls it no more', async () => {
       const store = await storeOf();
       const runId = await openRun(store, [document(1, SAME), document(2, SAME)]);
