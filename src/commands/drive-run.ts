@@ -45,6 +45,7 @@ export async function driveRun(options: DriveOptions): Promise<ExitCode> {
   const connection = await connect(runSettings, context);
   const startedAtMs = clock.monotonicMs();
 
+  const handedOut = { completed: 0, failed: 0 };
   let drain: Drain | null = null;
   const stopListening = interrupts.subscribe((count) => {
     display.interrupted(count, drain?.snapshot().openCalls ?? 0, runSettings.pacing.graceMs);
@@ -68,7 +69,9 @@ export async function driveRun(options: DriveOptions): Promise<ExitCode> {
       onRescue: (rescue) => display.rescued(rescue),
       onNotice: (notice) => display.notice(notice),
       onSettled: (settled) => void stream?.write(settled.map(settledRowOf)),
-      async onShared(taskIds) {
+      async onShared({ settledTaskIds: taskIds, failed }) {
+        handedOut.completed += taskIds.length - failed;
+        handedOut.failed += failed;
         for (let start = 0; start < taskIds.length; start += STREAM_PAGE_ROWS) {
           if (stream === null || stream.readerGone) return;
           const page = await store.readTasks(run.id, taskIds.slice(start, start + STREAM_PAGE_ROWS));
@@ -79,11 +82,15 @@ export async function driveRun(options: DriveOptions): Promise<ExitCode> {
       onDrain(started, before) {
         display.sharing(before);
         drain = started;
+        // What was handed out so far is in the counts before the drain.
+        handedOut.completed = 0;
+        handedOut.failed = 0;
         if (interrupts.count > 0) started.stop();
         display.startDrain({
           drain: started,
           before,
           lanes: connection.lanes,
+          handedOut,
         });
       },
     });

@@ -4,7 +4,7 @@ import type { CheckOutput } from '../engine/call.js';
 import { Drain, type DrainEnd, type DrainNotice, type SettledTask } from '../engine/drain.js';
 import type { Lane } from '../engine/lane.js';
 import type { PriceTable } from '../pricing/model-price.js';
-import type { RescueReport, RunRecord, RunSummary, Store } from '../store/store.js';
+import type { RescueReport, RunRecord, RunSummary, SharedPage, Store } from '../store/store.js';
 import { createPrepareCall } from './prepare-call.js';
 import { recoverStore } from './recover.js';
 import { createRunBudget, failureLimit } from './run-budget.js';
@@ -34,7 +34,7 @@ export interface ExecuteOptions {
   readonly onNotice: (notice: DrainNotice) => void;
   readonly onSettled: (settled: readonly SettledTask[]) => void;
   /** Told of documents that took the answer to an equal request. */
-  readonly onShared: (taskIds: readonly number[]) => Promise<void>;
+  readonly onShared: (page: SharedPage) => Promise<void>;
   /** How often the user has asked to stop; while it drains, the drain itself is told. */
   readonly interrupts: () => number;
   /** Hands out the drain before it starts, for its snapshot and its brakes, and what the run has done so far. */

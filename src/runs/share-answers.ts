@@ -5,7 +5,7 @@
  */
 import { setImmediate } from 'node:timers/promises';
 import type { Clock } from '../core/clock.js';
-import type { RunRecord, Store } from '../store/store.js';
+import type { RunRecord, SharedPage, Store } from '../store/store.js';
 import { lanesOf, type RunSettings, settingsOfRun } from './run-settings.js';
 
 /** Short enough that Ctrl-C and the display are not kept waiting. */
@@ -16,7 +16,7 @@ export interface ShareOptions {
   readonly run: RunRecord;
   readonly clock: Clock;
   /** Told of the documents that have taken an answer, or the failure in place of one, page by page. */
-  readonly onShared: (taskIds: readonly number[]) => Promise<void>;
+  readonly onShared: (page: SharedPage) => Promise<void>;
   /** How often the user has asked to stop. When it rises, what is not paired or handed out yet is left to the next start. */
   readonly interrupts: () => number;
 }
@@ -42,8 +42,8 @@ export async function settlePairs(options: ShareOptions): Promise<void> {
   const interruptsBefore = interrupts();
   let afterTaskId: number | null = 0;
   while (afterTaskId !== null && interrupts() === interruptsBefore) {
-    const page = await store.settlePairs(run.id, afterTaskId, TASKS_PER_PAGE, clock.now());
-    if (page.settledTaskIds.length > 0) await onShared(page.settledTaskIds);
+    const page: SharedPage = await store.settlePairs(run.id, afterTaskId, TASKS_PER_PAGE, clock.now());
+    if (page.settledTaskIds.length > 0) await onShared(page);
     afterTaskId = page.lastTaskId;
     await setImmediate();
   }

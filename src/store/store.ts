@@ -201,6 +201,8 @@ export type SharedFrom = 'run' | 'earlier_run';
 
 export interface SharedPage {
   readonly settledTaskIds: readonly number[];
+  /** How many of them took a failure. */
+  readonly failed: number;
   /** The last task looked at, to go on after; null when there was none. */
   readonly lastTaskId: number | null;
 }

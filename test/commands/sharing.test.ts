@@ -50,6 +50,7 @@ describe('--dedupe', () => {
     expect(await callsMade()).toBe(63);
     expect(stderr).toMatch(/27 wait for the answer of an equal document/);
     expect(stderr).toMatch(/27 took the answer of an equal document/);
+    expect(stderr).toMatch(/^90\/90 done \(100%\)/m);
     expect(await status('docs')).toMatchObject({
       documents: { total: 90, completed: 90, pending: 0 },
       shared: { within_run: 27, from_earlier_runs: 0, waiting: 0 },

@@ -28,6 +28,7 @@ interface WaitingRow {
   id: number;
   /** 0: not yet; null: it never will be. */
   is_settled: number | null;
+  source_state: string | null;
 }
 
 export class Sharing {
@@ -82,7 +83,7 @@ export class Sharing {
       `SELECT tasks.id, CASE
            WHEN source.state = 'completed' OR (source.state = 'failed' AND source.run_id = tasks.run_id) THEN 1
            WHEN source.run_id = tasks.run_id AND source.gone = 0 THEN 0
-         END AS is_settled
+         END AS is_settled, source.state AS source_state
        FROM tasks INDEXED BY tasks_paired LEFT JOIN tasks AS source ON source.id = tasks.shared_task_id
        WHERE tasks.run_id = ? AND tasks.state = 'ready' AND tasks.shared_task_id IS NOT NULL
          AND tasks.gone = 0 AND tasks.id > ?
@@ -140,7 +141,8 @@ export class Sharing {
   /** Gives the next waiting tasks their answers; one whose answer will never come waits no more. */
   settlePage(runId: number, afterTaskId: number, limit: number, nowMs: number): SharedPage {
     const rows = this.#waiting.all(runId, afterTaskId, limit);
-    const settled = rows.filter((row) => row.is_settled === 1).map(({ id }) => id);
+    const settledRows = rows.filter((row) => row.is_settled === 1);
+    const settled = settledRows.map(({ id }) => id);
     const orphaned = rows.filter((row) => row.is_settled === null).map(({ id }) => id);
     if (settled.length > 0) {
       const taskIds = JSON.stringify(settled);
@@ -148,6 +150,7 @@ export class Sharing {
       this.#settle.run(taskIds);
     }
     if (orphaned.length > 0) this.#letGo.run(JSON.stringify(orphaned));
-    return { settledTaskIds: settled, lastTaskId: rows.at(-1)?.id ?? null };
+    const failed = settledRows.filter((row) => row.source_state === 'failed').length;
+    return { settledTaskIds: settled, failed, lastTaskId: rows.at(-1)?.id ?? null };
   }
 }
