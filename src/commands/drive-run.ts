@@ -33,6 +33,8 @@ export interface DriveOptions {
 }
 
 const RESULT_PAGE_ROWS = 1_000;
+/** Rows with their documents, which may be large. */
+const STREAM_PAGE_ROWS = 50;
 
 export async function driveRun(options: DriveOptions): Promise<ExitCode> {
   const { context, display, store, run, outputPaths } = options;
@@ -43,6 +45,7 @@ export async function driveRun(options: DriveOptions): Promise<ExitCode> {
   const connection = await connect(runSettings, context);
   const startedAtMs = clock.monotonicMs();
 
+  const handedOut = { completed: 0, failed: 0 };
   let drain: Drain | null = null;
   const stopListening = interrupts.subscribe((count) => {
     display.interrupted(count, drain?.snapshot().openCalls ?? 0, runSettings.pacing.graceMs);
@@ -65,18 +68,29 @@ export async function driveRun(options: DriveOptions): Promise<ExitCode> {
       salvagePath: `${await storeFile(context, options.settings)}.salvage.jsonl`,
       onRescue: (rescue) => display.rescued(rescue),
       onNotice: (notice) => display.notice(notice),
-      onSettled: (settled) => stream?.write(settled.map(settledRowOf)),
-      async onShared(taskIds) {
-        if (stream !== null) stream.write((await store.readTasks(run.id, taskIds)).map(settledTaskRow));
+      onSettled: (settled) => void stream?.write(settled.map(settledRowOf)),
+      async onShared({ settledTaskIds: taskIds, failed }) {
+        handedOut.completed += taskIds.length - failed;
+        handedOut.failed += failed;
+        for (let start = 0; start < taskIds.length; start += STREAM_PAGE_ROWS) {
+          if (stream === null || stream.readerGone) return;
+          const page = await store.readTasks(run.id, taskIds.slice(start, start + STREAM_PAGE_ROWS));
+          await stream.write(page.map(settledTaskRow));
+        }
       },
+      interrupts: () => interrupts.count,
       onDrain(started, before) {
         display.sharing(before);
         drain = started;
+        // What was handed out so far is in the counts before the drain.
+        handedOut.completed = 0;
+        handedOut.failed = 0;
         if (interrupts.count > 0) started.stop();
         display.startDrain({
           drain: started,
           before,
           lanes: connection.lanes,
+          handedOut,
         });
       },
     });
@@ -142,13 +156,14 @@ function streamAnswers(context: CommandContext, onEnd: () => void) {
     get readerGone(): boolean {
       return sink.readerGone;
     },
-    write(rows: readonly (ResultRow | null)[]): void {
+    /** Resolves, never rejects, when the reader has taken them. */
+    write(rows: readonly (ResultRow | null)[]): Promise<void> {
       for (const row of rows) {
         if (row?.state === 'completed') {
           sink.write(`${resultLine(row, { includeInput: false })}\n`)?.catch(failed);
         }
       }
-      sink.flush().then(() => {
+      return sink.flush().then(() => {
         if (sink.readerGone) onEnd();
       }, failed);
     },

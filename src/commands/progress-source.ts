@@ -12,6 +12,8 @@ export interface DrainSource {
   /** The run's counts before the drain began. */
   readonly before: RunSummary;
   readonly lanes: readonly Lane[];
+  /** Documents that have taken an answer, or a failure, of an equal one since the drain began. */
+  readonly handedOut: { readonly completed: number; readonly failed: number };
 }
 
 /** An estimate from fewer settled documents than this swings too much to be shown. */
@@ -30,7 +32,7 @@ export class DrainProgress {
   }
 
   snapshot(): ProgressSnapshot {
-    const { drain, before, lanes } = this.#source;
+    const { drain, before, lanes, handedOut } = this.#source;
     const nowMs = this.#clock.monotonicMs();
     const state = drain.snapshot();
     const limits = lanes.map((lane) => lane.limiter.snapshot(nowMs));
@@ -42,8 +44,8 @@ export class DrainProgress {
       ...EMPTY_SNAPSHOT,
       phase: state.stopping ? 'stopping' : 'running',
       total,
-      completed,
-      failed,
+      completed: completed + handedOut.completed,
+      failed: failed + handedOut.failed,
       openCalls: state.openCalls,
       concurrency: state.concurrency,
       requestsPerMinute: sum(limits.map((limit) => limit.requestsInWindow)),

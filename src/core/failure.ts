@@ -43,4 +43,6 @@ export interface ProviderFailure {
   readonly retryAfterMs?: number;
   /** What text there was, for truncated, filtered and refused answers. */
   readonly partialOutput?: string;
+  /** The request never left this machine: nobody can have answered it, or billed it. */
+  readonly isUnsent?: true;
 }

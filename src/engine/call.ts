@@ -2,7 +2,7 @@
 import type { Clock, Random } from '../core/clock.js';
 import type { ProviderFailure } from '../core/failure.js';
 import { decideRetry, type RetryPolicy } from '../core/retry.js';
-import type { TokenUsage } from '../core/usage.js';
+import { NO_TOKENS, type TokenUsage } from '../core/usage.js';
 import type { Cost, Grant, RefusalEffect, RefusalReason } from '../limiter/limiter.js';
 import type { ProviderAnswer, ProviderReply, ProviderRequest } from '../provider/provider.js';
 import type { CallEnd, LeasedTask, TaskError, TaskOutcome } from '../store/store.js';
@@ -191,8 +191,8 @@ function settleGrant(lane: Lane, grant: Grant, reply: ProviderReply, nowMs: numb
     limiter.succeeded(nowMs, grant);
     return null;
   }
-  const { kind, retryAfterMs } = reply.failure;
-  limiter.commit(grant, kind === 'rate_limited' ? 0 : usedTokens(reply.usage), nowMs);
+  const { kind, retryAfterMs, isUnsent = false } = reply.failure;
+  limiter.commit(grant, kind === 'rate_limited' || isUnsent ? 0 : usedTokens(reply.usage), nowMs);
   const reason = refusalReason(reply.failure);
   return reason === null ? null : limiter.throttled(retryAfterMs ?? null, nowMs, grant, reason);
 }
@@ -311,6 +311,10 @@ function callEnd(
   const end = { callId, finishedAtMs, latencyMs };
   if ('aborted' in reply) {
     return { ...end, httpStatus: null, kind: 'aborted', usage: null, costMicroUsd: null, requestId: null };
+  }
+  if (!reply.ok && reply.failure.isUnsent) {
+    const { kind } = reply.failure;
+    return { ...end, httpStatus: null, kind, usage: NO_TOKENS, costMicroUsd: 0, requestId: null };
   }
   const { usage } = reply;
   // What the server itself says of the cost is nearer the bill than any table.

@@ -10,7 +10,7 @@ import {
 } from '../engine/drain.js';
 import type { Lane } from '../engine/lane.js';
 import type { PriceTable } from '../pricing/model-price.js';
-import type { RescueReport, RunRecord, RunSummary, Store } from '../store/store.js';
+import type { RescueReport, RunRecord, RunSummary, SharedPage, Store } from '../store/store.js';
 import { createPrepareCall } from './prepare-call.js';
 import { recoverStore } from './recover.js';
 import { createRunBudget, failureLimit } from './run-budget.js';
@@ -40,7 +40,9 @@ export interface ExecuteOptions {
   readonly onNotice: (notice: DrainNotice) => void;
   readonly onSettled: (settled: readonly SettledTask[]) => void;
   /** Told of documents that took the answer to an equal request. */
-  readonly onShared: (taskIds: readonly number[]) => Promise<void>;
+  readonly onShared: (page: SharedPage) => Promise<void>;
+  /** How often the user has asked to stop; while it drains, the drain itself is told. */
+  readonly interrupts: () => number;
   /** Hands out the drain before it starts, for its snapshot and its brakes, and what the run has done so far. */
   readonly onDrain: (drain: Drain, before: RunSummary) => void;
 }
@@ -91,10 +93,13 @@ export async function executeRun(options: ExecuteOptions): Promise<ExecutionRepo
     ...(isDone(before) ? {} : { settings: { ...run.settings, prices: { source, date } } }),
   });
   const stopNoting = noteLearntLimits(store, started, lanes, clock);
-  const end = await drain.run().finally(stopNoting);
+  const drained = await drain.run().finally(stopNoting);
   await settlePairs(options);
 
   const summary = await store.summarizeRun(run.id);
+  // Interrupted while answers were handed out: all calls are made, and some documents still wait.
+  const isCutShort = drained.reason === 'drained' && !isDone(summary);
+  const end: DrainEnd = isCutShort ? { reason: 'stopped' } : drained;
   const stopped = await store.updateRun(run.id, {
     status: isDone(summary) ? 'finished' : 'open',
     stoppedAtMs: clock.now(),

@@ -5,7 +5,7 @@
  */
 import { setImmediate } from 'node:timers/promises';
 import type { Clock } from '../core/clock.js';
-import type { RunRecord, Store } from '../store/store.js';
+import type { RunRecord, SharedPage, Store } from '../store/store.js';
 import { lanesOf, type RunSettings, settingsOfRun } from './run-settings.js';
 
 /** Short enough that Ctrl-C and the display are not kept waiting. */
@@ -16,28 +16,34 @@ export interface ShareOptions {
   readonly run: RunRecord;
   readonly clock: Clock;
   /** Told of the documents that have taken an answer, or the failure in place of one, page by page. */
-  readonly onShared: (taskIds: readonly number[]) => Promise<void>;
+  readonly onShared: (page: SharedPage) => Promise<void>;
+  /** How often the user has asked to stop. When it rises, what is not paired or handed out yet is left to the next start. */
+  readonly interrupts: () => number;
 }
 
 /** Pairs the open documents of a run and gives them the answers that are there already. */
 export async function pairDocuments(options: ShareOptions): Promise<void> {
-  const { store, run } = options;
+  const { store, run, interrupts } = options;
+  const interruptsBefore = interrupts();
   const { dedupe, reuse } = settingsOfRun(run).sharing;
   const { shared } = await store.summarizeRun(run.id);
   if (!dedupe && !reuse && shared.waiting === 0) return;
   const reuseFrom = reuse ? await reusableRuns(store, run) : [];
   while (!(await store.pairTasks({ runId: run.id, dedupe, reuseFrom }, TASKS_PER_PAGE)).isDone) {
     await setImmediate();
+    if (interrupts() > interruptsBefore) return;
   }
   await settlePairs(options);
 }
 
 /** Gives the documents that wait for an equal one what that has come to, as far as it is settled. */
-export async function settlePairs({ store, run, clock, onShared }: ShareOptions): Promise<void> {
+export async function settlePairs(options: ShareOptions): Promise<void> {
+  const { store, run, clock, onShared, interrupts } = options;
+  const interruptsBefore = interrupts();
   let afterTaskId: number | null = 0;
-  while (afterTaskId !== null) {
-    const page = await store.settlePairs(run.id, afterTaskId, TASKS_PER_PAGE, clock.now());
-    if (page.settledTaskIds.length > 0) await onShared(page.settledTaskIds);
+  while (afterTaskId !== null && interrupts() === interruptsBefore) {
+    const page: SharedPage = await store.settlePairs(run.id, afterTaskId, TASKS_PER_PAGE, clock.now());
+    if (page.settledTaskIds.length > 0) await onShared(page);
     afterTaskId = page.lastTaskId;
     await setImmediate();
   }
@@ -49,10 +55,17 @@ export async function settlePairs({ store, run, clock, onShared }: ShareOptions)
  */
 async function reusableRuns(store: Store, run: RunRecord): Promise<number[]> {
   const wanted = answererOf(settingsOfRun(run));
-  return (await store.listRuns())
+  const alike = (await store.listRuns())
     .filter((other) => other.id !== run.id && other.simulated === run.simulated)
-    .filter((other) => answererOf(settingsOfRun(other)) === wanted)
-    .map(({ id }) => id);
+    .filter((other) => answererOf(settingsOfRun(other)) === wanted);
+  const reusable: number[] = [];
+  for (const other of alike) {
+    // Resumed at another server, a run keeps the answers of the first, and which is whose nobody can tell.
+    const lanes = new Set(lanesOf(settingsOfRun(other)).map(({ name }) => name));
+    const summary = await store.summarizeRun(other.id);
+    if (summary.lanes.every(({ lane }) => lanes.has(lane))) reusable.push(other.id);
+  }
+  return reusable;
 }
 
 function answererOf(settings: RunSettings): string {

@@ -201,6 +201,8 @@ export type SharedFrom = 'run' | 'earlier_run';
 
 export interface SharedPage {
   readonly settledTaskIds: readonly number[];
+  /** How many of them took a failure. */
+  readonly failed: number;
   /** The last task looked at, to go on after; null when there was none. */
   readonly lastTaskId: number | null;
 }
@@ -292,7 +294,10 @@ export interface RunSummary {
   readonly costMicroUsd: number;
   /** Calls that used tokens and have no known cost. */
   readonly callsWithoutCost: number;
-  /** Calls that may have been billed without our knowing (see `isInDoubt`), and the most that it can be. */
+  /**
+   * Calls that may have been billed without our knowing (see `isInDoubt`), and the most that it can be; the cost has
+   * besides what those can have been billed that have no known cost.
+   */
   readonly inDoubt: { readonly calls: number; readonly tokens: number; readonly costMicroUsd: number };
   /** Completed documents that took the answer to an equal request, and those that wait for it, which are ready. */
   readonly shared: {
@@ -454,9 +459,9 @@ export interface Store {
   finishReimport(runId: number): Promise<{ gone: number }>;
 
   /**
-   * Pairs ready tasks with the tasks whose answers they are to take, a page at a time; call until `isDone`, and only
-   * while nobody drains the run. What was paired before and waits is paired anew. With `dedupe` all but the first of
-   * equal requests wait for that one, unless there is an answer already.
+   * Pairs open tasks with the tasks whose answers they are to take, a page at a time; call until `isDone`, and only
+   * while nobody drains the run. What was paired before and waits is paired anew. With `dedupe` all but one of equal
+   * requests wait for that one, the first of the highest priority, unless there is an answer already.
    * @param limit about how many tasks to look at
    */
   pairTasks(options: SharingOptions, limit: number): Promise<{ readonly isDone: boolean }>;

@@ -126,9 +126,14 @@ function costText(summary: RunSummary): string {
   return dotted([knownCostText(summary), summary.inDoubt.costMicroUsd > 0 ? doubtText(summary) : null]);
 }
 
-/** What calls may have cost of which nobody knows whether they were billed. */
-export function doubtText({ inDoubt }: RunSummary): string {
-  return `up to ${formatMoney(inDoubt.costMicroUsd)} more for ${formatQuantity(inDoubt.calls, 'call')} cut off`;
+/** What calls may have cost of which nobody knows whether they were billed, or at which price. */
+export function doubtText({ inDoubt, callsWithoutCost }: RunSummary): string {
+  const calls = formatQuantity(inDoubt.calls + callsWithoutCost, 'call');
+  const why = [
+    ...(inDoubt.calls > 0 ? ['cut off'] : []),
+    ...(callsWithoutCost > 0 ? ['without a known price'] : []),
+  ];
+  return `up to ${formatMoney(inDoubt.costMicroUsd)} more for ${calls} ${why.join(' or ')}`;
 }
 
 function knownCostText(summary: RunSummary): string {

@@ -77,15 +77,32 @@ describe('--max-cost', () => {
     expect((await simulator.books()).calls).toBe(15);
   });
 
-  it('counts nothing for calls that never left: nobody listens there', async () => {
-    const unheard = ['--base-url', 'http://127.0.0.1:1/v1', '--no-guard', '--max-attempts', '1'];
-    const first = await run(...capped, '--max-cost', '1.00', ...unheard);
+  it('counts answers without a known price with the most they can be, after a resume too', async () => {
+    // It says no cost, and what it answers as has no price.
+    await simulator.reconfigure({ prices: null });
+    expect((await run(...capped, '--max-cost', '1.00')).exitCode).toBe(4);
+    expect((await simulator.books()).calls).toBe(10);
+    const again = await run('resume');
+    expect(again.exitCode).toBe(4);
+    expect(again.stderr).toMatch(/up to \$1\.00 more for 10 calls/);
+    expect((await simulator.books()).calls).toBe(10);
+  });
+
+  it('is not used up by calls that found nobody to connect to', async () => {
+    const { url } = simulator;
+    await simulator.stop();
+    const environment = { OPENAI_BASE_URL: url };
+    const first = await workspace.run(
+      [...capped, '--max-cost', '1.00', '--max-attempts', '1', '--no-guard', '--prices', 'prices.json'],
+      { environment },
+    );
     expect(first.exitCode).toBe(3);
-    expect(JSON.parse((await workspace.run(['status', '--json'])).stdout)).toMatchObject({
+    expect(first.stderr).not.toMatch(/cut off/);
+    expect(await workspace.status()).toMatchObject({
       documents: { failed: 50 },
-      failed_by_kind: { network: 50 },
-      in_doubt: { calls: 0, cost_usd: 0 },
-      calls_without_cost: 0,
+      calls: { made: 50, failed: 50 },
+      cost_usd: 0,
+      in_doubt: { calls: 0, tokens: 0, cost_usd: 0 },
     });
   });
 

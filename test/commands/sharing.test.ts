@@ -1,7 +1,10 @@
 /** `--dedupe` and `--reuse`, over the real program and a simulated server that counts what it is asked. */
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type SimulatorProcess, startSimulatorProcess } from '../support/simulator-process.js';
+import { waitFor } from '../support/wait-for.js';
 import { Workspace } from '../support/workspace.js';
+
+const SETTLED_AND_SHARED = `SELECT 1 FROM tasks WHERE state = 'completed' AND shared_from = 'run' LIMIT 1`;
 
 let workspace: Workspace;
 let simulator: SimulatorProcess;
@@ -47,6 +50,7 @@ describe('--dedupe', () => {
     expect(await callsMade()).toBe(63);
     expect(stderr).toMatch(/27 wait for the answer of an equal document/);
     expect(stderr).toMatch(/27 took the answer of an equal document/);
+    expect(stderr).toMatch(/^90\/90 done \(100%\)/m);
     expect(await status('docs')).toMatchObject({
       documents: { total: 90, completed: 90, pending: 0 },
       shared: { within_run: 27, from_earlier_runs: 0, waiting: 0 },
@@ -82,6 +86,51 @@ describe('--dedupe', () => {
       .map((line) => (JSON.parse(line) as { id: string }).id);
     expect(new Set(ids).size).toBe(30);
     expect(ids).toHaveLength(30);
+  });
+
+  it('streams the answers of large documents without holding them all', async () => {
+    const filling = 'x'.repeat(100_000);
+    workspace.writeDocuments(
+      'large.jsonl',
+      Array.from({ length: 1_500 }, (_, index) => ({ id: `d${index}`, text: 'the same', filling })),
+    );
+    // Together they are 150 MB.
+    const environment = { OPENAI_BASE_URL: simulator.url, NODE_OPTIONS: '--max-old-space-size=96' };
+    const { exitCode, stdout } = await workspace.run(
+      ['run', 'large.jsonl', '--prompt', '{{text}}', '--dedupe', '-o', '-'],
+      { environment },
+    );
+    expect(exitCode).toBe(0);
+    expect(stdout.split('\n')).toHaveLength(1_501);
+  });
+
+  it('can be interrupted while it hands answers out, and goes on without another call', async () => {
+    const same = 6_000;
+    workspace.writeDocuments(
+      'same.jsonl',
+      Array.from({ length: same }, (_, index) => ({ id: `d${index}`, text: 'the same' })),
+    );
+    const environment = { OPENAI_BASE_URL: simulator.url };
+    const program = workspace.start(['run', 'same.jsonl', '--dedupe', '-o', '-'], { environment });
+    // Nobody reads on, so it stands in the middle of the first page.
+    program.child.stdout?.pause();
+    await waitFor('the import', () => program.stderr().includes('imported'));
+    await waitFor('shared answers', () => workspace.query(SETTLED_AND_SHARED).length > 0);
+    program.kill('SIGINT');
+    await waitFor('its reaction', () => program.stderr().includes('stopping'));
+    program.child.stdout?.resume();
+    const first = await program.ended;
+    expect(first.exitCode).toBe(130);
+    expect(first.stderr).toMatch(/llm-batch resume same/);
+    const settled = first.stdout.trimEnd().split('\n').length;
+    expect(settled).toBeLessThan(same);
+    expect(await status('same')).toMatchObject({
+      documents: { completed: settled, pending: same - settled },
+    });
+
+    expect((await run('resume')).exitCode).toBe(0);
+    expect(await workspace.results()).toHaveLength(same);
+    expect(await callsMade()).toBe(1);
   });
 
   it('shares what an edited input adds with the answers that are there', async () => {
@@ -142,6 +191,20 @@ describe('--reuse', () => {
       environment: { OPENAI_BASE_URL: other.url },
     });
     expect((await other.books()).calls).toBe(9);
+    await other.stop();
+  });
+
+  it('takes nothing of a run that has answers of several servers', async () => {
+    documents(9, 'first.jsonl');
+    documents(12, 'second.jsonl');
+    await run('run', 'first.jsonl');
+    const other = await startSimulatorProcess({ latencyMs: 5 });
+    const environment = { OPENAI_BASE_URL: other.url };
+    documents(12, 'first.jsonl');
+    await workspace.run(['run', 'first.jsonl'], { environment });
+    expect((await other.books()).calls).toBe(3);
+    await workspace.run(['run', 'second.jsonl', '--reuse'], { environment });
+    expect((await other.books()).calls).toBe(15);
     await other.stop();
   });
 

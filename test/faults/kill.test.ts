@@ -120,6 +120,76 @@ describe('killed at any moment', () => {
   }, 180_000);
 });
 
+describe('killed at any moment of a run whose documents share answers', () => {
+  const REQUESTS = 150;
+  const OPEN_CALLS = 8;
+  // More than a page of pairing and of settling.
+  const SHARING_DOCUMENTS = 3_000;
+
+  it('answers every document once, equal ones alike, and calls for each request alone', async () => {
+    simulator = await startSimulatorProcess({ latencyMs: 20 });
+    const documents = numberedDocuments(SHARING_DOCUMENTS).map(({ id }, index) => ({
+      id,
+      text: `This is request number ${index % REQUESTS}.`,
+    }));
+    workspace.writeDocuments('docs.jsonl', documents);
+    const settings = ['--base-url', simulator.url, '--concurrency', String(OPEN_CALLS), '-o', '-'];
+    const run = ['run', 'docs.jsonl', '--dedupe'];
+    const printed: string[] = [];
+    const random = seededRandom(SEED);
+
+    let kills = 0;
+    let command = run;
+    while (kills < KILLS) {
+      const program = workspace.start([...command, ...settings]);
+      // Every third dies at the first shared answer it prints, in the middle of handing them out.
+      const end =
+        kills % 3 === 2
+          ? await killOnceItPrints(program)
+          : await killAt(program, (await simulator.books()).calls + Math.floor(random() * OPEN_CALLS));
+      printed.push(...completeLines(end.stdout));
+      command = end.exitCode === 2 ? run : ['resume'];
+      if (end.exitCode === 2) continue;
+      expect(end.signal, `life ${kills + 1} ended by itself: ${end.stderr}`).toBe('SIGKILL');
+      kills += 1;
+    }
+    const last = await workspace.run([...command, ...settings]);
+    expect(last.exitCode, last.stderr).toBe(0);
+    printed.push(...completeLines(last.stdout));
+
+    const lines = completeLines((await workspace.run(['results', '-o', '-'])).stdout);
+    const results = lines.map((line) => JSON.parse(line));
+    expect(results.map(({ id, line, output }) => ({ id, line, output }))).toEqual(
+      documents.map(({ id, text }, index) => ({ id, line: index + 1, output: answerTo(text) })),
+    );
+    // Each request has one call whose answer was kept: the others have its id.
+    const requestIds = new Set(documents.map(({ text }, index) => `${text} ${results[index].request_id}`));
+    expect(requestIds.size).toBe(REQUESTS);
+    const kept = new Set(lines);
+    expect(printed.filter((line) => !kept.has(line))).toEqual([]);
+    expect(new Set(printed).size).toBe(printed.length);
+
+    const books = await simulator.books();
+    expect(books.documents).toBe(REQUESTS);
+    expect(books.repeatedCalls).toBeLessThanOrEqual((KILLS + 1) * OPEN_CALLS);
+    const status = await workspace.status();
+    expect(status).toMatchObject({
+      documents: { total: SHARING_DOCUMENTS, completed: SHARING_DOCUMENTS, failed: 0, pending: 0 },
+      shared: { within_run: SHARING_DOCUMENTS - REQUESTS, from_earlier_runs: 0, waiting: 0 },
+      calls: { made: REQUESTS + status.calls.repeated, open: 0, failed: 0 },
+    });
+    expect(status.calls.repeated).toBeGreaterThanOrEqual(books.repeatedCalls);
+    expect((await workspace.run(['doctor'])).stdout).toContain('Every count and sum agrees with its rows.');
+    expect(workspace.integrity()).toBe('ok');
+  }, 120_000);
+
+  async function killOnceItPrints(program: RunningProgram): Promise<ProgramEnd> {
+    await waitFor('an answer', () => program.stdout() !== '');
+    program.kill('SIGKILL');
+    return program.ended;
+  }
+});
+
 describe('killed between an answer and its commit', () => {
   it('prints nothing that can not be committed', async () => {
     simulator = await startSimulatorProcess({ latencyMs: 300 });

@@ -137,6 +137,7 @@ export class StoredRun {
       onNotice: () => undefined,
       onSettled: () => undefined,
       onShared: async () => undefined,
+      interrupts: () => 0,
       onDrain,
     });
     return this.#clock.runUntil(work);

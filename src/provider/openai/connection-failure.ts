@@ -37,7 +37,8 @@ export function classifyConnectionFailure(error: TransportError, context: CallCo
   const sentence = SENTENCES[code] ?? sentenceFor(code);
   const words = detail === '' || detail.includes(code) ? detail || code : `${code}: ${detail}`;
   const message = `${sentence}: ${origin} (${words})`;
-  return { ...buildFailure(KINDS[code] ?? 'network', message, context), code };
+  const failure = { ...buildFailure(KINDS[code] ?? 'network', message, context), code };
+  return error.isUnsent ? { ...failure, isUnsent: true } : failure;
 }
 
 function sentenceFor(code: string): string {

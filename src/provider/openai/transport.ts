@@ -29,14 +29,17 @@ export class TransportError extends Error {
   readonly code: string;
   /** The words of the error underneath. May hold anything; redact before use. */
   readonly detail: string;
+  /** No connection was there to send the request over, so the server has seen nothing of it. */
+  readonly isUnsent: boolean;
 
-  constructor(code: string, detail = '') {
+  constructor(code: string, detail = '', isUnsent = false) {
     // The SDK takes an error for its own timeout, and drops it, when message or cause say "timeout": so
     // neither the code nor the cause is where it looks.
     super('The transport failed.');
     this.name = 'TransportError';
     this.code = code;
     this.detail = detail;
+    this.isUnsent = isUnsent;
   }
 }
 
@@ -141,7 +144,8 @@ class Exchange implements Dispatcher.DispatchHandler {
   }
 
   onResponseError(_: Dispatcher.DispatchController, error: Error): void {
-    if (!this.#settled) this.#end(toTransportError(error));
+    // Undici hands out the controller when it has a connection and is about to write to it.
+    if (!this.#settled) this.#end(toTransportError(error, this.#controller === null));
   }
 
   #finish(bytes: Buffer): void {
@@ -196,9 +200,12 @@ async function decompress(bytes: Buffer, encoding: string, maxOutputLength: numb
   return plain;
 }
 
-function toTransportError(error: Error & { code?: unknown; errors?: unknown }): TransportError {
+function toTransportError(
+  error: Error & { code?: unknown; errors?: unknown },
+  isUnsent: boolean,
+): TransportError {
   // Where a host has several addresses and none answers, the error of each stands in `errors`.
   const inner = Array.isArray(error.errors) ? (error.errors[0] as Error | undefined) : undefined;
   const code = typeof error.code === 'string' ? error.code : error.name;
-  return new TransportError(code, error.message || (inner?.message ?? ''));
+  return new TransportError(code, error.message || (inner?.message ?? ''), isUnsent);
 }

@@ -6,6 +6,7 @@ import type { Clock } from '../../core/clock.js';
 import { EXIT_CODES, LlmBatchError } from '../../core/errors.js';
 import { Connection } from './connection.js';
 import { translateError } from './errors.js';
+import { isLocked, lockPathOf } from './lock-file.js';
 import { APPLICATION_ID, MIGRATIONS, type Migration, migrate } from './migrations.js';
 
 /** Earlier versions can corrupt a WAL that is reset while it is written (fixed in SQLite 3.51.3). */
@@ -97,6 +98,17 @@ function missing(path: string): LlmBatchError {
   });
 }
 
+function inUse(path: string): LlmBatchError {
+  return new LlmBatchError(
+    `${path} is being drained by an earlier version of llm-batch, which could not go on once this version had changed its schema.`,
+    {
+      code: 'STORE_LOCKED',
+      exitCode: EXIT_CODES.store,
+      hint: 'Wait for it, or stop it with Ctrl-C and go on with this version: llm-batch resume. Until then look at it with the earlier version.',
+    },
+  );
+}
+
 function assertSqliteVersion(database: Database.Database): string {
   const version = database.prepare<[], string>('SELECT sqlite_version()').pluck().get() ?? '0';
   const parts = version.split('.').map(Number);
@@ -157,7 +169,9 @@ async function prepareForWriting(connection: Connection, migrations: readonly Mi
   await connection.patiently(() => database.pragma('journal_mode = WAL'));
   configure(database);
   await connection.write(() => {
-    identify(database, path, migrations.length);
+    const version = identify(database, path, migrations.length);
+    // The process that drains it may be of the earlier version, and its statements would fail.
+    if (version > 0 && version < migrations.length && isLocked(lockPathOf(path))) throw inUse(path);
     migrate(database, migrations);
   });
 }

@@ -3,7 +3,6 @@
  * kernel ends with the process: no stale lock can remain, however the owner died. The file stays empty and is
  * never deleted, since deleting it could take a lock from under the next owner.
  */
-import { existsSync } from 'node:fs';
 import Database from 'better-sqlite3';
 import type { Clock } from '../../core/clock.js';
 import { EXIT_CODES, LlmBatchError } from '../../core/errors.js';
@@ -11,6 +10,7 @@ import type { StoreOwner } from '../store.js';
 import type { Connection } from './connection.js';
 import { createPrivateFile } from './database.js';
 import { isBusy, translateError } from './errors.js';
+import { isLocked, lockPathOf } from './lock-file.js';
 
 const OWNER_KEY = 'drain_owner';
 /** `readOwner` of another process looks at the file for some microseconds; that is no owner. */
@@ -26,7 +26,7 @@ export class DrainLock {
   constructor(connection: Connection, clock: Clock) {
     this.#connection = connection;
     this.#clock = clock;
-    this.#lockPath = `${connection.path}.lock`;
+    this.#lockPath = lockPathOf(connection.path);
   }
 
   /** @throws LlmBatchError STORE_LOCKED naming the owner */
@@ -102,21 +102,7 @@ export class DrainLock {
     );
   }
 
-  /** A reader can not come in while the exclusive transaction is open. */
   #isHeld(): boolean {
-    if (this.#held !== null) return true;
-    if (!existsSync(this.#lockPath)) return false;
-    try {
-      const probe = new Database(this.#lockPath, { readonly: true, timeout: 0 });
-      try {
-        probe.prepare('SELECT count(*) FROM sqlite_schema').get();
-        return false;
-      } finally {
-        probe.close();
-      }
-    } catch (error) {
-      if (isBusy(error)) return true;
-      throw translateError(error, this.#lockPath);
-    }
+    return this.#held !== null || isLocked(this.#lockPath);
   }
 }

@@ -246,7 +246,10 @@ export class Ledger {
       sums.cachedTokens += storableCount(usage.cachedTokens);
       sums.reasoningTokens += storableCount(usage.reasoningTokens);
     }
-    if (call.costMicroUsd === null && usage.inputTokens + usage.outputTokens > 0) totals.withoutCost += 1;
+    if (call.costMicroUsd === null && usage.inputTokens + usage.outputTokens > 0) {
+      totals.withoutCost += 1;
+      totals.costInDoubtMicroUsd += mostCostMicroUsd ?? 0;
+    }
   }
 
   /** Ends the open calls of a task's attempt as lost. @returns how many there were */

@@ -235,11 +235,10 @@ ALTER TABLE calls ADD COLUMN most_cost_micro_usd REAL;
 ALTER TABLE run_totals ADD COLUMN calls_in_doubt INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE run_totals ADD COLUMN tokens_in_doubt INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE run_totals ADD COLUMN cost_in_doubt_micro_usd REAL NOT NULL DEFAULT 0;
-UPDATE run_totals SET calls_in_doubt = counted.calls FROM (
-  SELECT run_id, count(*) AS calls FROM calls
-  WHERE finished_at_ms IS NOT NULL AND input_tokens IS NULL AND (http_status IS NULL OR http_status < 400)
-  GROUP BY run_id
-) AS counted WHERE counted.run_id = run_totals.run_id;
+UPDATE run_totals SET calls_in_doubt = doubted.calls
+FROM (SELECT run_id, count(*) AS calls FROM calls WHERE finished_at_ms IS NOT NULL
+    AND input_tokens IS NULL AND (http_status IS NULL OR http_status < 300) GROUP BY run_id) AS doubted
+WHERE doubted.run_id = run_totals.run_id;
 
 -- Counted by kind are, beside failures, the documents that share an answer.
 DROP TRIGGER tasks_counted_out;

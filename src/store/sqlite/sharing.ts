@@ -16,7 +16,7 @@ const HASH_START = 'substr(request_hash, 8, 12)';
 
 /** How far a pairing has come; each stage goes over the tasks once. */
 export interface Pairing {
-  readonly stage: 'letting_go' | 'answered' | 'own';
+  readonly stage: 'letting_go' | 'answered' | 'own' | 'pairing';
   readonly doneToTaskId: number;
 }
 
@@ -28,6 +28,7 @@ interface WaitingRow {
   id: number;
   /** 0: not yet; null: it never will be. */
   is_settled: number | null;
+  source_state: string | null;
 }
 
 export class Sharing {
@@ -59,16 +60,21 @@ export class Sharing {
        WHERE id > ? AND id <= ? AND state = 'completed' AND run_id IN (SELECT value FROM json_each(?))
        ORDER BY id`,
     );
+    // The one of the highest priority is called, so that none waits for one of a lower.
     this.#rememberOwn = database.prepare<[...Range, number]>(
-      `INSERT OR IGNORE INTO temp.first_requests SELECT ${HASH_START}, id FROM tasks NOT INDEXED
+      `INSERT INTO temp.first_requests SELECT ${HASH_START}, id FROM tasks NOT INDEXED
        WHERE id > ? AND id <= ? AND run_id = ? AND gone = 0 AND (state = 'ready' OR state = 'delayed')
-       ORDER BY id`,
+       ORDER BY id
+       ON CONFLICT DO UPDATE SET task_id = excluded.task_id WHERE EXISTS (
+         SELECT 1 FROM tasks AS first JOIN tasks AS other ON other.id = excluded.task_id
+         WHERE first.id = first_requests.task_id AND first.state <> 'completed' AND first.priority < other.priority)`,
     );
     this.#pair = database.prepare<[...Range, number]>(
-      `UPDATE tasks SET shared_task_id = source.id,
+      `UPDATE tasks SET shared_task_id = source.id, state = 'ready', not_before_ms = NULL,
          shared_from = iif(source.run_id = tasks.run_id, 'run', 'earlier_run')
        FROM temp.first_requests AS first JOIN tasks AS source ON source.id = first.task_id
-       WHERE tasks.id > ? AND tasks.id <= ? AND tasks.run_id = ? AND tasks.state = 'ready' AND tasks.gone = 0
+       WHERE tasks.id > ? AND tasks.id <= ? AND tasks.run_id = ? AND tasks.gone = 0
+         AND (tasks.state = 'ready' OR tasks.state = 'delayed')
          AND first.hash_start = substr(tasks.request_hash, 8, 12)
          AND source.request_hash = tasks.request_hash AND source.id <> tasks.id`,
     );
@@ -77,7 +83,7 @@ export class Sharing {
       `SELECT tasks.id, CASE
            WHEN source.state = 'completed' OR (source.state = 'failed' AND source.run_id = tasks.run_id) THEN 1
            WHEN source.run_id = tasks.run_id AND source.gone = 0 THEN 0
-         END AS is_settled
+         END AS is_settled, source.state AS source_state
        FROM tasks INDEXED BY tasks_paired LEFT JOIN tasks AS source ON source.id = tasks.shared_task_id
        WHERE tasks.run_id = ? AND tasks.state = 'ready' AND tasks.shared_task_id IS NOT NULL
          AND tasks.gone = 0 AND tasks.id > ?
@@ -116,15 +122,17 @@ export class Sharing {
     }
     const next = this.#nextTask.get(doneToTaskId) ?? null;
     if (next === null) {
-      if (stage === 'answered') return { stage: 'own', doneToTaskId: 0 };
+      if (stage === 'answered') return { stage: dedupe ? 'own' : 'pairing', doneToTaskId: 0 };
+      if (stage === 'own') return { stage: 'pairing', doneToTaskId: 0 };
       this.#forget.run();
       return null;
     }
     const range: Range = [next - 1, next - 1 + limit];
     if (stage === 'answered') {
       this.#rememberAnswered.run(...range, JSON.stringify(dedupe ? [runId, ...reuseFrom] : reuseFrom));
+    } else if (stage === 'own') {
+      this.#rememberOwn.run(...range, runId);
     } else {
-      if (dedupe) this.#rememberOwn.run(...range, runId);
       this.#pair.run(...range, runId);
     }
     return { stage, doneToTaskId: range[1] };
@@ -133,7 +141,8 @@ export class Sharing {
   /** Gives the next waiting tasks their answers; one whose answer will never come waits no more. */
   settlePage(runId: number, afterTaskId: number, limit: number, nowMs: number): SharedPage {
     const rows = this.#waiting.all(runId, afterTaskId, limit);
-    const settled = rows.filter((row) => row.is_settled === 1).map(({ id }) => id);
+    const settledRows = rows.filter((row) => row.is_settled === 1);
+    const settled = settledRows.map(({ id }) => id);
     const orphaned = rows.filter((row) => row.is_settled === null).map(({ id }) => id);
     if (settled.length > 0) {
       const taskIds = JSON.stringify(settled);
@@ -141,6 +150,7 @@ export class Sharing {
       this.#settle.run(taskIds);
     }
     if (orphaned.length > 0) this.#letGo.run(JSON.stringify(orphaned));
-    return { settledTaskIds: settled, lastTaskId: rows.at(-1)?.id ?? null };
+    const failed = settledRows.filter((row) => row.source_state === 'failed').length;
+    return { settledTaskIds: settled, failed, lastTaskId: rows.at(-1)?.id ?? null };
   }
 }

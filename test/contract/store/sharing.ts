@@ -10,7 +10,9 @@ import {
   failed,
   NOW_MS,
   openRun,
+  released,
   results,
+  retried,
 } from './builders.js';
 import type { StoreOf } from './store-of.js';
 
@@ -95,12 +97,42 @@ export function sharingContract(storeOf: StoreOf): void {
       expect(await settleAll(store, runId)).toBe(1);
     });
 
+    it('hands out the one of the highest priority, whose answer nobody has to wait longer for', async () => {
+      const store = await storeOf();
+      const runId = await openRun(store, [
+        document(1, SAME),
+        document(2, { priority: 5 }),
+        document(3, { ...SAME, priority: 9 }),
+        document(4, { ...SAME, priority: 9 }),
+      ]);
+      await pair(store, { runId, dedupe: true });
+      expect(await linesToCall(store, runId)).toEqual([3, 2]);
+    });
+
+    it('pairs one that waits for its next try as well, and calls it no more', async () => {
+      const store = await storeOf();
+      const runId = await openRun(store, [document(1, SAME), document(2, SAME)]);
+      const [one, two] = await claim(store, runId, 2);
+      if (!one || !two) throw new Error('claimed too few');
+      await store.record([], [released(one), retried(two, NOW_MS + 1_000)]);
+      await pair(store, { runId, dedupe: true });
+      expect((await store.summarizeRun(runId)).counts).toMatchObject({ ready: 2, delayed: 0 });
+      expect(await store.nextDueAtMs(runId)).toBeNull();
+      await store.record([], [completed(await claimOne(store, runId, NOW_MS + 2_000))]);
+      expect(await claim(store, runId, 10, NOW_MS + 2_000)).toEqual([]);
+      expect(await settleAll(store, runId)).toBe(1);
+      expect(await store.recount()).toEqual([]);
+    });
+
     it('gives a failure to those that waited for it, and hands all out again after a retry', async () => {
       const store = await storeOf();
       const runId = await openRun(store, [document(1, SAME), document(2, SAME)]);
       await pair(store, { runId, dedupe: true });
       await drain(store, runId, (task, call) => failed(task, 'refused', call));
-      await settleAll(store, runId);
+      expect(await store.settlePairs(runId, 0, 10, NOW_MS)).toMatchObject({
+        settledTaskIds: [expect.any(Number)],
+        failed: 1,
+      });
       const rows = await results(store, runId, 'failed');
       expect(rows.map(({ line, error }) => [line, error?.kind])).toEqual([
         [1, 'refused'],

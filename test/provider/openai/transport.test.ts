@@ -139,10 +139,13 @@ describe('what a server can do to a call', () => {
       if (bytes === '') socket.resetAndDestroy();
       else socket.write(bytes, () => socket.resetAndDestroy());
     });
-    expect(await send(openProvider(server.baseUrl))).toMatchObject({
+    const reply = await send(openProvider(server.baseUrl));
+    expect(reply).toMatchObject({
       ok: false,
       failure: { kind: 'network', code: expect.stringMatching(/^(?:ECONNRESET|UND_ERR_SOCKET)$/) },
     });
+    // The server has had the request, and may bill it.
+    expect('failure' in reply && reply.failure.isUnsent).toBeUndefined();
   });
 
   it('a body that ends with its connection is whole', async () => {
@@ -168,7 +171,7 @@ describe('what a server can do to a call', () => {
     const free = (probe.address() as AddressInfo).port;
     await new Promise((resolve) => probe.close(resolve));
     const reply = await send(openProvider(baseUrl.replace(String(port), String(free))));
-    expect(reply).toMatchObject({ failure: { kind: 'network', code: 'ECONNREFUSED' } });
+    expect(reply).toMatchObject({ failure: { kind: 'network', code: 'ECONNREFUSED', isUnsent: true } });
     expect('failure' in reply && reply.failure.message).toMatch(
       /^Nothing accepts connections there: http:\/\/127\.0\.0\.1:\d+ \(/,
     );

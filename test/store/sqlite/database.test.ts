@@ -207,6 +207,22 @@ describe('schema versions', () => {
     connection.close();
   });
 
+  it('leaves an older store alone while another process drains it, perhaps of that older version', async () => {
+    await createStore(1);
+    const owner = await openStore(path, write);
+    await owner.acquireDrainLock({ pid: 1, host: 'here', runName: 'reviews', sinceMs: NOW_MS });
+    const migrations = [...MIGRATIONS, second];
+    for (const options of [write, read]) {
+      await expect(openDatabase(path, { ...options, migrations })).rejects.toMatchObject({
+        code: 'STORE_LOCKED',
+        exitCode: 5,
+      });
+    }
+    expect(await owner.listRuns()).toHaveLength(1);
+    await owner.close();
+    (await openDatabase(path, { ...read, migrations })).close();
+  });
+
   it('migrates wholly or not at all', async () => {
     await createStore(1);
     const broken: Migration = {
