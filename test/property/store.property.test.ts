@@ -1,6 +1,7 @@
 /**
- * Random work on a store against a model of a few dozen lines: whatever the order of imports, claims, outcomes,
- * crashes and retries, the store tells the same states, and its counters equal a recount.
+ * Random work on two runs of a store against a small model: whatever the order of imports, claims, outcomes, shared
+ * answers, crashes, retries and deletions, the store tells the same states and answers, its counters equal a recount,
+ * and nothing waits for ever.
  */
 
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -9,46 +10,10 @@ import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { systemClock } from '../../src/core/clock.js';
-import type { FailureKind } from '../../src/core/failure.js';
-import { TASK_STATES, type TaskState } from '../../src/core/task.js';
-import { openStore } from '../../src/store/open.js';
-import {
-  type LeasedTask,
-  MOST_CRASHED_TOGETHER,
-  type NewTask,
-  type Store,
-  SUSPECT_AFTER_CRASHES,
-} from '../../src/store/store.js';
-import {
-  callEnd,
-  completed,
-  createRun,
-  document,
-  failed,
-  NOW_MS,
-  released,
-  retried,
-  startCall,
-} from '../contract/store/builders.js';
-
-const LEASE_MS = 1_000;
-
-interface ModelTask {
-  readonly key: string;
-  requestHash: string;
-  line: number;
-  priority: number;
-  state: TaskState;
-  gone: boolean;
-  attempts: number;
-  crashCount: number;
-  loneCrashCount: number;
-  notBeforeMs: number;
-  leaseUntilMs: number;
-  token: string | null;
-  kind: FailureKind | null;
-}
+import { TASK_STATES } from '../../src/core/task.js';
+import { type NewTask, SUSPECT_AFTER_CRASHES } from '../../src/store/store.js';
+import { document } from '../contract/store/builders.js';
+import { type ModelledRun, ModelledStore } from './modelled-store.js';
 
 const KEYS = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9];
 
@@ -71,13 +36,21 @@ const input: fc.Arbitrary<InputLine[]> = fc.shuffledSubarray(KEYS, { minLength: 
     ),
   ),
 );
+const sharing = fc.record({
+  dedupe: fc.constantFrom(true, true, true, false),
+  reuse: fc.boolean(),
+  limit: fc.integer({ min: 3, max: 12 }),
+});
+const outcome = fc.constantFrom(
+  ...(['completed', 'completed', 'completed', 'failed', 'failed', 'retry', 'released', 'throttled'] as const),
+);
 /** Counted from the newest lease back; mostly one that may still hold. */
-const whichLease = fc.oneof(fc.nat(3), fc.nat(3), fc.nat(30));
+const whichLease = fc.oneof(fc.nat(3), fc.nat(3), fc.nat(3), fc.nat(30));
 
 const step = fc.oneof(
   { weight: 1, arbitrary: fc.record({ do: fc.constant('add' as const), input }) },
   {
-    weight: 2,
+    weight: 3,
     arbitrary: fc.record({
       do: fc.constant('reimport' as const),
       input,
@@ -89,22 +62,21 @@ const step = fc.oneof(
     weight: 4,
     arbitrary: fc.record({ do: fc.constant('claim' as const), limit: fc.integer({ min: 1, max: 4 }) }),
   },
+  {
+    weight: 4,
+    arbitrary: fc.record({
+      do: fc.constant('work' as const),
+      limit: fc.integer({ min: 1, max: 4 }),
+      outcomes: fc.array(outcome, { maxLength: 4, size: 'max' }),
+    }),
+  },
   { weight: 5, arbitrary: fc.record({ do: fc.constant('start' as const), which: whichLease }) },
   {
     weight: 8,
     arbitrary: fc.record({
       do: fc.constant('settle' as const),
       which: whichLease,
-      as: fc.constantFrom(
-        'completed',
-        'completed',
-        'completed',
-        'failed',
-        'failed',
-        'retry',
-        'released',
-        'throttled',
-      ),
+      as: outcome,
     }),
   },
   { weight: 1, arbitrary: fc.record({ do: fc.constant('extend' as const), which: whichLease }) },
@@ -113,7 +85,7 @@ const step = fc.oneof(
     arbitrary: fc.record({ do: fc.constant('wait' as const), forMs: fc.constantFrom(1, 400, 1_500) }),
   },
   {
-    weight: 2,
+    weight: 3,
     arbitrary: fc.record({
       do: fc.constant('rescue' as const),
       whose: fc.constantFrom('everyone' as const, 'expired' as const),
@@ -128,6 +100,19 @@ const step = fc.oneof(
     }),
   },
   { weight: 1, arbitrary: fc.record({ do: fc.constant('restart' as const) }) },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant('deleteRun' as const), input, crash: fc.boolean() }) },
+  {
+    weight: 3,
+    arbitrary: fc.record({
+      do: fc.constant('pair' as const),
+      sharing,
+      crashAfterPages: fc.constantFrom(null, null, 1, 3, 6),
+    }),
+  },
+  {
+    weight: 5,
+    arbitrary: fc.record({ do: fc.constant('settlePairs' as const), limit: fc.integer({ min: 1, max: 4 }) }),
+  },
 );
 type Step = typeof step extends fc.Arbitrary<infer Value> ? Value : never;
 
@@ -145,305 +130,59 @@ afterAll(() => {
 
 function newTasks(lines: readonly InputLine[]): NewTask[] {
   return lines.map(({ key, version, priority }, index) =>
-    document(index + 1, { key: `key-${key}`, requestHash: `version-${version}`, priority }),
+    // Some keys ask the same.
+    document(index + 1, { key: `key-${key}`, requestHash: `sha256:request-${key % 4}.${version}`, priority }),
   );
 }
 
-/** What has happened at least once in some run: a test that never gets there would prove nothing. */
-const reached = new Set<string>();
-
-/** One run in the store and in the model; every step is done to both, and what they say is compared. */
-class Comparison {
-  readonly #runId: number;
-  readonly #tasks = new Map<string, ModelTask>();
-  /** Every lease that was ever given, and the open call of it; old ones are used again on purpose. */
-  readonly #leases: { readonly task: LeasedTask; callId: number | null }[] = [];
-  #store: Store;
-  #nowMs = NOW_MS;
-
-  constructor(store: Store, runId: number) {
-    this.#store = store;
-    this.#runId = runId;
-  }
-
-  async run(each: Step): Promise<void> {
-    switch (each.do) {
-      case 'add':
-        return this.#add(newTasks(each.input));
-      case 'reimport':
-        return this.#reimport(newTasks(each.input), each.keepFinished, each.crash);
-      case 'claim':
-        return this.#claim(each.limit);
-      case 'start':
-        return this.#start(each.which);
-      case 'settle':
-        return this.#settle(each.which, each.as);
-      case 'extend':
-        return this.#extend(each.which);
-      case 'wait':
-        this.#nowMs += each.forMs;
-        return;
-      case 'rescue':
-        return this.#rescue(each.whose, each.crashLimit);
-      case 'retryFailed':
-        return this.#retryFailed(each.which);
-      case 'restart':
-        await this.#store.close();
-        this.#store = await openStore(path, { mode: 'write', clock: systemClock });
-        return;
-    }
-  }
-
-  async #add(tasks: readonly NewTask[]): Promise<void> {
-    const fresh = tasks.filter((task) => !this.#tasks.has(task.key));
-    for (const task of fresh) this.#tasks.set(task.key, newModelTask(task));
-    expect(await this.#store.addTasks(this.#runId, tasks)).toEqual({
-      added: fresh.length,
-      duplicates: tasks.length - fresh.length,
-    });
-  }
-
-  async #reimport(tasks: readonly NewTask[], keepFinished: boolean, crash: boolean): Promise<void> {
-    await this.#store.beginReimport(this.#runId);
-    if (crash) {
-      // What a crashed import has done is done again by the next.
-      await this.#reimportPage(tasks.slice(0, 2), keepFinished);
-      await this.#store.beginReimport(this.#runId);
-    }
-    await this.#reimportPage(tasks.slice(0, 3), keepFinished);
-    await this.#reimportPage(tasks.slice(3), keepFinished);
-    const named = new Set(tasks.map((task) => task.key));
-    const leaving = [...this.#tasks.values()].filter((task) => !task.gone && !named.has(task.key));
-    for (const task of leaving) task.gone = true;
-    expect(await this.#store.finishReimport(this.#runId)).toEqual({ gone: leaving.length });
-  }
-
-  async #reimportPage(tasks: readonly NewTask[], keepFinished: boolean): Promise<void> {
-    const tally = { added: 0, unchanged: 0, replaced: 0, kept: 0 };
-    for (const task of tasks) {
-      const known = this.#tasks.get(task.key);
-      const place = { line: task.line, priority: task.priority, gone: false };
-      if (known === undefined) {
-        this.#tasks.set(task.key, newModelTask(task));
-        tally.added += 1;
-      } else if (known.requestHash === task.requestHash) {
-        Object.assign(known, place);
-        tally.unchanged += 1;
-      } else if (keepFinished && known.state === 'completed') {
-        Object.assign(known, place);
-        tally.kept += 1;
-      } else {
-        Object.assign(known, newModelTask(task));
-        tally.replaced += 1;
-      }
-    }
-    expect(await this.#store.reimportTasks(this.#runId, tasks, keepFinished)).toEqual(tally);
-    for (const [what, count] of Object.entries(tally)) if (count > 0) reached.add(`reimport: ${what}`);
-  }
-
-  async #claim(limit: number): Promise<void> {
-    for (const task of this.#tasks.values()) {
-      if (task.state === 'delayed' && !task.gone && task.notBeforeMs <= this.#nowMs) task.state = 'ready';
-    }
-    const expected = this.#claimable(limit);
-    if (expected.some(isSuspect)) reached.add('claimed a suspect');
-    const claimed = await this.#store.claimTasks({
-      runId: this.#runId,
-      workerId: 'worker',
-      limit,
-      leaseMs: LEASE_MS,
-      nowMs: this.#nowMs,
-    });
-    expect(
-      claimed.map(({ key, line, attempts, crashCount }) => ({ key, line, attempts, crashCount })),
-    ).toEqual(expected.map(({ key, line, attempts, crashCount }) => ({ key, line, attempts, crashCount })));
-    for (const task of claimed) {
-      this.#leases.push({ task, callId: null });
-      Object.assign(this.#modelOf(task), {
-        state: 'in_progress',
-        token: task.attemptToken,
-        leaseUntilMs: this.#nowMs + LEASE_MS,
-      });
-    }
-  }
-
-  #claimable(limit: number): ModelTask[] {
-    const ready = [...this.#tasks.values()]
-      .filter((task) => task.state === 'ready' && !task.gone)
-      .sort((a, b) => b.priority - a.priority || a.line - b.line);
-    const held = this.#inProgress();
-    if (held.some(isSuspect)) return [];
-    const [first] = ready;
-    if (first !== undefined && isSuspect(first)) return held.length === 0 ? [first] : [];
-    const claimable: ModelTask[] = [];
-    let crashed = held.filter((task) => task.crashCount > 0).length;
-    for (const task of ready.slice(0, limit)) {
-      if (task.crashCount > 0) crashed += 1;
-      if (isSuspect(task) || crashed > MOST_CRASHED_TOGETHER) break;
-      claimable.push(task);
-    }
-    return claimable;
-  }
-
-  #inProgress(): ModelTask[] {
-    return [...this.#tasks.values()].filter((task) => task.state === 'in_progress');
-  }
-
-  async #start(which: number): Promise<void> {
-    const lease = this.#leases.at(-1 - (which % Math.max(1, this.#leases.length)));
-    const model = lease && this.#modelOf(lease.task);
-    if (lease === undefined || lease.callId !== null || model?.token !== lease.task.attemptToken) return;
-    lease.callId = await startCall(this.#store, this.#runId, lease.task, this.#nowMs);
-  }
-
-  async #settle(which: number, as: string): Promise<void> {
-    const lease = this.#leases.at(-1 - (which % Math.max(1, this.#leases.length)));
-    if (lease === undefined) return;
-    const { task, callId } = lease;
-    const call = callId === null ? null : callEnd(callId, as === 'failed' ? { kind: 'refused' } : {});
-    const laterMs = this.#nowMs + 500;
-    const outcome =
-      as === 'completed'
-        ? completed(task, call)
-        : as === 'failed'
-          ? failed(task, 'refused', call)
-          : as === 'retry'
-            ? retried(task, laterMs, call)
-            : released(
-                task,
-                as === 'throttled' ? laterMs : null,
-                as === 'throttled' ? this.#nowMs : null,
-                call,
-              );
-    const { lostTaskIds } = await this.#store.record([], [outcome]);
-
-    const model = this.#modelOf(task);
-    const ours = model.state === 'in_progress' && model.token === task.attemptToken;
-    expect(lostTaskIds).toEqual(ours ? [] : [task.taskId]);
-    if (!ours) {
-      reached.add(`lost as ${as}`);
+async function take(each: Step, run: ModelledRun, place: ModelledStore): Promise<void> {
+  switch (each.do) {
+    case 'add':
+      return run.add(newTasks(each.input));
+    case 'reimport':
+      return run.reimport(newTasks(each.input), each.keepFinished, each.crash);
+    case 'claim':
+      return run.claim(each.limit);
+    case 'work':
+      await run.claim(each.limit);
+      for (const [which, as] of each.outcomes.entries()) await run.settle(which, as);
+      return;
+    case 'start':
+      return run.start(each.which);
+    case 'settle':
+      return run.settle(each.which, each.as);
+    case 'extend':
+      return run.extend(each.which);
+    case 'wait':
+      place.nowMs += each.forMs;
+      return;
+    case 'rescue':
+      return place.rescue(each.whose, each.crashLimit);
+    case 'retryFailed':
+      return run.retryFailed(each.which);
+    case 'restart':
+      return place.restart();
+    case 'deleteRun': {
+      // The other one: answers that a task waits for go with it.
+      const [, doomed = run] = place.runs;
+      await place.deleteRun(doomed, 7, each.crash);
+      await place.addRun(nameOfRun(), newTasks(each.input));
       return;
     }
-    model.token = null;
-    if (as === 'completed' || as === 'failed' || as === 'retry') model.attempts += 1;
-    if (as === 'failed') model.kind = 'refused';
-    model.notBeforeMs = laterMs;
-    model.state = as === 'completed' || as === 'failed' ? as : as === 'released' ? 'ready' : 'delayed';
-  }
-
-  async #extend(which: number): Promise<void> {
-    const lease = this.#leases.at(-1 - (which % Math.max(1, this.#leases.length)));
-    if (lease === undefined) return;
-    const { taskId, attemptToken } = lease.task;
-    const model = this.#modelOf(lease.task);
-    const ours = model.token === attemptToken;
-    const untilMs = this.#nowMs + LEASE_MS;
-    expect(await this.#store.extendLeases([taskId], [attemptToken], untilMs)).toBe(ours ? 1 : 0);
-    if (ours) model.leaseUntilMs = untilMs;
-  }
-
-  /** All runs of the store but this one have nothing in progress when this is called. */
-  async #rescue(whose: 'everyone' | 'expired', crashLimit: number): Promise<void> {
-    const held = this.#inProgress();
-    const dead = held.filter((task) => whose === 'everyone' || task.leaseUntilMs < this.#nowMs);
-    const report = await this.#store.rescueTasks({ nowMs: this.#nowMs, whose, crashLimit });
-    let poisoned = 0;
-    for (const task of dead) {
-      task.crashCount += 1;
-      if (held.length === 1) task.loneCrashCount += 1;
-      const poison = held.length === 1 && task.loneCrashCount >= crashLimit;
-      if (poison) poisoned += 1;
-      Object.assign(task, {
-        state: poison ? 'failed' : 'ready',
-        kind: poison ? 'poison' : null,
-        token: null,
-      });
-    }
-    expect(report).toMatchObject({ rescued: dead.length - poisoned, poisoned });
-  }
-
-  /** All failed tasks, or one of them by its key; an unknown key where there are fewer. */
-  async #retryFailed(which: number | null): Promise<void> {
-    const failedTasks = [...this.#tasks.values()].filter((task) => task.state === 'failed' && !task.gone);
-    const retrying = which === null ? failedTasks : failedTasks.slice(which, which + 1);
-    const filter = which === null ? {} : { key: retrying[0]?.key ?? 'unknown' };
-    if (retrying.length > 0) reached.add(which === null ? 'retried all' : 'retried one');
-    for (const task of retrying) {
-      Object.assign(task, { state: 'ready', kind: null, attempts: 0, crashCount: 0, loneCrashCount: 0 });
-    }
-    expect(await this.#store.retryTasks(this.#runId, filter)).toBe(retrying.length);
-  }
-
-  /** Counters against the model, and results against it, in order. */
-  async compare(): Promise<void> {
-    const summary = await this.#store.summarizeRun(this.#runId);
-    const present = [...this.#tasks.values()].filter((task) => !task.gone);
-    for (const task of this.#tasks.values()) {
-      reached.add(`${task.gone ? 'gone ' : ''}${task.state}${task.kind === 'poison' ? ' by poison' : ''}`);
-    }
-    const counts = Object.fromEntries(
-      TASK_STATES.map((state) => [state, present.filter((task) => task.state === state).length]),
-    );
-    const failedByKind: Record<string, number> = {};
-    for (const { kind } of present) if (kind !== null) failedByKind[kind] = (failedByKind[kind] ?? 0) + 1;
-    expect(summary.counts).toEqual(counts);
-    expect(summary.failedByKind).toEqual(failedByKind);
-    expect(summary.gone).toBe(this.#tasks.size - present.length);
-
-    const rows = await this.#store.readResults({
-      runId: this.#runId,
-      only: 'all',
-      afterLine: 0,
-      limit: 100,
-      includeBody: false,
-    });
-    const settled = present
-      .filter((task) => task.state === 'completed' || task.state === 'failed')
-      .sort((a, b) => a.line - b.line);
-    expect(rows.map(({ key, line, state, attempts }) => ({ key, line, state, attempts }))).toEqual(
-      settled.map(({ key, line, state, attempts }) => ({ key, line, state, attempts })),
-    );
-  }
-
-  async cancel(): Promise<void> {
-    const open = [...this.#tasks.values()].filter(({ state }) => state !== 'completed' && state !== 'failed');
-    for (const task of open) task.state = 'cancelled';
-    expect(await this.#store.cancelRun(this.#runId, this.#nowMs)).toBe(open.length);
-  }
-
-  /** Leaves the run as a crash would, with nothing in progress for the next. */
-  async end(): Promise<Store> {
-    await this.#store.rescueTasks({ nowMs: this.#nowMs, whose: 'everyone', crashLimit: 99 });
-    return this.#store;
-  }
-
-  #modelOf(task: Pick<LeasedTask, 'key'>): ModelTask {
-    const model = this.#tasks.get(task.key);
-    if (model === undefined) throw new Error(`the model has no ${task.key}`);
-    return model;
+    case 'pair':
+      return each.crashAfterPages === null
+        ? run.pair(each.sharing)
+        : run.pairInPart(each.sharing, each.crashAfterPages);
+    case 'settlePairs':
+      return run.settlePairs(each.limit);
   }
 }
 
-function isSuspect(task: ModelTask): boolean {
-  return task.crashCount >= SUSPECT_AFTER_CRASHES;
-}
+let runsMade = 0;
 
-function newModelTask(task: NewTask): ModelTask {
-  return {
-    key: task.key,
-    requestHash: task.requestHash,
-    line: task.line,
-    priority: task.priority,
-    state: 'ready',
-    gone: false,
-    attempts: 0,
-    crashCount: 0,
-    loneCrashCount: 0,
-    notBeforeMs: 0,
-    leaseUntilMs: 0,
-    token: null,
-    kind: null,
-  };
+function nameOfRun(): string {
+  runsMade += 1;
+  return `run ${runsMade}`;
 }
 
 /** Counters and sums of the file that differ from what its rows say; a foreign look, without the store. */
@@ -453,12 +192,12 @@ function differencesFromRecount(): unknown[] {
     return database
       .prepare(
         `SELECT * FROM (
-           SELECT run_id, iif(gone, 'gone', state) AS state, iif(gone, '', coalesce(failure_kind, '')) AS kind,
+           SELECT run_id, iif(gone, 'gone', state) AS state, iif(gone, '', coalesce(failure_kind, shared_from, '')) AS kind,
              count(*) AS tasks FROM tasks GROUP BY 1, 2, 3
            EXCEPT SELECT run_id, state, kind, tasks FROM task_counts)
          UNION ALL SELECT * FROM (
            SELECT run_id, state, kind, tasks FROM task_counts WHERE tasks <> 0
-           EXCEPT SELECT run_id, iif(gone, 'gone', state), iif(gone, '', coalesce(failure_kind, '')), count(*)
+           EXCEPT SELECT run_id, iif(gone, 'gone', state), iif(gone, '', coalesce(failure_kind, shared_from, '')), count(*)
              FROM tasks GROUP BY 1, 2, 3)
          UNION ALL SELECT * FROM (
            SELECT run_id, calls_made, calls_ended, calls_lost FROM run_totals WHERE calls_made > 0
@@ -482,34 +221,41 @@ function differencesFromRecount(): unknown[] {
 }
 
 it('does what the model says, whatever happens in whatever order', async () => {
-  let store = await openStore(path, { mode: 'write', clock: systemClock });
-  let runs = 0;
+  const place = await ModelledStore.open(path);
+  let plays = 0;
   await fc.assert(
     fc.asyncProperty(
-      fc.tuple(input, fc.array(step, { minLength: 20, maxLength: 60, size: 'max' })),
-      async ([first, steps]) => {
-        runs += 1;
-        const run = await createRun(store, `run ${runs}`);
-        const comparison = new Comparison(store, run.id);
+      fc.tuple(input, input),
+      fc.array(fc.tuple(fc.constantFrom(0, 0, 0, 1), step), { minLength: 40, maxLength: 100, size: 'max' }),
+      fc.record({ hasAnswers: fc.boolean(), hasSuspects: fc.boolean(), lastSharing: sharing }),
+      async (inputs, steps, { hasAnswers, hasSuspects, lastSharing }) => {
+        plays += 1;
         try {
-          await comparison.run({ do: 'add', input: first });
-          for (const each of steps) {
-            await comparison.run(each);
-            await comparison.compare();
+          for (const each of inputs) await place.addRun(nameOfRun(), newTasks(each));
+          if (hasAnswers) await place.runs[1]?.drain(lastSharing);
+          for (let crash = 0; hasSuspects && crash < SUSPECT_AFTER_CRASHES; crash += 1) {
+            await place.runs[0]?.claim(2);
+            await place.rescue('everyone', 3);
           }
-          if (runs % 2 === 0) {
-            await comparison.cancel();
-            await comparison.compare();
+          for (const [which, each] of steps) {
+            const run = place.runs[which];
+            if (run !== undefined) await take(each, run, place);
+            for (const one of place.runs) await one.compare();
+            expect(await place.store.recount()).toEqual([]);
           }
+          const [cancelled, drained] = plays % 2 === 0 ? place.runs : [...place.runs].reverse();
+          await drained?.drain(lastSharing);
+          await cancelled?.cancel();
+          for (const one of place.runs) await one.compare();
+          expect(differencesFromRecount()).toEqual([]);
+          expect(await place.store.recount()).toEqual([]);
         } finally {
-          store = await comparison.end();
+          for (const run of [...place.runs]) await place.deleteRun(run, 1_000, false);
         }
       },
     ),
-    { numRuns: 100 },
+    { numRuns: 40 },
   );
-  expect(differencesFromRecount()).toEqual([]);
-  expect(await store.recount()).toEqual([]);
   const everyState = TASK_STATES.filter((state) => state !== 'cancelled');
   const wanted = [
     ...everyState,
@@ -520,7 +266,13 @@ it('does what the model says, whatever happens in whatever order', async () => {
     'retried all',
     'retried one',
     'claimed a suspect',
+    'crashed while pairing',
+    'completed as in run',
+    'failed as in run',
+    'completed as in earlier_run',
+    'waits on',
+    'waited in vain',
   ];
-  expect(wanted.filter((each) => !reached.has(each))).toEqual([]);
-  await store.close();
+  expect(wanted.filter((each) => !place.reached.has(each))).toEqual([]);
+  await place.store.close();
 });

@@ -84,7 +84,8 @@ export class Sharing {
            WHEN source.state = 'completed' OR (source.state = 'failed' AND source.run_id = tasks.run_id) THEN 1
            WHEN source.run_id = tasks.run_id AND source.gone = 0 THEN 0
          END AS is_settled, source.state AS source_state
-       FROM tasks INDEXED BY tasks_paired LEFT JOIN tasks AS source ON source.id = tasks.shared_task_id
+       FROM tasks INDEXED BY tasks_paired
+         LEFT JOIN tasks AS source ON source.id = tasks.shared_task_id AND source.request_hash = tasks.request_hash
        WHERE tasks.run_id = ? AND tasks.state = 'ready' AND tasks.shared_task_id IS NOT NULL
          AND tasks.gone = 0 AND tasks.id > ?
        ORDER BY tasks.id LIMIT ? + 0`,

@@ -226,6 +226,18 @@ export function sharingContract(storeOf: StoreOf): void {
       expect(await linesToCall(store, runId)).toEqual([1, 2]);
     });
 
+    it('gives no answer to a request that was edited after the pairing', async () => {
+      const store = await storeOf();
+      const runId = await openRun(store, [document(1, SAME), document(2, SAME)]);
+      await pair(store, { runId, dedupe: true });
+      await store.beginReimport(runId);
+      await store.reimportTasks(runId, [document(1), document(2, SAME)], false);
+      await store.finishReimport(runId);
+      await drain(store, runId);
+      expect(await settleAll(store, runId)).toBe(0);
+      expect(await linesToCall(store, runId)).toEqual([2]);
+    });
+
     it('goes on from where another process has left it', async () => {
       const store = await storeOf();
       const runId = await openRun(store, [document(1, SAME), document(2, SAME), document(3, SAME)]);
