@@ -373,13 +373,16 @@ export class ModelledRun {
     ]
       .filter((task) => task.state === 'completed')
       .sort((a, b) => a.id - b.id);
-    const open = this.tasks.filter(({ state, gone }) => !gone && (state === 'ready' || state === 'delayed'));
-    for (const task of open.filter(({ state }) => state === 'ready')) {
+    const open = this.tasks
+      .filter(({ state, gone }) => !gone && (state === 'ready' || state === 'delayed'))
+      .sort((a, b) => b.priority - a.priority || a.id - b.id);
+    for (const task of open) {
       const source = [...answering, ...(dedupe ? open : [])].find(
         (one) => one.requestHash === task.requestHash,
       );
       if (source === undefined || source === task) continue;
       task.sourceId = source.id;
+      task.state = 'ready';
       task.sharedFrom = this.tasks.includes(source) ? 'run' : 'earlier_run';
     }
   }

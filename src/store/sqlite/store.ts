@@ -71,7 +71,7 @@ export class SqliteStore implements Store {
   readonly #space: Space;
   #sweepPass: SweepPass | null = null;
   #sharing: Sharing | null = null;
-  #pairing: Pairing = PAIRING_START;
+  #pairing: { readonly runId: number; readonly at: Pairing } | null = null;
 
   constructor(connection: Connection, clock: Clock) {
     const { database } = connection;
@@ -167,10 +167,12 @@ export class SqliteStore implements Store {
 
   async pairTasks(options: SharingOptions, limit: number): Promise<{ readonly isDone: boolean }> {
     const sharing = this.#shares;
-    const pairing = await this.#connection.write(() => sharing.pairPage(options, this.#pairing, limit));
+    const { runId } = options;
+    const at = this.#pairing?.runId === runId ? this.#pairing.at : PAIRING_START;
+    const next = await this.#connection.write(() => sharing.pairPage(options, at, limit));
     // Remembered only once the page is committed.
-    this.#pairing = pairing ?? PAIRING_START;
-    return { isDone: pairing === null };
+    this.#pairing = next === null ? null : { runId, at: next };
+    return { isDone: next === null };
   }
 
   settlePairs(runId: number, afterTaskId: number, limit: number, nowMs: number): Promise<SharedPage> {
