@@ -52,7 +52,8 @@ export function worstCaseAtTier(
   if (asked === null) return null;
   const at = (tier: PriceTier): number | null => worstCaseMicroUsd(inputTokens, outputCap, price, { tier });
   const standard = at('standard');
-  const dearest = at(serviceTier === 'auto' ? 'priority' : asked);
+  const other = serviceTier === 'auto' ? 'priority' : asked;
+  const dearest = other === 'standard' ? standard : at(other);
   if (standard === null || (asked === 'priority' && dearest === null)) return null;
   return Math.max(standard, dearest ?? 0);
 }
