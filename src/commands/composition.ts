@@ -2,12 +2,15 @@
 import type { Clock } from '../core/clock.js';
 import { EXIT_CODES, LlmBatchError, usageError } from '../core/errors.js';
 import { createRedactor } from '../core/redact.js';
+import { serviceTierOf } from '../documents/rendered-request.js';
+import { DEFAULT_MODEL } from '../documents/request.js';
 import type { Lane } from '../engine/lane.js';
 import { createLimiter } from '../limiter/limiter.js';
 import type { ModelPrice, PriceTable } from '../pricing/model-price.js';
 import type { PriceBook } from '../pricing/prices.js';
 import { billedMicroUsd, worstCaseAtTier } from '../pricing/service-tier.js';
 import type { Provider } from '../provider/provider.js';
+import { checkBudget } from '../runs/run-budget.js';
 import { type LaneSettings, lanesOf, type RunSettings } from '../runs/run-settings.js';
 import type { CommandContext } from './context.js';
 
@@ -81,6 +84,20 @@ function checkKeyName(name: string): void {
 
 /** For what may be a key that the user put in the wrong place. */
 const hideKeys = createRedactor([]);
+
+/**
+ * Checks, before anything is read or stored, that prices are there where they are needed.
+ * @throws LlmBatchError PRICES_* for a price file that is none, PRICE_UNKNOWN under a cap on cost (exit 2)
+ */
+export async function checkPrices(settings: RunSettings, { clock }: CommandContext): Promise<void> {
+  const { budget, pricesFile } = settings;
+  if (pricesFile === null && budget.maxCostMicroUsd === null) return;
+  const { openPriceBook } = await import('../pricing/open-prices.js');
+  const prices = await openPriceBook(pricesFile);
+  const lanes = lanesOf(settings).map(({ baseUrl }) => pricedAt(prices, baseUrl, clock));
+  const { model, parameters } = settings.request;
+  checkBudget(budget, lanes, model ?? DEFAULT_MODEL, serviceTierOf(parameters));
+}
 
 /** Opens the lanes of a run; for a simulated run it starts the simulator as well. */
 export async function connect(settings: RunSettings, context: CommandContext): Promise<Connection> {

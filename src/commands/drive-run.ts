@@ -1,15 +1,12 @@
 /** What `run` and `resume` share: connect, drain under the progress display, write the files, sum up. */
 import type { Settings } from '../config/settings.js';
 import { EXIT_CODES, type ExitCode } from '../core/errors.js';
-import { serviceTierOf } from '../documents/rendered-request.js';
-import { DEFAULT_MODEL } from '../documents/request.js';
 import type { Drain, DrainEnd } from '../engine/drain.js';
 import type { OutputPaths } from '../results/output-paths.js';
 import { resultLine } from '../results/result-line.js';
 import { type WrittenRunFiles, writeRunFiles } from '../results/run-files.js';
 import { openStreamSink } from '../results/sink.js';
 import { executeRun } from '../runs/execute-run.js';
-import { checkBudget } from '../runs/run-budget.js';
 import { settingsOfRun } from '../runs/run-settings.js';
 import type { ResultRow, RunRecord, RunSummary, Store } from '../store/store.js';
 import { connect } from './composition.js';
@@ -55,8 +52,6 @@ export async function driveRun(options: DriveOptions): Promise<ExitCode> {
   const stream = outputPaths.results === null ? streamAnswers(context, () => drain?.stop()) : null;
   let report: { end: DrainEnd; summary: RunSummary; run: RunRecord };
   try {
-    const { model, parameters } = runSettings.request;
-    checkBudget(runSettings.budget, connection.lanes, model ?? DEFAULT_MODEL, serviceTierOf(parameters));
     report = await executeRun({
       store,
       run,

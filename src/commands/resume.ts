@@ -7,7 +7,7 @@ import { settingsOfRun, settingsToJson } from '../runs/run-settings.js';
 import { checkTokenLimit } from '../runs/token-limit.js';
 import { shellWord } from '../ui/next-command.js';
 import type { Action } from './action.js';
-import { checkConnection } from './composition.js';
+import { checkConnection, checkPrices } from './composition.js';
 import type { CommandContext } from './context.js';
 import { Display } from './display.js';
 import { driveRun } from './drive-run.js';
@@ -73,6 +73,7 @@ async function resume(
         : { ...stored, output: outputFile(options.output, context.workingFolder) };
     checkConnection(runSettings, context);
     checkTokenLimit(runSettings);
+    await checkPrices(runSettings, context);
     await store.acquireDrainLock({
       pid: context.processId,
       host: context.hostName,

@@ -10,7 +10,7 @@ import { settingsToJson } from '../runs/run-settings.js';
 import { checkTokenLimit } from '../runs/token-limit.js';
 import { shellWord } from '../ui/next-command.js';
 import type { Action } from './action.js';
-import { checkConnection } from './composition.js';
+import { checkConnection, checkPrices } from './composition.js';
 import type { CommandContext } from './context.js';
 import { Display } from './display.js';
 import { driveRun } from './drive-run.js';
@@ -101,6 +101,7 @@ async function run(
     return dryRun({ context, resolved, runSettings, inputs, inputPath, runName, skipBadLines });
   }
   checkConnection(runSettings, context);
+  await checkPrices(runSettings, context);
   const outputPaths = outputPathsFor(inputPath, {
     workingDirectory: context.workingFolder,
     ...(options.output === undefined ? {} : { output: options.output }),

@@ -55,7 +55,7 @@ function mostCost(bounds: BillingBounds, lanes: readonly Lane[]): number {
  */
 export function checkBudget(
   settings: BudgetSettings,
-  lanes: readonly Lane[],
+  lanes: readonly Pick<Lane, 'mostOf'>[],
   model: string,
   serviceTier: string | null,
 ): void {

@@ -1,4 +1,5 @@
 /** Caps on money, tokens and failures, over the real program and a simulated server that states its prices. */
+import { existsSync } from 'node:fs';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type SimulatorProcess, startSimulatorProcess } from '../support/simulator-process.js';
 import { waitFor } from '../support/wait-for.js';
@@ -112,7 +113,21 @@ describe('--max-cost', () => {
     expect(stderr).toMatch(/no price is known for model 'nobody-knows-me'/);
     expect(stderr).toMatch(/--prices/);
     expect((await simulator.books()).calls).toBe(0);
+    expect(existsSync(workspace.storePath)).toBe(false);
   });
+});
+
+it('a price file that is none is told before anything is stored', async () => {
+  const { exitCode, stderr } = await workspace.run([
+    'run',
+    'docs.jsonl',
+    '--simulate',
+    '--prices',
+    'none.json',
+  ]);
+  expect(exitCode).toBe(2);
+  expect(stderr).toMatch(/none\.json does not exist/);
+  expect(existsSync(workspace.storePath)).toBe(false);
 });
 
 describe('--max-tokens-total', () => {
