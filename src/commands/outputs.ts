@@ -25,8 +25,21 @@ export async function checkOutputs(
 ): Promise<readonly string[]> {
   const rehearsals = (await store.listRuns()).filter((other) => other.simulated);
   const ownedPaths = [...(run?.outputPaths ?? []), ...rehearsals.flatMap((other) => other.outputPaths)];
-  await checkRunFiles({ paths: claim.paths, ownedPaths, force: claim.force }, claim.inputPath);
+  try {
+    await checkRunFiles({ paths: claim.paths, ownedPaths, force: claim.force }, claim.inputPath);
+  } catch (error) {
+    throw beforeTheFirstCall(error);
+  }
   return ownedPaths;
+}
+
+/** Where a file can not be written at the end, the answers are safe in the store; here there are none yet. */
+function beforeTheFirstCall(error: unknown): unknown {
+  if (!(error instanceof LlmBatchError)) return error;
+  const { message, code, exitCode } = error;
+  if (code !== 'OUTPUT_PATH' && code !== 'OUTPUT_WRITE') return error;
+  const hint = 'make that place ready, or choose another one with -o; no call was made.';
+  return new LlmBatchError(message, { code, exitCode, hint, cause: error });
 }
 
 /** Marks the files as this run's, before the first of them is written. */

@@ -86,7 +86,11 @@ describe('wrong usage', () => {
       ['temperature', 'name=value'],
     ],
     ['output over input', 'run docs.jsonl --simulate -o docs.jsonl', ['is the input itself']],
-    ['output into no folder', 'run docs.jsonl --simulate -o none/out.jsonl', ['none/out.jsonl']],
+    [
+      'output into no folder',
+      'run docs.jsonl --simulate -o none/out.jsonl',
+      ['none/out.jsonl', 'no call was made'],
+    ],
     ['both ways with changed rows', 'run docs.jsonl --simulate --keep --rerun-changed', ['contradict']],
     ['an unknown format', 'results --format xml', ['xml', 'jsonl, csv, openai']],
     ['an unknown filter', 'results --only some', ['some', 'completed, failed, all']],
