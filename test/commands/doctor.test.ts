@@ -363,3 +363,14 @@ describe('the exit code', () => {
     expect(report.find('settings', 'OPENAI_API_KEY@127.0.0.1:9')).toMatchObject({ level: 'fault' });
   });
 });
+
+it('finds the simulator fit to rehearse against, with the default model', async () => {
+  const simulator = await startSimulatorProcess();
+  try {
+    const end = await workspace.run(['doctor', '--base-url', simulator.url]);
+    expect(end.exitCode, end.stdout).toBe(0);
+    expect(end.stdout).toContain('Fit to run.');
+  } finally {
+    await simulator.stop();
+  }
+});
