@@ -5,7 +5,13 @@ import { decideRetry, type RetryPolicy } from '../core/retry.js';
 import { NO_TOKENS, type TokenUsage } from '../core/usage.js';
 import type { Cost, Grant, RefusalEffect, RefusalReason } from '../limiter/limiter.js';
 import type { ProviderAnswer, ProviderReply, ProviderRequest } from '../provider/provider.js';
-import type { CallEnd, LeasedTask, TaskError, TaskOutcome } from '../store/store.js';
+import {
+  type CallEnd,
+  errorWithoutCall,
+  type LeasedTask,
+  type TaskError,
+  type TaskOutcome,
+} from '../store/store.js';
 import { type BillingBounds, billedFor, mostTokensOf, NOTHING_SPENT, type RunBudget } from './billing.js';
 import type { Lacking } from './budget.js';
 import type { Journal } from './journal.js';
@@ -103,7 +109,7 @@ async function callFor(task: LeasedTask, prepared: PreparedCall, context: CallCo
   const admission = await gate.admit(prepared.cost);
   if (!admission.admitted) {
     if (!admission.impossible) return uncalled(releaseOutcome(task, null));
-    return uncalled(failedOutcome(task, null, tooLarge(admission.reason), clock.now()));
+    return uncalled(failedOutcome(task, null, errorWithoutCall('too_large', admission.reason), clock.now()));
   }
   const { lane, grant } = admission;
   const withdraw = (): void => {
@@ -341,16 +347,5 @@ function taskError(failure: ProviderFailure): TaskError {
     code: failure.code ?? null,
     requestId: failure.requestId ?? null,
     partialOutputJson: failure.partialOutput === undefined ? null : JSON.stringify(failure.partialOutput),
-  };
-}
-
-function tooLarge(reason: string): TaskError {
-  return {
-    kind: 'too_large',
-    message: reason,
-    httpStatus: null,
-    code: null,
-    requestId: null,
-    partialOutputJson: null,
   };
 }

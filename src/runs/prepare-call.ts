@@ -1,13 +1,13 @@
 /** From a stored document to the call that answers it, with what it will charge the limits. */
 
-import { loadAttachments } from '../documents/attachment.js';
+import { type Attachment, loadAttachments } from '../documents/attachment.js';
 import { createStoredRequestReader } from '../documents/read.js';
 import type { RenderedRequest } from '../documents/rendered-request.js';
 import type { CheckOutput, PrepareCall, PreparedCall } from '../engine/call.js';
 import { expectedAttachmentTokens, mostAttachmentTokens } from '../pricing/attachment-tokens.js';
 import { createInputEstimator } from '../pricing/input-estimate.js';
 import { createOutputEstimator } from '../pricing/output-estimate.js';
-import type { TaskError } from '../store/store.js';
+import { errorWithoutCall } from '../store/store.js';
 import { type Mistake, withMistake } from './repair.js';
 import type { RunSettings } from './run-settings.js';
 
@@ -25,20 +25,21 @@ export function createPrepareCall(settings: RunSettings, check: CheckOutput | nu
   const mistakes = new Map<number, Mistake>();
   return (task) => {
     const rendered = render(task.body);
-    if ('reason' in rendered) return { refused: invalidRequest(rendered.reason) };
-    const { inputText, attachments } = rendered;
+    if ('reason' in rendered) return { refused: errorWithoutCall('invalid_request', rendered.reason) };
+    // Taken once: those of a whole request are looked for in its messages, and their images measured.
+    const { model, inputText, attachments } = rendered;
     const mistake = mistakes.get(task.taskId);
     const bodyJson = mistake === undefined ? rendered.bodyJson : withMistake(rendered.bodyJson, mistake);
-    const attachmentTokens = expectedAttachmentTokens(rendered.model, attachments);
+    const attachmentTokens = expectedAttachmentTokens(model, attachments);
     const inputTokens = inputs.inputTokens(inputText, attachmentTokens);
     const tokens = inputTokens + outputs.outputTokens(rendered.outputCap);
     const tokensAtCap = rendered.outputCap === null ? tokens : inputTokens + rendered.outputCap;
     return {
-      model: rendered.model,
-      request: requestOf(rendered, bodyJson),
+      model,
+      request: requestOf(rendered.endpoint, bodyJson, attachments),
       billing: {
-        model: rendered.model,
-        mostInputTokens: mostInputTokens(rendered, bodyJson) + TEMPLATE_TOKENS,
+        model,
+        mostInputTokens: mostInputTokens(model, bodyJson, attachments) + TEMPLATE_TOKENS,
         outputCap: rendered.outputCap,
         serviceTier: rendered.serviceTier,
       },
@@ -62,29 +63,22 @@ export function createPrepareCall(settings: RunSettings, check: CheckOutput | nu
 }
 
 /** Pictures and PDFs are read when the call is about to leave: of a thousand that wait none is in memory. */
-function requestOf({ endpoint, attachments }: RenderedRequest, bodyJson: string): PreparedCall['request'] {
+function requestOf(
+  endpoint: RenderedRequest['endpoint'],
+  bodyJson: string,
+  attachments: readonly Attachment[],
+): PreparedCall['request'] {
   if (attachments.every(({ file }) => file === null)) return { endpoint, bodyJson };
   return async () => {
     const loaded = await loadAttachments(bodyJson, attachments);
     return typeof loaded === 'string'
       ? { endpoint, bodyJson: loaded }
-      : { refused: invalidRequest(loaded.reason) };
+      : { refused: errorWithoutCall('invalid_request', loaded.reason) };
   };
 }
 
 /** No tokenizer makes more tokens of a text than it has bytes; an image in base64 is no text. */
-function mostInputTokens({ model, attachments }: RenderedRequest, bodyJson: string): number {
+function mostInputTokens(model: string, bodyJson: string, attachments: readonly Attachment[]): number {
   const urlBytes = attachments.reduce((sum, { url }) => sum + Buffer.byteLength(url), 0);
   return Buffer.byteLength(bodyJson) - urlBytes + mostAttachmentTokens(model, attachments);
-}
-
-function invalidRequest(message: string): TaskError {
-  return {
-    kind: 'invalid_request',
-    message,
-    httpStatus: null,
-    code: null,
-    requestId: null,
-    partialOutputJson: null,
-  };
 }

@@ -167,6 +167,11 @@ export interface TaskError {
   readonly partialOutputJson: string | null;
 }
 
+/** The error of a task for which no call was made. */
+export function errorWithoutCall(kind: FailureKind, message: string): TaskError {
+  return { kind, message, httpStatus: null, code: null, requestId: null, partialOutputJson: null };
+}
+
 interface Settlement {
   readonly taskId: number;
   readonly attemptToken: string;

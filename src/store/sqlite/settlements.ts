@@ -4,11 +4,15 @@
  */
 import type Database from 'better-sqlite3';
 import type { TaskState } from '../../core/task.js';
-import type { CallEnd, CompletedResult, TaskError, TaskOutcome } from '../store.js';
+import {
+  type CallEnd,
+  type CompletedResult,
+  errorWithoutCall,
+  type TaskError,
+  type TaskOutcome,
+} from '../store.js';
 import type { Ledger } from './ledger.js';
 import { storableCount, storableInteger, storableIntegerOrNull, storableTextOrNull } from './storable.js';
-
-const POISON = { httpStatus: null, code: null, requestId: null, partialOutputJson: null } as const;
 
 const LEAVE = `attempt_token = NULL, worker_id = NULL, lease_until_ms = NULL`;
 const OURS = `WHERE id = ? AND attempt_token = ? AND state = 'in_progress'`;
@@ -126,11 +130,8 @@ export class Settlements {
       const loneCrashCount = task.lone_crash_count + (isAlone ? 1 : 0);
       if (isAlone && loneCrashCount >= crashLimit) {
         this.#poison.run(crashCount, loneCrashCount, task.id);
-        this.#storeResult(task.id, nowMs, null, null, {
-          ...POISON,
-          kind: 'poison',
-          message: `The program died ${loneCrashCount} times while it worked on this document alone.`,
-        });
+        const message = `The program died ${loneCrashCount} times while it worked on this document alone.`;
+        this.#storeResult(task.id, nowMs, null, null, errorWithoutCall('poison', message));
         report.poisoned += 1;
       } else {
         this.#rescue.run(crashCount, loneCrashCount, task.id);
