@@ -2,7 +2,8 @@
 import { relative } from 'node:path';
 import type { Settings } from '../config/settings.js';
 import type { BadLine } from '../documents/bad-line.js';
-import type { DrainEnd, DrainNotice } from '../engine/drain.js';
+import type { ProviderFailure } from '../core/failure.js';
+import type { DrainEnd, DrainNotice, FailedSeries } from '../engine/drain.js';
 import type { WrittenRunFiles } from '../results/run-files.js';
 import { REACHED_LIMITS } from '../runs/execute-run.js';
 import type { ImportPlan, ImportProgress, ImportReport } from '../runs/import-input.js';
@@ -16,6 +17,7 @@ import { formatCount, formatQuantity, formatRemaining } from '../ui/numbers.js';
 import { formatImportPlan } from '../ui/plan.js';
 import { createProgress, EMPTY_SNAPSHOT, type Progress, type ProgressSnapshot } from '../ui/progress.js';
 import { renderSummary } from '../ui/summary.js';
+import { printable } from '../ui/width.js';
 import { sharingParts } from '../ui/summary-facts.js';
 import type { CommandContext } from './context.js';
 import { DrainProgress, type DrainSource } from './progress-source.js';
@@ -169,6 +171,18 @@ export class Display {
           `line ${formatCount(notice.line)}: ${notice.failure.kind}: ${notice.failure.message}`,
         ]);
         return;
+      case 'lane_down':
+        this.#say('lane_down', { lane: notice.lane, ...notice.failure }, [
+          this.#appearance.colours.yellow(
+            `${notice.lane} does not answer: ${notice.failure.message} Its documents wait; it is asked again now and then.`,
+          ),
+        ]);
+        return;
+      case 'lane_up':
+        this.#say('lane_up', { lane: notice.lane, downForMs: Math.round(notice.downForMs) }, [
+          `${notice.lane} answers again, after ${formatRemaining(notice.downForMs)}`,
+        ]);
+        return;
       case 'lane_set_aside':
         this.#say('lane_set_aside', { lane: notice.lane, ...notice.failure }, [
           this.#appearance.colours.yellow(
@@ -182,9 +196,11 @@ export class Display {
         ]);
         return;
       case 'halted':
-        this.#say('halted', { lane: notice.lane, ...notice.failure }, [
+        this.#say('halted', { lane: notice.lane, ...notice.failure, ...notice.series }, [
           this.#appearance.colours.red(`stopping: ${notice.failure.kind}: ${notice.failure.message}`),
+          ...(notice.series === null ? [] : seriesLines(notice.failure, notice.series)),
           `  try: ${FAILURE_ADVICE[notice.failure.kind].advice}`,
+          ...(notice.series === null ? [] : ['  or go on all the same: llm-batch resume --no-guard']),
         ]);
         return;
       case 'store_trouble':
@@ -281,4 +297,20 @@ export class Display {
     }
     for (const line of lines) this.#progress.log(line);
   }
+}
+
+/** One whole example of the calls that all ended in one way. */
+function seriesLines(failure: ProviderFailure, { calls, line, key }: FailedSeries): string[] {
+  const { httpStatus, code, requestId, partialOutput } = failure;
+  const facts = [
+    `line ${formatCount(line)}`,
+    `id ${key}`,
+    ...(httpStatus === undefined ? [] : [`HTTP ${httpStatus}`]),
+    ...(code === undefined ? [] : [code]),
+    ...(requestId === undefined ? [] : [`request ${requestId}`]),
+  ];
+  return [
+    `  ${formatCount(calls)} calls in a row ended like this; the last one: ${facts.join(' · ')}`,
+    ...(partialOutput === undefined ? [] : [`  its text: ${partialOutput === '' ? 'none' : partialOutput}`]),
+  ].map(printable);
 }

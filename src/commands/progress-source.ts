@@ -55,7 +55,7 @@ export class DrainProgress {
       costMicroUsd:
         before.costMicroUsd + state.costMicroUsd > 0 ? before.costMicroUsd + state.costMicroUsd : null,
       etaMs: this.#etaMs(state, limits, toCall, nowMs),
-      ...heldBack(state, nowMs, this.#clock.now()),
+      ...heldBack(state, lanes.length, nowMs, this.#clock.now()),
       graceLeftMs: state.abortAtMs === null ? null : Math.max(0, state.abortAtMs - nowMs),
     };
   }
@@ -94,9 +94,18 @@ function fastestMs(limits: readonly LimiterSnapshot[], left: number): number {
 
 function heldBack(
   state: DrainSnapshot,
+  lanes: number,
   monotonicMs: number,
   wallMs: number,
-): { heldBackBy: HeldBackBy | null; heldBackForMs: number | null } {
+): Partial<ProgressSnapshot> & { heldBackBy: HeldBackBy | null } {
+  if (state.down.length > 0 && state.down.length === lanes) {
+    const sinceMs = Math.max(...state.down.map((outage) => outage.sinceMs));
+    return {
+      heldBackBy: 'outage',
+      outageSinceMs: wallMs - (monotonicMs - sinceMs),
+      heldBackForMs: state.hold === null ? null : Math.max(0, state.hold.untilMs - monotonicMs),
+    };
+  }
   if (state.hold !== null && state.hold.untilMs > monotonicMs) {
     return { heldBackBy: state.hold.blockedBy, heldBackForMs: state.hold.untilMs - monotonicMs };
   }

@@ -59,6 +59,7 @@ export function statusJson({ run, summary, owner, ...rates }: RunInspection): ob
       tokens_per_minute: limit.tokensPerMinute,
       requests_per_day: limit.requestsPerDay,
     })),
+    outages: rates.outages.map(({ lane, sinceMs, message }) => ({ lane, since: isoTime(sinceMs), message })),
     eta_ms: rates.etaMs === null ? null : Math.round(rates.etaMs),
     files: run.outputPaths,
   };

@@ -2,7 +2,7 @@
 export const FAILURE_KINDS = [
   /** 429 throttling, `slow_down`: the lane pauses, the task goes back, no attempt used. */
   'rate_limited',
-  /** 408, 409, 498, 5xx, 529: tried again with back-off. */
+  /** 408, 409, 498, 5xx, 529: tried again with back-off; while nothing succeeds it is the server's own trouble. */
   'overloaded',
   /** Resets, DNS, refused connections, gateway pages, bodies cut off. */
   'network',

@@ -12,14 +12,19 @@ export interface RetryPolicy {
 export interface AttemptHistory {
   /** Attempts used before this one. */
   readonly attempts: number;
-  /** Wall time at which throttling first sent this task back, if it is being sent back. */
+  /** Wall time at which throttling, or a server's trouble, first sent this task back, if it is being sent back. */
   readonly throttledSinceMs: number | null;
+  /**
+   * What the other calls of the lane say of a failure that a server or a network may cause; null where nothing of the
+   * kind was asked, and each failure is an attempt.
+   */
+  readonly trouble: { readonly isCharged: boolean; readonly failures: number } | null;
 }
 
 export type RetryDecision =
   /** Uses an attempt; ready again after `delayMs`. */
   | { readonly action: 'retry'; readonly delayMs: number }
-  /** Uses no attempt; ready again after `delayMs`; the lane pauses. */
+  /** Uses no attempt; ready again after `delayMs`. */
   | { readonly action: 'release'; readonly delayMs: number }
   | { readonly action: 'fail' }
   /** The whole run stops; the task goes back unharmed. */
@@ -55,6 +60,11 @@ const TREATMENTS: Readonly<Record<FailureKind, Treatment>> = {
   not_found: 'halt',
 };
 
+/** True for what a server, a gateway or a network does instead of answering: it may be none of the document's doing. */
+export function isTrouble(kind: FailureKind): boolean {
+  return TREATMENTS[kind] === 'again';
+}
+
 /** True when a failure of this kind stops the run rather than the document. */
 export function haltsRun(kind: FailureKind): boolean {
   return TREATMENTS[kind] === 'halt';
@@ -76,23 +86,37 @@ export function decideRetry(
       return { action: 'halt' };
     case 'fail':
       return { action: 'fail' };
-    case 'release': {
-      const waitedMs = history.throttledSinceMs === null ? 0 : nowMs - history.throttledSinceMs;
-      if (waitedMs >= policy.maxWaitMs) return { action: 'fail' };
-      return { action: 'release', delayMs: clampServerWait(failure.retryAfterMs ?? 0) };
+    case 'release':
+      return release(clampServerWait(failure.retryAfterMs ?? 0), history, policy, nowMs);
+    case 'again': {
+      const { trouble, attempts } = history;
+      const delayMs = delayAfter(failure, Math.max(attempts, (trouble?.failures ?? 0) - 1), random);
+      if (trouble !== null && !trouble.isCharged) return release(delayMs, history, policy, nowMs);
+      return attempts + 1 >= policy.maxAttempts ? { action: 'fail' } : { action: 'retry', delayMs };
     }
-    case 'again':
-      return again(failure, history.attempts, policy.maxAttempts, random);
-    case 'again_few_times':
-      return again(failure, history.attempts, Math.min(BAD_OUTPUT_ATTEMPTS, policy.maxAttempts), random);
+    case 'again_few_times': {
+      const { attempts } = history;
+      if (attempts + 1 >= Math.min(BAD_OUTPUT_ATTEMPTS, policy.maxAttempts)) return { action: 'fail' };
+      return { action: 'retry', delayMs: delayAfter(failure, attempts, random) };
+    }
   }
 }
 
-function again(failure: ProviderFailure, attempts: number, limit: number, random: Random): RetryDecision {
-  if (attempts + 1 >= limit) return { action: 'fail' };
+function release(
+  delayMs: number,
+  { throttledSinceMs }: AttemptHistory,
+  { maxWaitMs }: RetryPolicy,
+  nowMs: number,
+): RetryDecision {
+  const waitedMs = throttledSinceMs === null ? 0 : nowMs - throttledSinceMs;
+  return waitedMs >= maxWaitMs ? { action: 'fail' } : { action: 'release', delayMs };
+}
+
+/** @param failuresBefore of the same document */
+function delayAfter(failure: ProviderFailure, failuresBefore: number, random: Random): number {
   const firstMs = failure.kind === 'overloaded' ? FIRST_OVERLOAD_BACKOFF_MS : FIRST_BACKOFF_MS;
-  const backoff = backoffMs(attempts, firstMs, random);
-  return { action: 'retry', delayMs: Math.max(backoff, clampServerWait(failure.retryAfterMs ?? 0)) };
+  const delayMs = backoffMs(failuresBefore, firstMs, random);
+  return Math.max(delayMs, clampServerWait(failure.retryAfterMs ?? 0));
 }
 
 function clampServerWait(waitMs: number): number {

@@ -1,7 +1,7 @@
 /** One task's way through one call, as steps in a row: prepare → admit → record → send → judge. */
 import type { Clock, Random } from '../core/clock.js';
 import type { ProviderFailure } from '../core/failure.js';
-import { decideRetry, type RetryPolicy } from '../core/retry.js';
+import { type AttemptHistory, decideRetry, isTrouble, type RetryPolicy } from '../core/retry.js';
 import { NO_TOKENS, type TokenUsage } from '../core/usage.js';
 import type { Cost, Grant, RefusalEffect, RefusalReason } from '../limiter/limiter.js';
 import type { ProviderAnswer, ProviderReply, ProviderRequest } from '../provider/provider.js';
@@ -16,6 +16,7 @@ import { type BillingBounds, billedFor, mostTokensOf, NOTHING_SPENT, type RunBud
 import type { Lacking } from './budget.js';
 import type { Journal } from './journal.js';
 import type { Gate, Lane } from './lane.js';
+import type { LaneHealth } from './lane-health.js';
 import type { Schedule } from './schedule.js';
 
 export interface PreparedCall {
@@ -53,6 +54,8 @@ export interface CallContext {
   /** One controller per open call; aborting it cuts that call off. */
   readonly openCalls: Set<AbortController>;
   readonly isAborted: () => boolean;
+  /** Whether the run is known to be in order, so that nothing but trouble means that a server is down. */
+  readonly mayBeDown: () => boolean;
   /** Null: the run has no budget. */
   readonly budget: RunBudget | null;
   /** No further call fits into the budget. */
@@ -65,7 +68,14 @@ export interface PerformedTask {
   readonly outcome: TaskOutcome;
   readonly failure: ProviderFailure | null;
   readonly lane: Lane | null;
+  /** What the call showed of its lane's server. */
+  readonly laneChange: LaneChange | null;
 }
+
+export type LaneChange =
+  | { readonly type: 'down' }
+  /** It had not answered since that monotonic time. */
+  | { readonly type: 'up'; readonly downSinceMs: number };
 
 interface CalledTask extends PerformedTask {
   /** As the answer names it; null where it does not, or nothing was answered. */
@@ -97,7 +107,7 @@ export async function performTask(task: LeasedTask, context: CallContext): Promi
 }
 
 function uncalledTask(task: LeasedTask, outcome: TaskOutcome): PerformedTask {
-  return { task, outcome, failure: null, lane: null };
+  return { task, outcome, failure: null, lane: null, laneChange: null };
 }
 
 async function callFor(task: LeasedTask, prepared: PreparedCall, context: CallContext): Promise<CalledTask> {
@@ -114,6 +124,7 @@ async function callFor(task: LeasedTask, prepared: PreparedCall, context: CallCo
   const { lane, grant } = admission;
   const withdraw = (): void => {
     lane.limiter.cancel(grant, clock.monotonicMs());
+    gate.healthOf(lane).withdrawn(clock.monotonicMs());
     gate.poke();
   };
 
@@ -147,15 +158,41 @@ async function callFor(task: LeasedTask, prepared: PreparedCall, context: CallCo
   lane.limiter.sent(grant, sentAtMs);
   const reply = await send(request, lane, context);
   const endedAtMs = clock.monotonicMs();
-  const refusal = settleGrant(lane, grant, reply, endedAtMs);
+  const health = gate.healthOf(lane);
+  const standing = heard(health, task, reply, sentAtMs, endedAtMs, context.mayBeDown());
+  const refusal = settleGrant(lane, grant, reply, health.downSinceMs !== null, endedAtMs);
   gate.poke();
   if ('usage' in reply && reply.usage !== null) prepared.learn(reply.usage);
   const checked = checkReply(reply, prepared);
   const call = callEnd(callId, checked, prepared.model, lane, endedAtMs - sentAtMs, clock.now());
   const failure = 'failure' in checked ? checked.failure : null;
   const answeredTier = ('usage' in reply ? reply.usage?.serviceTier : null) ?? null;
-  const outcome = judge(task, checked, call, prepared.model, refusal, context);
-  return { task, lane, failure, outcome, answeredTier };
+  const outcome = judge(task, checked, call, prepared.model, refusal, standing.trouble, context);
+  if (outcome.action === 'failed') health.forget(task.taskId);
+  return { task, lane, failure, outcome, answeredTier, laneChange: standing.laneChange };
+}
+
+interface Standing {
+  readonly trouble: AttemptHistory['trouble'];
+  readonly laneChange: LaneChange | null;
+}
+
+/** Takes what came back as word of the lane's server. */
+function heard(
+  health: LaneHealth,
+  task: LeasedTask,
+  reply: ProviderReply,
+  sentAtMs: number,
+  nowMs: number,
+  mayBeDown: boolean,
+): Standing {
+  if ('aborted' in reply) return { trouble: null, laneChange: null };
+  if (reply.ok || !isTrouble(reply.failure.kind)) {
+    const downSinceMs = health.answered(task.taskId, sentAtMs, nowMs);
+    return { trouble: null, laneChange: downSinceMs === null ? null : { type: 'up', downSinceMs } };
+  }
+  const trouble = health.troubled(task.taskId, task.attempts, nowMs, mayBeDown);
+  return { trouble, laneChange: trouble.wentDown ? { type: 'down' } : null };
 }
 
 type CheckedReply =
@@ -185,7 +222,13 @@ function checkReply(reply: ProviderReply, { checkOutput }: PreparedCall): Checke
 }
 
 /** @returns what a refusal did to the lane; null for anything else */
-function settleGrant(lane: Lane, grant: Grant, reply: ProviderReply, nowMs: number): RefusalEffect | null {
+function settleGrant(
+  lane: Lane,
+  grant: Grant,
+  reply: ProviderReply,
+  isDown: boolean,
+  nowMs: number,
+): RefusalEffect | null {
   const { limiter } = lane;
   if ('aborted' in reply) {
     limiter.commit(grant, null, nowMs);
@@ -198,8 +241,9 @@ function settleGrant(lane: Lane, grant: Grant, reply: ProviderReply, nowMs: numb
     return null;
   }
   const { kind, retryAfterMs, isUnsent = false } = reply.failure;
-  limiter.commit(grant, kind === 'rate_limited' || isUnsent ? 0 : usedTokens(reply.usage), nowMs);
-  const reason = refusalReason(reply.failure);
+  if (isUnsent) limiter.cancel(grant, nowMs);
+  else limiter.commit(grant, kind === 'rate_limited' ? 0 : usedTokens(reply.usage), nowMs);
+  const reason = isDown && isTrouble(kind) ? 'unreachable' : refusalReason(reply.failure);
   return reason === null ? null : limiter.throttled(retryAfterMs ?? null, nowMs, grant, reason);
 }
 
@@ -223,6 +267,7 @@ function judge(
   call: CallEnd,
   requestedModel: string,
   refusal: RefusalEffect | null,
+  trouble: AttemptHistory['trouble'],
   context: CallContext,
 ): TaskOutcome {
   if (reply.ok) {
@@ -240,7 +285,7 @@ function judge(
     };
   }
   if ('aborted' in reply) return releaseOutcome(task, call);
-  return failureOutcome(task, call, reply.failure, refusal, context);
+  return failureOutcome(task, call, reply.failure, refusal, trouble, context);
 }
 
 async function send(request: ProviderRequest, lane: Lane, context: CallContext): Promise<ProviderReply> {
@@ -259,10 +304,12 @@ function failureOutcome(
   call: CallEnd,
   failure: ProviderFailure,
   refusal: RefusalEffect | null,
+  trouble: AttemptHistory['trouble'],
   context: CallContext,
 ): TaskOutcome {
   const { schedule, retry, clock } = context;
-  const decision = decideRetry(failure, task, retry, schedule.now(), context.random);
+  const history = { attempts: task.attempts, throttledSinceMs: task.throttledSinceMs, trouble };
+  const decision = decideRetry(failure, history, retry, schedule.now(), context.random);
   switch (decision.action) {
     case 'halt':
       return releaseOutcome(task, call);
@@ -270,8 +317,7 @@ function failureOutcome(
       return {
         ...releaseOutcome(task, call),
         throttledSinceMs: task.throttledSinceMs ?? schedule.now(),
-        // A lane that slowed down holds the task back by itself; one that did not leaves the waiting to the task.
-        notBeforeMs: refusal === 'stray' ? schedule.now() + Math.max(STRAY_WAIT_MS, decision.delayMs) : null,
+        notBeforeMs: releasedUntilMs(decision.delayMs, refusal, trouble !== null, schedule.now()),
       };
     case 'fail':
       return failedOutcome(task, call, taskError(failure), clock.now());
@@ -285,6 +331,17 @@ function failureOutcome(
         notBeforeMs: schedule.now() + decision.delayMs,
       };
   }
+}
+
+/** A lane that slowed down holds the task back by itself; one that did not leaves the waiting to the task. */
+function releasedUntilMs(
+  delayMs: number,
+  refusal: RefusalEffect | null,
+  isTroubled: boolean,
+  nowMs: number,
+): number | null {
+  if (isTroubled) return nowMs + delayMs;
+  return refusal === 'stray' ? nowMs + Math.max(STRAY_WAIT_MS, delayMs) : null;
 }
 
 /** The task goes back unharmed: no attempt used. The lane's pause, not the task, makes it wait. */

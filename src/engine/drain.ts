@@ -24,7 +24,7 @@ import {
   performTask,
   releaseOutcome,
 } from './call.js';
-import { FirstCalls } from './first-calls.js';
+import { Guard, type GuardReport } from './guard.js';
 import { Journal } from './journal.js';
 import { Gate, type GateHold, type Lane } from './lane.js';
 import { Schedule } from './schedule.js';
@@ -44,8 +44,10 @@ export interface DrainOptions {
   readonly timeoutMs: number;
   readonly graceMs: number;
   readonly leaseMs: number;
-  /** Stop the run when its first calls all fail in the same way. */
-  readonly guardFirstCalls: boolean;
+  /** Stop the run when its calls all end in the same bad way. */
+  readonly isGuarded: boolean;
+  /** No call like those of this run was ever answered: one goes first on each lane. */
+  readonly isUntried: boolean;
   /** Null: spend what it takes. */
   readonly budget: RunBudget | null;
   /** Says, after each commit, whether more documents have failed than the user accepts; null: never. */
@@ -74,14 +76,30 @@ export type DrainNotice =
       readonly line: number;
       readonly failure: ProviderFailure;
     }
-  /** A lane's key or account fails; its work goes to the lanes that are left. */
+  /** Nothing that is sent over a lane is answered any more: it is paused, and asked now and then. */
+  | { readonly type: 'lane_down'; readonly lane: string; readonly failure: ProviderFailure }
+  | { readonly type: 'lane_up'; readonly lane: string; readonly downForMs: number }
+  /** A lane's key or account fails, or its server is gone for too long; its work goes to the lanes that are left. */
   | { readonly type: 'lane_set_aside'; readonly lane: string; readonly failure: ProviderFailure }
   | { readonly type: 'limit_reached'; readonly limit: ReachedLimit }
-  | { readonly type: 'halted'; readonly lane: string; readonly failure: ProviderFailure }
+  | {
+      readonly type: 'halted';
+      readonly lane: string;
+      readonly failure: ProviderFailure;
+      readonly series: FailedSeries | null;
+    }
   | { readonly type: 'store_trouble'; readonly error: LlmBatchError }
   | { readonly type: 'store_recovered' }
   /** Outcomes that were paid for wait in a file for the next start. */
   | { readonly type: 'salvaged'; readonly outcomes: number; readonly path: string };
+
+/** Calls in a row that all ended in one way, which is why the run stops. */
+export interface FailedSeries {
+  readonly calls: number;
+  /** Of the last one's document. */
+  readonly line: number;
+  readonly key: string;
+}
 
 export type DrainEnd =
   | { readonly reason: 'drained' }
@@ -99,6 +117,8 @@ export interface DrainSnapshot {
   readonly costMicroUsd: number;
   readonly waiting: number;
   readonly hold: GateHold | null;
+  /** Lanes whose server does not answer, and since when (monotonic). */
+  readonly down: Gate['down'];
   /** Tasks that wait for a later try are all that is left. */
   readonly onlyDelayedLeft: boolean;
   readonly nextDueAtMs: number | null;
@@ -119,7 +139,7 @@ export class Drain {
   readonly #journal: Journal;
   readonly #schedule: Schedule;
   readonly #trouble: StoreTrouble;
-  readonly #firstCalls: FirstCalls<PerformedTask>;
+  readonly #guard: Guard<PerformedTask>;
   readonly #pool: ReturnType<typeof pLimit>;
   readonly #controller: ConcurrencyController | null;
   readonly #held = new Map<number, LeasedTask>();
@@ -144,10 +164,10 @@ export class Drain {
 
   constructor(options: DrainOptions) {
     this.#options = options;
-    this.#gate = new Gate(options.lanes, options.clock);
+    this.#gate = new Gate(options.lanes, options.clock, options.isUntried);
     this.#controller = options.concurrency === 'auto' ? createConcurrencyController() : null;
     this.#pool = pLimit(this.#controller?.limit() ?? Number(options.concurrency));
-    this.#firstCalls = new FirstCalls(options.guardFirstCalls);
+    this.#guard = new Guard(options.isGuarded);
     this.#schedule = new Schedule(options.clock);
     this.#trouble = new StoreTrouble({
       clock: options.clock,
@@ -171,6 +191,7 @@ export class Drain {
       concurrency: this.#pool.concurrency,
       waiting: this.#gate.waiting,
       hold: this.#gate.hold,
+      down: this.#gate.down,
       onlyDelayedLeft: this.#onlyDelayedLeft,
       nextDueAtMs: this.#nextDueAtMs,
       stopping: this.#stopping,
@@ -207,7 +228,7 @@ export class Drain {
     const stopHeartbeat = this.#startHeartbeat();
     try {
       await this.#claimUntilDone().catch((error: unknown) => this.#crashed(null, error));
-      for (const { task, outcome } of this.#firstCalls.end()) this.#settle(task, outcome);
+      this.#follow(this.#guard.idle(false));
       await this.#poolIdle();
       await this.#journal.flush();
     } finally {
@@ -228,7 +249,7 @@ export class Drain {
       // held alone, so that three crashes tell whether it is their cause.
       const capacity = concurrency === 1 ? 1 : concurrency * 2;
       const refillAt = capacity - Math.max(1, Math.floor(concurrency / 2));
-      const busy = this.#held.size - this.#firstCalls.heldCount;
+      const busy = this.#held.size - this.#guard.heldCount;
       if (busy > refillAt || this.#trouble.isActive || this.#holdsSuspect) {
         await this.#nextWake(null);
         continue;
@@ -239,9 +260,8 @@ export class Drain {
       const nextDueAtMs = await store.nextDueAtMs(runId);
       if (nextDueAtMs === null && busy === 0) {
         // What was held back may be tried again, so it is settled before the run counts as drained.
-        const heldBack = this.#firstCalls.end();
-        if (heldBack.length === 0) return;
-        for (const each of heldBack) this.#settle(each.task, each.outcome);
+        if (this.#guard.heldCount === 0) return;
+        this.#follow(this.#guard.idle(true));
         continue;
       }
       this.#onlyDelayedLeft = busy === 0;
@@ -276,28 +296,53 @@ export class Drain {
   }
 
   async #perform(task: LeasedTask): Promise<void> {
-    await this.#firstCalls.cleared();
+    await this.#guard.cleared();
     const performed = this.#stopping
-      ? { task, outcome: releaseOutcome(task, null), failure: null, lane: null }
+      ? { task, outcome: releaseOutcome(task, null), failure: null, lane: null, laneChange: null }
       : await performTask(task, this.#context);
-    if (performed.failure !== null && performed.lane !== null) {
-      this.#failureSeen(performed.failure, performed.lane, task);
-    }
+    this.#laneHeard(performed);
     this.#adaptConcurrency(performed);
     if (isSuspect(task)) {
       // Held back it would not be alone any more, and nothing more could be claimed.
       this.#settle(task, performed.outcome);
       return;
     }
-    const { settle, giveBack, convicted } = this.#firstCalls.add(performed, this.#openCalls.size);
+    this.#follow(this.#guard.add(performed, this.#openCalls.size));
+  }
+
+  /** Does what the guard makes of the calls that have ended. */
+  #follow({ settle, giveBack, convicted }: GuardReport<PerformedTask>): void {
     this.#wake();
     for (const each of settle) this.#settle(each.task, each.outcome);
     for (const each of giveBack) this.#settle(each.task, releaseOutcome(each.task, each.outcome.call));
-    if (convicted !== null && performed.lane !== null) this.#halt(convicted, performed.lane);
+    if (convicted === null) return;
+    const { calls, failure, example } = convicted;
+    const { line, key } = example.task;
+    if (example.lane !== null) this.#halt(failure, example.lane, { calls, line, key });
   }
 
-  #adaptConcurrency({ outcome: { call }, failure }: PerformedTask): void {
+  /** Acts upon what a call showed of its lane, and only then lets others follow a first one. */
+  #laneHeard({ failure, lane, laneChange, task }: PerformedTask): void {
+    if (lane === null) return;
+    const { clock, onNotice, retry } = this.#options;
+    const health = this.#gate.healthOf(lane);
+    if (failure !== null) this.#failureSeen(failure, lane, task);
+    if (laneChange?.type === 'down' && failure !== null) onNotice?.({ type: 'lane_down', lane: lane.name, failure });
+    if (laneChange?.type === 'up') {
+      const downForMs = clock.monotonicMs() - laneChange.downSinceMs;
+      onNotice?.({ type: 'lane_up', lane: lane.name, downForMs });
+    }
+    const { downSinceMs } = health;
+    const isGone = downSinceMs !== null && clock.monotonicMs() - downSinceMs >= retry.maxWaitMs;
+    if (isGone && failure !== null) this.#setAside(lane, failure);
+    health.ended(clock.monotonicMs());
+    this.#gate.poke();
+  }
+
+  #adaptConcurrency({ outcome: { call }, failure, lane }: PerformedTask): void {
     if (this.#controller === null || call === null || call.kind === 'aborted') return;
+    // A server that is gone says nothing of how much it can do.
+    if (lane !== null && this.#gate.healthOf(lane).downSinceMs !== null) return;
     // A refusal for quota says nothing of how many calls the server can work on side by side.
     if (failure?.kind === 'rate_limited') return;
     const couldNotCope = failure?.kind === 'overloaded' || failure?.kind === 'timeout';
@@ -332,6 +377,7 @@ export class Drain {
       journal: this.#journal,
       openCalls: this.#openCalls,
       isAborted: () => this.#aborted,
+      mayBeDown: () => !this.#guard.isWatching,
       budget: this.#options.budget,
       onExhausted: (lacking) => this.#reachLimit(lacking),
     };
@@ -343,11 +389,14 @@ export class Drain {
       notify?.({ type: 'throttled', lane: lane.name, failure });
     } else if (!haltsRun(failure.kind)) {
       notify?.({ type: 'failed', lane: lane.name, line: task.line, failure });
-    } else if (this.#gate.setAside(lane) > 0) {
-      notify?.({ type: 'lane_set_aside', lane: lane.name, failure });
     } else {
-      this.#halt(failure, lane);
+      this.#setAside(lane, failure);
     }
+  }
+
+  #setAside(lane: Lane, failure: ProviderFailure): void {
+    if (this.#gate.setAside(lane) === 0) this.#halt(failure, lane, null);
+    else this.#options.onNotice?.({ type: 'lane_set_aside', lane: lane.name, failure });
   }
 
   #reachLimit(limit: ReachedLimit): void {
@@ -357,10 +406,10 @@ export class Drain {
     this.stop();
   }
 
-  #halt(failure: ProviderFailure, lane: Lane): void {
+  #halt(failure: ProviderFailure, lane: Lane, series: FailedSeries | null): void {
     if (this.#halted !== null) return;
     this.#halted = { failure, lane: lane.name };
-    this.#options.onNotice?.({ type: 'halted', lane: lane.name, failure });
+    this.#options.onNotice?.({ type: 'halted', lane: lane.name, failure, series });
     this.stop();
   }
 

@@ -7,6 +7,7 @@ import type { Clock } from '../core/clock.js';
 import type { BilledUsage } from '../core/usage.js';
 import type { BlockedBy, Cost, Grant, Limiter } from '../limiter/limiter.js';
 import type { Provider } from '../provider/provider.js';
+import { LaneHealth } from './lane-health.js';
 
 export interface Lane {
   readonly name: string;
@@ -36,7 +37,8 @@ export type Admission =
   | { readonly admitted: false; readonly impossible: false };
 
 export interface GateHold {
-  readonly blockedBy: BlockedBy;
+  /** `trial`: the first call to a server that is new to the store. */
+  readonly blockedBy: BlockedBy | 'trial';
   /** Monotonic time at which the first in the queue is expected to go. */
   readonly untilMs: number;
 }
@@ -49,15 +51,33 @@ interface Waiter {
 export class Gate {
   #lanes: readonly Lane[];
   readonly #admitted = new Map<Lane, number>();
+  readonly #health: ReadonlyMap<Lane, LaneHealth>;
   readonly #clock: Clock;
   readonly #waiters: Waiter[] = [];
   #closed = false;
   #hold: GateHold | null = null;
   #alarm: AbortController | null = null;
 
-  constructor(lanes: readonly Lane[], clock: Clock) {
+  /** @param areUntried no call like these was ever answered: one goes first on each lane */
+  constructor(lanes: readonly Lane[], clock: Clock, areUntried: boolean) {
     this.#lanes = lanes;
     this.#clock = clock;
+    this.#health = new Map(lanes.map((lane) => [lane, new LaneHealth(areUntried)]));
+  }
+
+  /** What the calls of a lane say of its server. */
+  healthOf(lane: Lane): LaneHealth {
+    const health = this.#health.get(lane);
+    if (health === undefined) throw new TypeError(`${lane.name} is no lane of this gate.`);
+    return health;
+  }
+
+  /** Lanes whose server does not answer, and since when (monotonic). */
+  get down(): readonly { readonly lane: Lane; readonly sinceMs: number }[] {
+    return this.#lanes.flatMap((lane) => {
+      const sinceMs = this.healthOf(lane).downSinceMs;
+      return sinceMs === null ? [] : [{ lane, sinceMs }];
+    });
   }
 
   get waiting(): number {
@@ -110,11 +130,18 @@ export class Gate {
     // Without a lane the drain is about to stop; nothing is said of the task.
     if (this.#lanes.length === 0) return { admitted: false, impossible: false };
     const nowMs = this.#clock.monotonicMs();
-    let shortest: { waitMs: number; blockedBy: BlockedBy } | null = null;
+    let shortest: { waitMs: number; blockedBy: GateHold['blockedBy'] } | null = null;
     let reason = '';
     for (const lane of this.#byShare()) {
+      const health = this.healthOf(lane);
+      const trialMs = health.trialForMs(nowMs);
+      if (trialMs > 0) {
+        if (shortest === null || trialMs < shortest.waitMs) shortest = { waitMs: trialMs, blockedBy: 'trial' };
+        continue;
+      }
       const reservation = lane.limiter.reserve(cost, nowMs);
       if (reservation.granted) {
+        health.admitted(nowMs);
         this.#admitted.set(lane, this.#shareOf(lane) * lane.weight + 1);
         return { admitted: true, lane, grant: reservation.grant };
       }
@@ -136,7 +163,7 @@ export class Gate {
     return (this.#admitted.get(lane) ?? 0) / lane.weight;
   }
 
-  #wakeAfter(waitMs: number, blockedBy: BlockedBy, nowMs: number): void {
+  #wakeAfter(waitMs: number, blockedBy: GateHold['blockedBy'], nowMs: number): void {
     this.#hold = { blockedBy, untilMs: nowMs + waitMs };
     const alarm = new AbortController();
     this.#alarm = alarm;

@@ -186,7 +186,7 @@ export class Pace {
 export interface Refusal {
   readonly atMs: number;
   readonly sentAtMs: number;
-  readonly reason: RefusalReason;
+  readonly reason: Exclude<RefusalReason, 'unreachable'>;
   /** The storm it belongs to, or one that ended less than a minute before, had refused several probes. */
   readonly longStorm: boolean;
   /** The server lets nearly everything in all the same. */
@@ -230,7 +230,7 @@ interface Way {
   readonly step: number;
 }
 
-const WAYS: Readonly<Record<RefusalReason, Way>> = {
+const WAYS: Readonly<Record<Exclude<RefusalReason, 'unreachable'>, Way>> = {
   // A quota does not change by itself: small cuts, since each costs throughput for long, and slow growth.
   rate: { cut: 0.02, holdMs: 30_000, stepMs: 30_000, step: 0.01 },
   // Capacity comes back by itself: deeper cuts, quicker growth.

@@ -17,7 +17,7 @@ export type BlockedBy = 'requests' | 'tokens' | 'requests_per_day' | 'pause';
  * Why the server refused: its quota (`rate`), growth that was too fast for it (`slow_down`), or a lack of
  * capacity that has nothing to do with our quota (`overload`: 503, 529).
  */
-export type RefusalReason = 'rate' | 'slow_down' | 'overload';
+export type RefusalReason = 'rate' | 'slow_down' | 'overload' | 'unreachable';
 
 /**
  * What a refusal did to the lane: `slowed`, or nothing, because it was a `stray` one among many calls that were let

@@ -170,6 +170,10 @@ export class RollingLimiter {
     }
     const held = this.#laneFacts.limited || this.#pace.share !== null;
     if (this.#stray.areStray(reason, held, now) && this.#recovery.isFlowingAt(now)) return 'stray';
+    if (reason === 'unreachable') {
+      this.#recovery.throttled(retryAfterMs, now, sentAtMs);
+      return 'slowed';
+    }
     if (reason !== 'overload' || retryAfterMs !== null) {
       const refused = this.#recovery.throttled(retryAfterMs, now, sentAtMs);
       if (refused === 'known' || refused === 'probing') return 'slowed';

@@ -14,7 +14,7 @@ import type { RescueReport, RunRecord, RunSummary, SharedPage, Store } from '../
 import { createPrepareCall } from './prepare-call.js';
 import { recoverStore } from './recover.js';
 import { createRunBudget, failureLimit } from './run-budget.js';
-import { type RunSettings, settingsOfRun } from './run-settings.js';
+import { type Outage, type RunSettings, settingsOfRun } from './run-settings.js';
 import { saveSalvage } from './salvage.js';
 import { pairDocuments, settlePairs } from './share-answers.js';
 
@@ -65,6 +65,7 @@ export async function executeRun(options: ExecuteOptions): Promise<ExecutionRepo
   await pairDocuments(options);
   const before = await store.summarizeRun(run.id);
 
+  const outages = new Map<string, Outage>();
   const drain = new Drain({
     store,
     runId: run.id,
@@ -78,11 +79,15 @@ export async function executeRun(options: ExecuteOptions): Promise<ExecutionRepo
     timeoutMs: pacing.timeoutMs,
     graceMs: pacing.graceMs,
     leaseMs: LEASE_MS,
-    guardFirstCalls: pacing.guard,
+    isGuarded: pacing.guard,
+    isUntried: before.counts.completed === 0 && !(await wasAnsweredBefore(store, settings)),
     budget: createRunBudget(settings.budget, lanes, before),
     tooManyFailures: failureLimit(settings.budget.maxFailures),
     salvage: (outcomes) => saveSalvage(options.salvagePath, outcomes),
-    onNotice: options.onNotice,
+    onNotice(notice) {
+      followOutages(outages, notice, clock);
+      options.onNotice(notice);
+    },
     onSettled: options.onSettled,
   });
   options.onDrain(drain, before);
@@ -92,7 +97,7 @@ export async function executeRun(options: ExecuteOptions): Promise<ExecutionRepo
     haltReason: null,
     ...(isDone(before) ? {} : { settings: { ...run.settings, prices: { source, date } } }),
   });
-  const stopNoting = noteLearntLimits(store, started, lanes, clock);
+  const stopNoting = noteObservations(store, started, lanes, outages, clock);
   const drained = await drain.run().finally(stopNoting);
   await settlePairs(options);
 
@@ -112,23 +117,32 @@ function isDone({ counts: { ready, delayed, in_progress } }: RunSummary): boolea
   return ready + delayed + in_progress === 0;
 }
 
-/** Keeps what the lanes learn where `status` can read it. @returns notes a last time and ends */
-function noteLearntLimits(
+function followOutages(outages: Map<string, Outage>, notice: DrainNotice, clock: Clock): void {
+  if (notice.type === 'lane_down') {
+    const { lane, failure } = notice;
+    outages.set(lane, { lane, sinceMs: clock.now(), message: failure.message });
+  } else if (notice.type === 'lane_up' || notice.type === 'lane_set_aside') outages.delete(notice.lane);
+}
+
+/** Keeps what is seen of the lanes where `status` can read it. @returns notes a last time and ends */
+function noteObservations(
   store: Store,
   run: RunRecord,
   lanes: readonly Lane[],
+  outages: ReadonlyMap<string, Outage>,
   clock: Clock,
 ): () => Promise<void> {
   const ended = new AbortController();
-  let noted = '[]';
+  let noted = '{"learntLimits":[],"outages":[]}';
   const note = async (): Promise<void> => {
     const learntLimits = lanes
       .map(({ name, limiter }) => ({ lane: name, ...limiter.snapshot(clock.monotonicMs()).learnt }))
       .filter((limit) => (limit.requestsPerMinute ?? limit.tokensPerMinute ?? limit.requestsPerDay) !== null);
-    const text = JSON.stringify(learntLimits);
+    const observed = { learntLimits, outages: [...outages.values()].map((outage) => ({ ...outage })) };
+    const text = JSON.stringify(observed);
     if (text === noted) return;
     noted = text;
-    await store.updateRun(run.id, { settings: { ...run.settings, learntLimits } });
+    await store.updateRun(run.id, { settings: { ...run.settings, ...observed } });
   };
   const noting = (async () => {
     while (!ended.signal.aborted) {
@@ -148,6 +162,17 @@ async function outputCheck({ answers }: RunSettings): Promise<CheckOutput | null
   if (answers.check === null) return null;
   const { createOutputCheck } = await import('./output-check.js');
   return createOutputCheck(answers.check);
+}
+
+/** Whether any run of the store has had an answer over this connection, of this model. */
+async function wasAnsweredBefore(store: Store, { connection, request }: RunSettings): Promise<boolean> {
+  const wanted = JSON.stringify([connection, request.model]);
+  for (const other of await store.listRuns()) {
+    const settings = settingsOfRun(other);
+    if (JSON.stringify([settings.connection, settings.request.model]) !== wanted) continue;
+    if ((await store.summarizeRun(other.id)).counts.completed > 0) return true;
+  }
+  return false;
 }
 
 /** What reaching each limit means. */

@@ -2,7 +2,7 @@
 import type { Clock } from '../core/clock.js';
 import type { PriceTable } from '../pricing/model-price.js';
 import type { RunRecord, RunSummary, Store, StoreOwner } from '../store/store.js';
-import { type LearntLimit, lanesOf, settingsOfRun } from './run-settings.js';
+import { type LearntLimit, lanesOf, type Outage, settingsOfRun } from './run-settings.js';
 
 export interface RunInspection {
   readonly run: RunRecord;
@@ -15,6 +15,8 @@ export interface RunInspection {
   readonly tokensPerMinute: number;
   /** What the servers have said of their limits, a lane each; empty where they say nothing. */
   readonly learntLimits: readonly LearntLimit[];
+  /** Lanes whose server does not answer while the run is being drained. */
+  readonly outages: readonly Outage[];
   /** In force over all lanes, the lower of what was given and what was learnt; null where a lane's is unknown. */
   readonly requestsPerMinuteLimit: number | null;
   readonly tokensPerMinuteLimit: number | null;
@@ -48,6 +50,7 @@ export async function inspectRun(store: Store, run: RunRecord, clock: Clock): Pr
     requestsPerMinute: recent.length,
     tokensPerMinute: recent.reduce((sum, call) => sum + call.tokens, 0),
     learntLimits,
+    outages: drains === null ? [] : (settings.outages ?? []),
     requestsPerMinuteLimit: sumOfKnown(lanes.map((lane) => lane.rpm)),
     tokensPerMinuteLimit: sumOfKnown(lanes.map((lane) => lane.tpm)),
     etaMs: drains === null ? null : etaMs(summary, drains, recent.length, nowMs),

@@ -62,6 +62,15 @@ export interface LearntLimit {
   readonly requestsPerDay: number | null;
 }
 
+/** A lane whose server did not answer when this was noted. */
+export interface Outage {
+  readonly lane: string;
+  /** Wall time. */
+  readonly sinceMs: number;
+  /** What the last call met. */
+  readonly message: string;
+}
+
 export interface RunSettings {
   readonly request: RequestSettings;
   /** What the input was, known once it has been opened; absent in runs of earlier versions. */
@@ -73,6 +82,7 @@ export interface RunSettings {
   readonly sharing: SharingSettings;
   /** Noted by the process that drains the run, for those that look at it. */
   readonly learntLimits?: readonly LearntLimit[];
+  readonly outages?: readonly Outage[];
   /** What the calls were priced by, noted when a drain starts; the last where there were several. */
   readonly prices?: PriceTable;
   /** `--prices`; null: the prices that come with the program. */

@@ -126,3 +126,10 @@ export function formatPercent(part: number, whole: number): string {
   if (whole < 1_000 || share === 1) return `${Math.floor(share * 100)}%`;
   return `${(Math.floor(share * 1_000) / 10).toFixed(1)}%`;
 }
+
+/** Hours and minutes of a wall time, as the clock on the wall shows them. */
+export function formatTimeOfDay(atMs: number): string {
+  const date = new Date(atMs);
+  const two = (number: number): string => String(number).padStart(2, '0');
+  return `${two(date.getHours())}:${two(date.getMinutes())}`;
+}

@@ -1,7 +1,14 @@
 /** The facts of a progress snapshot as words, shared by the bar and by the plain lines of a log. */
 import type { ChalkInstance } from 'chalk';
 import type { Field } from './field-line.js';
-import { formatCount, formatMoney, formatRate, formatRemaining, formatTokens } from './numbers.js';
+import {
+  formatCount,
+  formatMoney,
+  formatRate,
+  formatRemaining,
+  formatTimeOfDay,
+  formatTokens,
+} from './numbers.js';
 import type { ProgressSnapshot } from './progress-snapshot.js';
 
 /** What stands below the bar while calls are made. */
@@ -76,6 +83,17 @@ function heldBackField(snapshot: ProgressSnapshot, colours: ChalkInstance): Fiel
         importance: 8,
         paint: colours.yellow,
       };
+    case 'outage': {
+      const since = snapshot.outageSinceMs === null ? '' : ` since ${formatTimeOfDay(snapshot.outageSinceMs)}`;
+      const next = left === null ? '' : `, next try in ${left}`;
+      return {
+        variants: [`the server does not answer${since}${next}`, `no answer${since}`, 'no answer'],
+        importance: 10,
+        paint: colours.yellow,
+      };
+    }
+    case 'trial':
+      return { variants: ['trying one call first', 'first call'], importance: 4 };
     case 'retry_wait':
       return {
         variants: [

@@ -16,6 +16,10 @@ export type HeldBackBy =
   | 'concurrency'
   /** The server asked for a pause. */
   | 'pause'
+  /** The server does not answer: it is asked now and then. */
+  | 'outage'
+  /** The first call to a server that is new to the store goes alone. */
+  | 'trial'
   /** Only documents that wait for their next try are left. */
   | 'retry_wait';
 
@@ -45,6 +49,8 @@ export interface ProgressSnapshot {
   readonly heldBackBy: HeldBackBy | null;
   /** How long it will still hold, where that is known. */
   readonly heldBackForMs: number | null;
+  /** Wall time since which no server answers; null while one does. */
+  readonly outageSinceMs: number | null;
   /** Stopping: until the open calls are cut off; null when they are not. */
   readonly graceLeftMs: number | null;
   /** Writing: rows written so far. */
@@ -70,6 +76,7 @@ export const EMPTY_SNAPSHOT: ProgressSnapshot = {
   etaMs: null,
   heldBackBy: null,
   heldBackForMs: null,
+  outageSinceMs: null,
   graceLeftMs: null,
   writtenRows: 0,
 };

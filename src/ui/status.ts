@@ -13,6 +13,7 @@ import {
   formatQuantity,
   formatRate,
   formatRemaining,
+  formatTimeOfDay,
   formatTokens,
 } from './numbers.js';
 import { callFacts, documentFacts, openOf, totalOf } from './summary-facts.js';
@@ -28,6 +29,7 @@ export function renderStatus(view: RunInspection, columns: number, appearance: A
     { name: 'input', value: run.inputPath === '-' ? 'standard input' : printable(run.inputPath) },
     { name: 'started', value: formatAgo(view.nowMs - run.createdAtMs) },
     ...documentFacts(summary, colours),
+    ...outageFacts(view),
     ...speedFacts(view),
     ...callFacts(summary, { callsPerSecond: null, simulated: run.simulated, prices: view.prices }),
     ...laneFacts(summary.lanes),
@@ -108,6 +110,13 @@ function speedFacts(view: RunInspection): Fact[] {
   if (view.etaMs !== null && openOf(view.summary) > 0)
     facts.push({ name: 'ETA', value: formatRemaining(view.etaMs) });
   return facts;
+}
+
+function outageFacts({ outages, nowMs }: RunInspection): Fact[] {
+  return outages.map(({ lane, sinceMs, message }, index) => ({
+    name: index === 0 ? 'outage' : '',
+    value: `${printable(lane)} does not answer since ${formatTimeOfDay(sinceMs)}, for ${formatRemaining(nowMs - sinceMs)}: ${printable(message)}`,
+  }));
 }
 
 /** What the server itself says of its limits: the user may not know them. */

@@ -8,12 +8,16 @@ const half = (): number => 0.5;
 function decide(
   kind: FailureKind,
   attempts = 0,
-  more: { retryAfterMs?: number; throttledSinceMs?: number } = {},
+  more: {
+    retryAfterMs?: number;
+    throttledSinceMs?: number;
+    trouble?: { isCharged: boolean; failures: number };
+  } = {},
 ) {
-  const { throttledSinceMs = null, ...failure } = more;
+  const { throttledSinceMs = null, trouble = null, ...failure } = more;
   return decideRetry(
     { kind, message: 'it failed', ...failure },
-    { attempts, throttledSinceMs },
+    { attempts, throttledSinceMs, trouble },
     policy,
     100_000,
     half,
@@ -65,6 +69,14 @@ describe('what becomes of a failed call', () => {
       expect(decision).toHaveProperty('delayMs', 275);
     },
   );
+
+  it('trouble that is not charged to the document sends it back, later with each failure, for so long', () => {
+    const trouble = { isCharged: false, failures: 1 };
+    expect(decide('network', 4, { trouble })).toMatchObject({ action: 'release' });
+    expect(decide('network', 0, { trouble: { ...trouble, failures: 3 } })).toEqual({ action: 'release', delayMs: 1_025 });
+    expect(decide('network', 0, { trouble, throttledSinceMs: 40_000 }).action).toBe('fail');
+    expect(decide('network', 4, { trouble: { ...trouble, isCharged: true } }).action).toBe('fail');
+  });
 
   it('throttling sends a task back until the longest wait is over, then it fails', () => {
     expect(decide('rate_limited', 0, { throttledSinceMs: 41_000 }).action).toBe('release');

@@ -22,7 +22,7 @@ function lane(name: string, limits: { rpm?: number; tpm?: number }): Lane {
 
 function gateOver(...lanes: Lane[]) {
   const clock = new FakeClock();
-  const gate = new Gate(lanes, clock);
+  const gate = new Gate(lanes, clock, false);
   const log: string[] = [];
   const ask = (label: string, tokens = 1): void => {
     void gate.admit({ requests: 1, tokens }).then((admission: Admission) => {

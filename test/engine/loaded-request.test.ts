@@ -51,7 +51,7 @@ function stage(): Stage {
     async close() {},
   };
   const lane: Lane = { name: 'lane', weight: 1, provider, limiter, costOf: () => null, mostOf: () => null };
-  const gate = new Gate([lane], clock);
+  const gate = new Gate([lane], clock, false);
   return {
     limiter,
     gate,
@@ -83,6 +83,7 @@ function stage(): Stage {
         journal: journal as unknown as Journal,
         openCalls: new Set(),
         isAborted: () => false,
+        mayBeDown: () => true,
         budget: null,
         onExhausted: () => undefined,
       };

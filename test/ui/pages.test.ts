@@ -107,6 +107,7 @@ const view: RunInspection = {
   nowMs: 9_900_000,
   requestsPerMinute: 1_204,
   tokensPerMinute: 412_345,
+  outages: [],
   requestsPerMinuteLimit: 1_250,
   tokensPerMinuteLimit: 2_000_000,
   learntLimits: [],

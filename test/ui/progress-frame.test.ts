@@ -155,9 +155,12 @@ describe('the bar', () => {
         'requests_per_day',
         'concurrency',
         'pause',
+        'outage',
+        'trial',
         'retry_wait',
       ),
       heldBackForMs: maybe(fc.nat({ max: 2e9 })),
+      outageSinceMs: maybe(fc.nat({ max: 2e12 })),
       graceLeftMs: maybe(fc.nat({ max: 2e6 })),
       writtenRows: count,
     });
