@@ -1,8 +1,8 @@
 /** What `run` and `resume` show on standard error, from the first line read to the summary. */
 import { relative } from 'node:path';
 import type { Settings } from '../config/settings.js';
-import type { BadLine } from '../documents/bad-line.js';
 import type { ProviderFailure } from '../core/failure.js';
+import type { BadLine } from '../documents/bad-line.js';
 import type { DrainEnd, DrainNotice, FailedSeries } from '../engine/drain.js';
 import type { WrittenRunFiles } from '../results/run-files.js';
 import { REACHED_LIMITS } from '../runs/execute-run.js';
@@ -17,8 +17,8 @@ import { formatCount, formatQuantity, formatRemaining } from '../ui/numbers.js';
 import { formatImportPlan } from '../ui/plan.js';
 import { createProgress, EMPTY_SNAPSHOT, type Progress, type ProgressSnapshot } from '../ui/progress.js';
 import { renderSummary } from '../ui/summary.js';
-import { printable } from '../ui/width.js';
 import { sharingParts } from '../ui/summary-facts.js';
+import { printable } from '../ui/width.js';
 import type { CommandContext } from './context.js';
 import { DrainProgress, type DrainSource } from './progress-source.js';
 

@@ -126,7 +126,11 @@ export class Guard<Call extends EndedCall> {
     const giveBack = this.#takeHeld();
     const example = this.#last;
     if (example === null || example.failure === null) return report({ settle, giveBack });
-    return report({ settle, giveBack, convicted: { example, failure: example.failure, calls: this.#series } });
+    return report({
+      settle,
+      giveBack,
+      convicted: { example, failure: example.failure, calls: this.#series },
+    });
   }
 
   #stopWatching(): readonly Call[] {

@@ -8,9 +8,9 @@
  *    └───────────── a call that was sent since then is answered ────────┘ probe go after the other
  *
  * Trouble is whatever a server, a gateway or a network can do instead of answering: 5xx, resets, time-outs, gateway
- * pages. How much a failure says against its own document depends on how the others fare: where one document in twenty
- * is in trouble a failure is an attempt, where all are it is nothing, and in between it is a part of one. Whatever share
- * of calls a server fails, so, five attempts in a row are about as unlikely to be chance.
+ * pages. While the server is down it uses no attempts. While it is up, a failure is the part of an attempt that it proves:
+ * where the documents that were answered had met trouble in one call of twenty, a whole one; the more they had met, the
+ * less. So, whatever share of calls a server fails, five attempts in a row are about as unlikely to be chance.
  */
 
 /** How a call's trouble is to be taken. */
@@ -23,13 +23,13 @@ export interface Trouble {
   readonly wentDown: boolean;
 }
 
-/** Documents that spoke last of the server: enough to tell a twentieth, few enough to follow a change at once. */
-const DOCUMENTS_HEARD = 32;
-/** Fewer than these say little of a server, so they count as if the rest of them fared well. */
+/** Answered documents that tell how the others fare: enough to tell a twentieth, few enough to follow a change. */
+const DOCUMENTS_HEARD = 64;
+/** Fewer than these say little of a server, so they count as if the rest of them had met no trouble. */
 const FEWEST_DOCUMENTS = 8;
 /** Documents in a row: even where half of the calls fail, by chance once in a thousand. */
 const DOCUMENTS_TO_BE_DOWN = 10;
-/** The share of documents in trouble up to which a failure counts in full. */
+/** The share of calls that meet trouble up to which a failure is a whole attempt. */
 const FULL_CHARGE_SHARE = 0.05;
 /** A slow first answer is not waited for: a wrong key is refused faster than that. */
 const LONGEST_TRIAL_MS = 2_000;
@@ -37,8 +37,8 @@ const LONGEST_TRIAL_MS = 2_000;
 export class LaneHealth {
   #state: 'untried' | 'trying' | 'up' | 'down';
   #sinceMs = 0;
-  /** The last documents heard of, oldest first: whether each is in trouble that is not its own. */
-  readonly #heard = new Map<number, boolean>();
+  /** How often each of the last answered documents had met trouble before. */
+  readonly #failuresBefore: number[] = [];
   /** Documents in trouble since the last answer. */
   readonly #streak = new Set<number>();
   /** Of documents in trouble: failures, and what they amount to in attempts that are not charged yet. */
@@ -78,8 +78,9 @@ export class LaneHealth {
    * @returns since when it had been down, where this shows that it is back
    */
   answered(document: number, sentAtMs: number, nowMs: number): number | null {
+    this.#failuresBefore.push(this.#cases.get(document)?.failures ?? 0);
+    if (this.#failuresBefore.length > DOCUMENTS_HEARD) this.#failuresBefore.shift();
     this.#cases.delete(document);
-    this.#hear(document, false);
     this.#streak.clear();
     const { downSinceMs } = this;
     if (downSinceMs === null || sentAtMs < downSinceMs) return null;
@@ -89,25 +90,20 @@ export class LaneHealth {
 
   /**
    * A call met trouble.
-   * @param attempts that the document has used: its next trouble says nothing of the server
+   * @param attempts that the document has used
    * @param mayBeDown false while it is not known whether the server has ever answered
    */
   troubled(document: number, attempts: number, nowMs: number, mayBeDown: boolean): Trouble {
     const known = this.#cases.get(document) ?? { failures: 0, evidence: 0 };
     this.#cases.set(document, known);
     known.failures += 1;
-    if (attempts === 0) {
-      this.#hear(document, true);
-      this.#streak.add(document);
-    }
-    known.evidence += this.#weight();
-    const isCharged = known.evidence >= 1;
-    if (isCharged) {
-      known.evidence -= 1;
-      this.#heard.delete(document);
-    }
+    // One that has failed while others were answered is suspected itself.
+    if (attempts === 0) this.#streak.add(document);
     const wentDown = mayBeDown && this.#state !== 'down' && this.#streak.size >= DOCUMENTS_TO_BE_DOWN;
     if (wentDown) this.#enter('down', nowMs);
+    if (this.#state !== 'down') known.evidence += this.#weight();
+    const isCharged = known.evidence >= 1;
+    if (isCharged) known.evidence -= 1;
     return { isCharged, failures: known.failures, wentDown };
   }
 
@@ -116,20 +112,11 @@ export class LaneHealth {
     this.#cases.delete(document);
   }
 
-  /** The part of an attempt that a failure now is: by how unlikely it is, on a scale on which 1 in 20 is a whole one. */
+  /** The part of an attempt that a failure is. */
   #weight(): number {
-    let inTrouble = 0;
-    for (const troubled of this.#heard.values()) if (troubled) inTrouble += 1;
-    const share = inTrouble / Math.max(FEWEST_DOCUMENTS, this.#heard.size);
-    return share === 0 ? 1 : Math.min(1, Math.log(share) / Math.log(FULL_CHARGE_SHARE));
-  }
-
-  #hear(document: number, troubled: boolean): void {
-    this.#heard.delete(document);
-    this.#heard.set(document, troubled);
-    if (this.#heard.size <= DOCUMENTS_HEARD) return;
-    const [oldest] = this.#heard.keys();
-    if (oldest !== undefined) this.#heard.delete(oldest);
+    const failures = this.#failuresBefore.reduce((sum, each) => sum + each, 0);
+    const share = failures / (failures + Math.max(FEWEST_DOCUMENTS, this.#failuresBefore.length));
+    return share <= FULL_CHARGE_SHARE ? 1 : Math.log(share) / Math.log(FULL_CHARGE_SHARE);
   }
 
   #enter(state: 'untried' | 'trying' | 'up' | 'down', nowMs: number): void {

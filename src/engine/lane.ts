@@ -136,7 +136,8 @@ export class Gate {
       const health = this.healthOf(lane);
       const trialMs = health.trialForMs(nowMs);
       if (trialMs > 0) {
-        if (shortest === null || trialMs < shortest.waitMs) shortest = { waitMs: trialMs, blockedBy: 'trial' };
+        if (shortest === null || trialMs < shortest.waitMs)
+          shortest = { waitMs: trialMs, blockedBy: 'trial' };
         continue;
       }
       const reservation = lane.limiter.reserve(cost, nowMs);

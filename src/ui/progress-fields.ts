@@ -84,7 +84,8 @@ function heldBackField(snapshot: ProgressSnapshot, colours: ChalkInstance): Fiel
         paint: colours.yellow,
       };
     case 'outage': {
-      const since = snapshot.outageSinceMs === null ? '' : ` since ${formatTimeOfDay(snapshot.outageSinceMs)}`;
+      const since =
+        snapshot.outageSinceMs === null ? '' : ` since ${formatTimeOfDay(snapshot.outageSinceMs)}`;
       const next = left === null ? '' : `, next try in ${left}`;
       return {
         variants: [`the server does not answer${since}${next}`, `no answer${since}`, 'no answer'],

@@ -73,7 +73,10 @@ describe('what becomes of a failed call', () => {
   it('trouble that is not charged to the document sends it back, later with each failure, for so long', () => {
     const trouble = { isCharged: false, failures: 1 };
     expect(decide('network', 4, { trouble })).toMatchObject({ action: 'release' });
-    expect(decide('network', 0, { trouble: { ...trouble, failures: 3 } })).toEqual({ action: 'release', delayMs: 1_025 });
+    expect(decide('network', 0, { trouble: { ...trouble, failures: 3 } })).toEqual({
+      action: 'release',
+      delayMs: 1_025,
+    });
     expect(decide('network', 0, { trouble, throttledSinceMs: 40_000 }).action).toBe('fail');
     expect(decide('network', 4, { trouble: { ...trouble, isCharged: true } }).action).toBe('fail');
   });

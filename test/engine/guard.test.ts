@@ -32,7 +32,11 @@ describe('the first calls of a run', () => {
     expect(series(guard, 19, () => failed('x'))).toEqual({ settle: [], giveBack: [], convicted: null });
     const { giveBack, convicted } = guard.add(failed('e'), 0);
     expect(giveBack).toHaveLength(20);
-    expect(convicted).toMatchObject({ calls: 20, example: { name: 'e' }, failure: { kind: 'invalid_request' } });
+    expect(convicted).toMatchObject({
+      calls: 20,
+      example: { name: 'e' },
+      failure: { kind: 'invalid_request' },
+    });
     expect(names(guard.add(failed('f'), 0).giveBack)).toBe('f');
   });
 

@@ -47,22 +47,33 @@ describe('a document that meets trouble', () => {
     const health = new LaneHealth(false);
     for (let document = 1; document <= 40; document += 1) health.answered(document, 0, document);
     for (let attempts = 0; attempts < 4; attempts += 1) {
-      expect(health.troubled(99, attempts, 50, true)).toMatchObject({ isCharged: true, failures: attempts + 1 });
+      expect(health.troubled(99, attempts, 50, true)).toMatchObject({
+        isCharged: true,
+        failures: attempts + 1,
+      });
     }
   });
 
-  it('together with all others uses none', () => {
+  it('together with all others uses none, once it shows that the server is down', () => {
     const health = new LaneHealth(false);
-    for (let document = 1; document <= 40; document += 1) health.troubled(document, 0, document, true);
+    for (let document = 0; document < 40; document += 1) {
+      expect(health.troubled(document, 0, document, true).isCharged).toBe(document < 9);
+    }
     const later = Array.from({ length: 400 }, (_, call) => health.troubled(call % 40, 0, 100 + call, true));
     expect(later.filter(({ isCharged }) => isCharged)).toHaveLength(0);
   });
 
-  it.each([0.05, 0.2, 0.5, 0.8])('is not failed by chance where %s of all calls fail', (share) => {
+  it.each([
+    [0.05, 0],
+    [0.2, 0],
+    [0.5, 0],
+    [0.8, 4],
+  ])('is not failed by chance where %s of all calls fail, or hardly ever: %i of 4,000', (share, most) => {
     const random = seededRandom(3);
     const health = new LaneHealth(false);
     let failed = 0;
     const documents = 4_000;
+    for (let document = 0; document < 64; document += 1) health.answered(-document, 0, 0);
     const open = Array.from({ length: 32 }, (_, id) => ({ id, attempts: 0 }));
     for (let next = open.length, nowMs = 0; next < documents; nowMs += 1) {
       const slot = Math.floor(random() * open.length);
@@ -76,20 +87,16 @@ describe('a document that meets trouble', () => {
       open[slot] = { id: next, attempts: 0 };
       next += 1;
     }
-    expect(failed).toBe(0);
+    expect(failed).toBeLessThanOrEqual(most);
   });
 
-  it('and never heals is failed soon where a fifth of all documents are like it', () => {
+  it('and never heals fails after as many attempts as ever, where a third of all documents are like it', () => {
     const health = new LaneHealth(false);
-    for (let document = 0; document < 40; document += 1) health.answered(document, 0, document);
-    let calls = 0;
-    let attempts = 0;
-    for (let id = 1_000; attempts < 5; id += 4) {
-      for (let other = 1; other < 5; other += 1) health.answered(id + other, calls, calls);
-      if (health.troubled(999, attempts, calls, true).isCharged) attempts += 1;
-      calls += 1;
+    for (let attempts = 0, id = 1; attempts < 5; attempts += 1, id += 10) {
+      for (let other = 0; other < 6; other += 1) health.answered(id + other, id, id);
+      for (const bad of [900, 901, 902])
+        expect(health.troubled(bad, attempts, id, true).isCharged).toBe(true);
     }
-    expect(calls).toBeLessThanOrEqual(10);
   });
 });
 
