@@ -20,9 +20,14 @@ function throttled(name: string): Call {
 
 const names = (calls: readonly Call[]): string => calls.map((call) => call.name).join('');
 
-function series(guard: Guard<Call>, calls: number, make: () => Call, open = 0): GuardReport<Call> {
+function series(
+  guard: Guard<Call>,
+  calls: number,
+  make: (call: number) => Call,
+  open = 0,
+): GuardReport<Call> {
   let last: GuardReport<Call> = { settle: [], giveBack: [], convicted: null };
-  for (let call = 0; call < calls; call += 1) last = guard.add(make(), open);
+  for (let call = 0; call < calls; call += 1) last = guard.add(make(call), open);
   return last;
 }
 
@@ -70,16 +75,14 @@ describe('the first calls of a run', () => {
 
   it('are of one sort though each names another number', () => {
     const guard = new Guard<Call>(true);
-    let number = 0;
-    const tooLong = (): Call => failed('x', 'too_large', `try ${(number += 1)}`);
+    const tooLong = (call: number): Call => failed('x', 'too_large', `try ${call}`);
     expect(series(guard, 20, tooLong).convicted).not.toBeNull();
   });
 
   it('are of one sort whatever the server does instead of answering', () => {
     const guard = new Guard<Call>(true);
     const kinds = ['network', 'overloaded', 'timeout'] as const;
-    let number = 0;
-    const trouble = (): Call => failed('x', kinds[(number += 1) % 3], 'gone');
+    const trouble = (call: number): Call => failed('x', kinds[call % 3], 'gone');
     expect(series(guard, 20, trouble).convicted).not.toBeNull();
   });
 

@@ -160,15 +160,18 @@ describe('an outage', () => {
     const { provider } = server(refused, { fromMs: 1_000, forMs: 60_000 });
     run = await StoredRun.of(texts(500), { concurrency: OPEN }, clock);
     let snapshot: object = {};
-    let inspected: Promise<RunInspection> | null = null;
+    const inspected: Promise<RunInspection>[] = [];
     await run.executeOver([laneTo('lane', provider)], random, (drain) => {
       clock.after(30_000, () => {
         snapshot = drain.snapshot();
-        inspected = run.store.listRuns().then(([stored = run.run]) => inspectRun(run.store, stored, clock));
+        inspected.push(
+          run.store.listRuns().then(([stored = run.run]) => inspectRun(run.store, stored, clock)),
+        );
       });
     });
     expect(snapshot).toMatchObject({ down: [{ lane: { name: 'lane' } }] });
-    const noted = settingsOfRun((await inspected)?.run ?? run.run).outages;
+    const [seen] = await Promise.all(inspected);
+    const noted = settingsOfRun(seen?.run ?? run.run).outages;
     expect(noted).toMatchObject([{ lane: 'lane', message: refused.message }]);
     const [after = run.run] = await run.store.listRuns();
     expect(settingsOfRun(after).outages).toEqual([]);
