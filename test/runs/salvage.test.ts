@@ -66,7 +66,9 @@ describe('an answer that can not be stored', () => {
     const cut = readFileSync(path, 'utf8').trimEnd().slice(0, -5);
     writeFileSync(path, cut);
     await saveSalvage(path, [outcome(2), outcome(3)]);
-    const lines = readFileSync(path, 'utf8').split('\n').filter((line) => line !== '');
+    const lines = readFileSync(path, 'utf8')
+      .split('\n')
+      .filter((line) => line !== '');
     expect(lines[0]).toBe(cut.trim());
     expect(lines.slice(1).map((line) => JSON.parse(line))).toEqual([outcome(2), outcome(3)]);
   });
