@@ -2,6 +2,7 @@
 import Database from 'better-sqlite3';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { LlmBatchError } from '../../src/core/errors.js';
+import type { Drain } from '../../src/engine/drain.js';
 import type { Lane } from '../../src/engine/lane.js';
 import { createLimiter } from '../../src/limiter/limiter.js';
 import type { Provider } from '../../src/provider/provider.js';
@@ -14,6 +15,7 @@ import { StoredRun } from '../support/stored-run.js';
 
 const SECOND_MS = 1_000;
 const MINUTE_MS = 60_000;
+const HOUR_MS = 3_600_000;
 const NO_BUDGET = { maxCostMicroUsd: null, maxTokensTotal: null, maxFailures: null };
 const random = (): number => 0.5;
 
@@ -98,6 +100,128 @@ describe('tokens of a call that was refused', () => {
     expect(summary.counts).toMatchObject({ completed: 2 });
     expect(server.arrivals.filter(({ status }) => status === 429)).not.toEqual([]);
     expect(clock.monotonicMs()).toBeLessThan(45 * SECOND_MS);
+  });
+});
+
+describe('tokens that a call set aside and did not need', () => {
+  it('are free for the next one as soon as its answer is here', async () => {
+    const server = judgedProvider({ tpm: 1_000, latencyMs: SECOND_MS, headers: 'none' }, clock);
+    run = await StoredRun.of(texts(5), { tpm: 1_000 }, clock, NO_BUDGET, { max_tokens: 800 });
+    const { summary } = await run.execute(server, random);
+    expect(summary.counts).toMatchObject({ completed: 5 });
+    expect(clock.monotonicMs()).toBeLessThan(30 * SECOND_MS);
+  });
+
+  it('are set aside no more, once answers have shown what is needed', async () => {
+    const server = judgedProvider({ tpm: 20_000, headers: 'none', outputTokens: 10 }, clock);
+    run = await StoredRun.of(texts(600), { tpm: 20_000, concurrency: 32 }, clock);
+    const { summary } = await run.execute(server, random);
+    expect(summary.counts).toMatchObject({ completed: 600 });
+    // Together they need about as much as a minute has.
+    expect(clock.monotonicMs()).toBeLessThan(2 * MINUTE_MS);
+  });
+});
+
+describe('a lane with a limit of requests per day', () => {
+  it('remembers what another process sent in the last 24 hours, and nothing older', async () => {
+    const daily = (provider: Provider): Lane => ({
+      ...laneOf('a', null, provider),
+      limiter: createLimiter({ requestsPerMinute: null, tokensPerMinute: null, requestsPerDay: 2, random }),
+    });
+    const server = judgedProvider({}, clock);
+    run = await StoredRun.of(texts(3), { concurrency: 1 }, clock);
+    await run.executeOver([daily(server)], random, (drain) => clock.after(MINUTE_MS, () => drain.stop()));
+    expect(server.arrivals).toHaveLength(2);
+    await clock.advance(HOUR_MS);
+    await run.executeOver([daily(server)], random);
+    expect(server.arrivals[2]?.atMs).toBeGreaterThan(24 * HOUR_MS);
+    expect(server.arrivals[2]?.atMs).toBeLessThan(24.1 * HOUR_MS);
+  });
+});
+
+describe('what a run was asked for', () => {
+  it('holds for the attempts of a document', async () => {
+    const server = judgedProvider({}, clock);
+    run = await StoredRun.of(['[[simulate:500]] Bad.', ...texts(40)], { maxAttempts: 2 }, clock);
+    const { summary } = await run.execute(server, random);
+    expect(summary.counts).toMatchObject({ completed: 40, failed: 1 });
+    expect(server.arrivals.filter(({ status }) => status === 500)).toHaveLength(2);
+  });
+
+  it('holds for the first calls: without a guard each document fails by itself', async () => {
+    const server = judgedProvider({ outage: { fault: 'bad-request' } }, clock);
+    run = await StoredRun.of(texts(40), { guard: false }, clock);
+    const { end, summary } = await run.execute(server, random);
+    expect(end.reason).toBe('drained');
+    expect(summary.counts).toMatchObject({ failed: 40 });
+  });
+
+  it('holds for how many calls are open', async () => {
+    const server = judgedProvider({ latencyMs: 100 }, clock);
+    let open = 0;
+    let most = 0;
+    run = await StoredRun.of(texts(30), { concurrency: 3 }, clock);
+    await run.execute(
+      {
+        ...server,
+        async send(...given) {
+          open += 1;
+          most = Math.max(most, open);
+          const reply = await server.send(...given);
+          open -= 1;
+          return reply;
+        },
+      },
+      random,
+    );
+    expect(most).toBe(3);
+  });
+
+  it('holds for how long one call may take, and for how long a stop waits', async () => {
+    const given: number[] = [];
+    const never: Provider = {
+      async send(_, { timeoutMs, signal }) {
+        given.push(timeoutMs);
+        await clock.sleep(HOUR_MS, signal);
+        return { ok: false, aborted: true };
+      },
+      probe: () => Promise.reject(new Error('nobody asks')),
+      close: async () => undefined,
+    };
+    run = await StoredRun.of(texts(2), { timeoutMs: 7_000, graceMs: 5_000 }, clock);
+    const { end } = await run.execute(never, random, (drain) => clock.after(SECOND_MS, () => drain.stop()));
+    expect(end).toEqual({ reason: 'stopped' });
+    expect(new Set(given)).toEqual(new Set([7_000]));
+    expect(clock.monotonicMs()).toBeGreaterThanOrEqual(6 * SECOND_MS);
+    expect(clock.monotonicMs()).toBeLessThan(7 * SECOND_MS);
+  });
+});
+
+describe('a call that is recorded while the user asks to stop at once', () => {
+  it('is not waited for', async () => {
+    const never: Provider = {
+      async send(_, { signal }) {
+        await clock.sleep(HOUR_MS, signal);
+        return { ok: false, aborted: true };
+      },
+      probe: () => Promise.reject(new Error('nobody asks')),
+      close: async () => undefined,
+    };
+    run = await StoredRun.of(texts(1), {}, clock);
+    let abort = (): void => undefined;
+    const store = storeWith(run.store, {
+      record(starts, outcomes) {
+        if (starts.length > 0) abort();
+        return run.store.record(starts, outcomes);
+      },
+    });
+    const keep = (drain: Drain): void => {
+      abort = () => drain.abort();
+    };
+    const { end, summary } = await run.executeOver([laneOf('a', null, never)], random, keep, { store });
+    expect(end).toEqual({ reason: 'stopped' });
+    expect(summary.counts).toMatchObject({ ready: 1 });
+    expect(clock.monotonicMs()).toBeLessThan(SECOND_MS);
   });
 });
 
