@@ -1,5 +1,8 @@
 import { defineConfig } from 'vitest/config';
 
+// One for all property tests of a run, told at its start; set it to have the same cases again.
+process.env['TEST_SEED'] ??= String(Math.floor(Math.random() * 2 ** 31));
+
 const shared = {
   setupFiles: ['test/support/isolate.ts'],
   testTimeout: 60_000,
@@ -17,7 +20,7 @@ export default defineConfig({
           include: ['test/**/*.test.ts'],
           // The whole fault suite has a project of its own; a short part of it runs with everything else.
           exclude: ['test/slow/**', 'test/faults/system/!(short).test.ts'],
-          globalSetup: ['test/support/build.ts'],
+          globalSetup: ['test/support/prepare.ts'],
         },
       },
       {
@@ -29,7 +32,7 @@ export default defineConfig({
           hookTimeout: 120_000,
           // One file at a time: these cases wait for what other processes do.
           fileParallelism: false,
-          globalSetup: ['test/support/build.ts'],
+          globalSetup: ['test/support/prepare.ts'],
         },
       },
       {
@@ -38,7 +41,7 @@ export default defineConfig({
           name: 'slow',
           include: ['test/slow/**/*.test.ts'],
           testTimeout: 600_000,
-          globalSetup: ['test/support/build.ts'],
+          globalSetup: ['test/support/prepare.ts'],
         },
       },
     ],

@@ -130,6 +130,21 @@ describe('a row with an id whose answer would be paid for again', () => {
     expect(await run(after)).toMatchObject({ exitCode: 0, calls: 0 });
   });
 
+  it('--rerun-changed pays once for each edit, however often the input is edited', async () => {
+    for (const text of ['Row A, second version.', 'Row A, third version.', 'Row A, fourth version.']) {
+      const edited = [{ id: 'a', text }, ...after.slice(1)];
+      expect(await run(edited)).toMatchObject({ exitCode: 2, calls: 0 });
+      const again = await run(edited, '--rerun-changed');
+      expect(again).toMatchObject({ exitCode: 0, calls: 1 });
+      expect(again.stderr).toContain('1 unchanged · 1 changed');
+      expect(results()).toEqual(answersTo(edited));
+      expect(await run(edited)).toMatchObject({ exitCode: 0, calls: 0 });
+      expect(await workspace.status()).toMatchObject({
+        documents: { total: 2, completed: 2, pending: 0, gone: 0 },
+      });
+    }
+  });
+
   it('--keep keeps the answer it has, also in its new place, and new rows are still called', async () => {
     const [first, second] = after;
     const moved = [second, { id: 'x', text: X.text }, first];

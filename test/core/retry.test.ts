@@ -61,6 +61,23 @@ describe('what becomes of a failed call', () => {
     expect(decide('overloaded', 0, { retryAfterMs: 30_000 })).toEqual({ action: 'retry', delayMs: 30_000 });
   });
 
+  it('a server that is overloaded is given longer than a connection that broke', () => {
+    expect(decide('overloaded')).toEqual({ action: 'retry', delayMs: 1_025 });
+    expect(decide('network')).toEqual({ action: 'retry', delayMs: 275 });
+  });
+
+  it.each(['overloaded', 'network', 'timeout'] as const)(
+    'however chance falls, one that ended as %s does not come back in the same instant',
+    (kind) => {
+      for (const attempts of [0, 1, 2, 3]) {
+        const failure = { kind, message: 'it failed' };
+        const decision = decideRetry(failure, { attempts, throttledSinceMs: null, trouble: null }, policy, 0, () => 0);
+        expect(decision).toMatchObject({ action: 'retry' });
+        expect('delayMs' in decision && decision.delayMs).toBeGreaterThanOrEqual(50);
+      }
+    },
+  );
+
   it.each([Number.NaN, -5, Number.POSITIVE_INFINITY])(
     'a senseless wait of %s is not believed',
     (retryAfterMs) => {

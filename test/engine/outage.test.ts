@@ -107,7 +107,7 @@ describe.each(Object.keys(FAILURES))('a server that answers nothing but "%s"', (
         [laneTo('lane', provider)],
         random,
         undefined,
-        (notice) => notices.push(notice),
+        { onNotice: (notice) => notices.push(notice) },
       );
       expect(end.reason).toBe('drained');
       expect(summary.counts).toMatchObject({ completed: documents, failed: 0 });

@@ -2,10 +2,12 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { startSimulator } from '../../src/simulator/simulator.js';
+import { hurriedClock } from '../support/hurried-clock.js';
 import { runInProcess } from '../support/in-process.js';
 import { jsonLines } from '../support/program.js';
 import { type SimulatorProcess, startSimulatorProcess } from '../support/simulator-process.js';
-import { numberedDocuments, Workspace } from '../support/workspace.js';
+import { numberedDocuments, type StatusReport, Workspace } from '../support/workspace.js';
 
 const FIXTURES = join(import.meta.dirname, '..', '..', 'fixtures');
 
@@ -23,14 +25,14 @@ interface SettledLine {
 }
 
 let workspace: Workspace;
-let simulator: SimulatorProcess;
+let simulator: SimulatorProcess | undefined;
 
 beforeEach(() => {
   workspace = new Workspace();
 });
 
 afterEach(async () => {
-  await simulator.stop();
+  await simulator?.stop();
   workspace.remove();
 });
 
@@ -58,20 +60,21 @@ function attemptsOfOpenTasks(): number[] {
 }
 
 describe('a document', () => {
-  beforeEach(async () => {
-    simulator = await startSimulatorProcess();
-  });
-
+  // Seconds of back-off and of pauses pass in an instant; a time-out must still leave real sockets the time they need.
   it.each([
-    ['failures.jsonl', []],
-    ['failures-timeout.jsonl', ['--timeout', '1500ms', '--max-wait', '2s']],
-  ])('of %s ends in the state, the kind and the attempts of the table', async (name, flags) => {
+    ['failures.jsonl', 25, []],
+    ['failures-timeout.jsonl', 10, ['--timeout', '10s', '--max-wait', '20s']],
+  ])('of %s ends in the state, the kind and the attempts of the table', async (name, times, flags) => {
+    const clock = hurriedClock(times);
+    const server = await startSimulator({}, { clock });
+    const inProcess = { folder: workspace.folder, clock };
     const documents = scripted(name);
     workspace.writeDocuments('docs.jsonl', documents);
     const { exitCode, stderr } = await runInProcess(
-      ['run', 'docs.jsonl', '--base-url', simulator.url, ...flags],
-      { folder: workspace.folder },
+      ['run', 'docs.jsonl', '--base-url', server.url, ...flags],
+      inProcess,
     );
+    await server.close();
     expect(exitCode, stderr).toBe(3);
     const ends = [
       ...workspace.readLines<SettledLine>('docs.results.jsonl'),
@@ -79,8 +82,9 @@ describe('a document', () => {
     ];
     expect(endsOf(ends)).toEqual(expectationsOf(documents));
 
-    const books = await simulator.books();
-    const { calls, documents: counts, failed_by_kind } = await workspace.status();
+    const books = server.books();
+    const { stdout } = await runInProcess(['status', '--json'], inProcess);
+    const { calls, documents: counts, failed_by_kind } = JSON.parse(stdout) as StatusReport;
     expect(calls).toMatchObject({ made: books.calls, open: 0, repeated: 0 });
     expect(counts).toMatchObject({ total: documents.length, pending: 0, in_progress: 0 });
     expect(Object.values(failed_by_kind).reduce((sum, count) => sum + count, 0)).toBe(counts['failed']);
@@ -89,6 +93,7 @@ describe('a document', () => {
   });
 
   it('that fails at once does so in the program as it is installed too', async () => {
+    simulator = await startSimulatorProcess();
     const documents = scripted('failures.jsonl').filter((document) => document.expect.attempts === 1);
     workspace.writeDocuments('docs.jsonl', documents);
     const end = await workspace.run(['run', 'docs.jsonl', '--base-url', simulator.url]);

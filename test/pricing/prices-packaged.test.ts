@@ -171,6 +171,14 @@ describe('batch and flex prices', () => {
     expect(priceOf('o3', OPENAI).tiers.priority).toBeNull();
   });
 
+  it('of flex are half for Gemini, but for cached input, which has a discount of its own', () => {
+    const price = priceOf('gemini-2.5-flash', 'https://generativelanguage.googleapis.com/v1beta/openai/');
+    expect(rates(price, 'flex')).toEqual([0.15, 0.03, 1.25]);
+    expect(rates(price)).toEqual([0.3, 0.03, 2.5]);
+    const cached = { inputTokens: 1_000_000, outputTokens: 0, cachedTokens: 1_000_000, reasoningTokens: 0 };
+    expect(costMicroUsd(cached, price, { tier: 'flex' })).toBe(30_000);
+  });
+
   it('of flex are the standard ones at Groq', () => {
     const price = priceOf('llama-3.3-70b-versatile', 'https://api.groq.com/openai/v1');
     expect(rates(price, 'flex')).toEqual(rates(price));

@@ -13,6 +13,10 @@ export interface InProcessOptions {
   readonly clock?: Clock;
   /** Default 0: every back-off is its shortest. */
   readonly random?: Random;
+  /** As the user at the keyboard raises them. */
+  readonly interrupts?: Interrupts;
+  /** Told of each piece that the command says to people, as it says it. */
+  readonly onStderr?: (text: string) => void;
 }
 
 /** Errors that the program would report end it with their exit code and message; all others are thrown. */
@@ -26,6 +30,11 @@ export async function runInProcess(
   stdin.end();
   const stdout = new PassThrough();
   const stderr = new PassThrough();
+  const write = stderr.write.bind(stderr);
+  stderr.write = (chunk: unknown, ...rest: never[]) => {
+    options.onStderr?.(String(chunk));
+    return write(chunk, ...rest);
+  };
   const read = (stream: PassThrough): string => String(stream.read() ?? '');
   const program = buildProgram({
     stdin,
@@ -38,7 +47,7 @@ export async function runInProcess(
     hostName: 'here',
     clock,
     random: options.random ?? (() => 0),
-    interrupts: new Interrupts(clock),
+    interrupts: options.interrupts ?? new Interrupts(clock),
   });
   try {
     const exitCode = await program.run(['node', 'llm-batch', ...args]);

@@ -1,7 +1,8 @@
-/** Runs before every test file: no test sees the developer's home, keys or settings. */
+/** Runs before every test file: no test sees the developer's home, keys or settings, and cases come from the seed told. */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import fc from 'fast-check';
 
 for (const name of Object.keys(process.env)) {
   if (name.startsWith('OPENAI_') || name.startsWith('LLM_BATCH_')) delete process.env[name];
@@ -10,3 +11,4 @@ const home = mkdtempSync(join(tmpdir(), 'llm-batch-home-'));
 process.env['HOME'] = home;
 process.on('exit', () => rmSync(home, { recursive: true, force: true }));
 process.env['NO_COLOR'] = '1';
+fc.configureGlobal({ seed: Number(process.env['TEST_SEED']) });

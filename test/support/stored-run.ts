@@ -2,11 +2,11 @@
 import { join } from 'node:path';
 import type { Random } from '../../src/core/clock.js';
 import type { JsonObject } from '../../src/core/json.js';
-import type { Drain, DrainNotice } from '../../src/engine/drain.js';
+import type { Drain } from '../../src/engine/drain.js';
 import type { Lane } from '../../src/engine/lane.js';
 import { createLimiter } from '../../src/limiter/limiter.js';
 import type { Provider } from '../../src/provider/provider.js';
-import { type ExecutionReport, executeRun } from '../../src/runs/execute-run.js';
+import { type ExecuteOptions, type ExecutionReport, executeRun } from '../../src/runs/execute-run.js';
 import {
   type BudgetSettings,
   type PacingSettings,
@@ -49,6 +49,14 @@ export class StoredRun {
     this.#clock = clock;
     this.#folder = folder;
     this.#settings = settings;
+  }
+
+  get storePath(): string {
+    return join(this.#folder.path, 'llm-batch.db');
+  }
+
+  get salvagePath(): string {
+    return join(this.#folder.path, 'salvage.jsonl');
   }
 
   /** A run of these texts, imported and ready to be drained. */
@@ -119,11 +127,12 @@ export class StoredRun {
     return this.executeOver([lane], random, onDrain);
   }
 
+  /** @param changes what this drain does otherwise, e.g. a store that fails */
   async executeOver(
     lanes: readonly Lane[],
     random: Random,
     onDrain: (drain: Drain) => void = () => undefined,
-    onNotice: (notice: DrainNotice) => void = () => undefined,
+    changes: Partial<ExecuteOptions> = {},
   ): Promise<ExecutionReport> {
     const work = executeRun({
       store: this.store,
@@ -133,13 +142,14 @@ export class StoredRun {
       clock: this.#clock,
       random,
       workerId: 'test',
-      salvagePath: join(this.#folder.path, 'salvage.jsonl'),
+      salvagePath: this.salvagePath,
       onRescue: () => undefined,
-      onNotice,
+      onNotice: () => undefined,
       onSettled: () => undefined,
       onShared: async () => undefined,
       interrupts: () => 0,
       onDrain,
+      ...changes,
     });
     return this.#clock.runUntil(work);
   }

@@ -63,6 +63,25 @@ describe('a value of a Parquet column', () => {
     );
   });
 
+  it.each([
+    [{ converted_type: 'TIMESTAMP_MILLIS' }, 1_007n, '1970-01-01T00:00:01.007Z'],
+    [{ converted_type: 'TIMESTAMP_MICROS' }, 1_000_007n, '1970-01-01T00:00:01.000007Z'],
+    [
+      { logical_type: { type: 'TIMESTAMP', isAdjustedToUTC: true, unit: 'MICROS' } },
+      1_000_007n,
+      '1970-01-01T00:00:01.000007Z',
+    ],
+    [
+      { logical_type: { type: 'TIMESTAMP', isAdjustedToUTC: false, unit: 'MICROS' } },
+      1_000_007n,
+      '1970-01-01T00:00:01.000007',
+    ],
+  ] as const)('that is a moment says its zone, where it has one: %j', (element, value, text) => {
+    const leaf = leafOf({ name: 'x', type: 'INT64', ...element });
+    if (leaf === null) throw new Error('the type is refused');
+    expect(JSON.parse(leafToJson(leaf, value))).toBe(text);
+  });
+
   it('of decimals in bytes is exact, however long', () => {
     const leaf = leafOf({
       name: 'x',

@@ -7,7 +7,18 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/core/clock.js';
 import { openStore } from '../../../src/store/open.js';
 import type { CountDifference } from '../../../src/store/store.js';
-import { completed, documents, drain, failed, openRun } from '../../contract/store/builders.js';
+import {
+  callEnd,
+  claim,
+  completed,
+  documents,
+  drain,
+  failed,
+  openRun,
+  released,
+  retried,
+  startCall,
+} from '../../contract/store/builders.js';
 
 let folder: string;
 let path: string;
@@ -86,5 +97,73 @@ describe('a recount', () => {
     ],
   ])('finds %s', async (_, sql, difference) => {
     expect(await differencesAfter(sql)).toEqual([{ runName: 'reviews', ...difference }]);
+  });
+});
+
+describe('every sum of calls that is kept', () => {
+  /** Times and latencies are no sums of calls: the first and the last are, and the mean is not worth a search. */
+  const NOT_COUNTED = new Set(['run_id', 'lane', 'latency_sum_ms', 'first_call_at_ms', 'last_call_at_ms']);
+
+  function sumsOf(table: string): string[] {
+    const store = new Database(path, { readonly: true });
+    const columns = store.pragma(`table_info(${table})`) as { name: string }[];
+    store.close();
+    return columns.map(({ name }) => name).filter((name) => !NOT_COUNTED.has(name));
+  }
+
+  it.each([
+    ['run_totals', ''],
+    ['lane_totals', ' of lane lane-1'],
+  ])('of %s is looked at', async (table, whose) => {
+    const columns = sumsOf(table);
+    expect(columns.length).toBeGreaterThan(6);
+    const database = new Database(path);
+    database.exec(`UPDATE ${table} SET ${columns.map((name) => `${name} = ${name} + 1`).join(', ')}`);
+    database.close();
+    const found = (await differencesAfter('')).filter(({ kept, recounted }) => kept === recounted + 1);
+    expect(found.map(({ what }) => what).sort()).toEqual(
+      columns.map((name) => `${name.replaceAll('_', ' ')}${whose}`).sort(),
+    );
+  });
+
+  it('is right for calls of every sort, and not zero', async () => {
+    const store = await openStore(path, { mode: 'write', clock: systemClock });
+    const runId = await openRun(store, documents(8), 'every sort');
+    const free = { usage: null, costMicroUsd: null, requestId: null };
+    const tasks = await claim(store, runId, 7);
+    const ends = [
+      {},
+      { costMicroUsd: null },
+      { ...free, httpStatus: 429, kind: 'rate_limited' },
+      { ...free, httpStatus: null, kind: 'network' },
+      { ...free, httpStatus: null, kind: 'aborted' },
+      { ...free, httpStatus: 500, kind: 'overloaded' },
+    ] as const;
+    for (const [index, end] of ends.entries()) {
+      const task = tasks[index];
+      if (task === undefined) throw new Error('claimed too few');
+      const call = callEnd(await startCall(store, runId, task), end);
+      const outcome =
+        'kind' in end
+          ? index % 2 === 0
+            ? released(task, null, null, call)
+            : retried(task, 1, call)
+          : completed(task, call);
+      await store.record([], [outcome]);
+    }
+    const lost = tasks.at(-1);
+    if (lost === undefined) throw new Error('claimed too few');
+    await startCall(store, runId, lost);
+    await store.rescueTasks({ nowMs: 1, whose: 'everyone', crashLimit: 3 });
+    await store.close();
+
+    expect(await differencesAfter('')).toEqual([]);
+    const database = new Database(path, { readonly: true });
+    const kept = database.prepare<[number], Record<string, number>>(
+      'SELECT * FROM run_totals WHERE run_id = ?',
+    );
+    const sums = kept.get(runId) ?? {};
+    database.close();
+    expect(sumsOf('run_totals').filter((name) => !sums[name])).toEqual([]);
   });
 });

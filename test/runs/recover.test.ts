@@ -1,0 +1,117 @@
+/** What a process does first that takes a store over, when the one before it died. */
+import { existsSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { recoverStore } from '../../src/runs/recover.js';
+import { openStore } from '../../src/store/open.js';
+import type { Store, TaskOutcome } from '../../src/store/store.js';
+import {
+  callEnd,
+  claim,
+  claimOne,
+  completed,
+  documents,
+  openRun,
+  released,
+  results,
+  startCall,
+} from '../contract/store/builders.js';
+import { FakeClock } from '../support/fake-clock.js';
+import { temporaryFolder } from '../support/program.js';
+import { storeWith } from '../support/store-with.js';
+
+const clock = new FakeClock();
+
+let folder: ReturnType<typeof temporaryFolder>;
+let store: Store;
+let salvagePath: string;
+
+beforeEach(async () => {
+  folder = temporaryFolder();
+  const path = join(folder.path, 'llm-batch.db');
+  salvagePath = `${path}.salvage.jsonl`;
+  store = await openStore(path, { mode: 'write', clock });
+});
+
+afterEach(async () => {
+  await store.close();
+  folder.remove();
+});
+
+function leave(...outcomes: TaskOutcome[]): void {
+  writeFileSync(salvagePath, outcomes.map((outcome) => `${JSON.stringify(outcome)}\n`).join(''));
+}
+
+const recover = () => recoverStore(store, salvagePath, clock);
+
+describe('a store that is taken over', () => {
+  it('has the answers that the one before could not store, before its documents are put back', async () => {
+    const runId = await openRun(store, documents(3));
+    const tasks = await claim(store, runId, 3);
+    const [answered, refused] = tasks;
+    if (answered === undefined || refused === undefined) throw new Error('claimed too few');
+    const answer = completed(answered, callEnd(await startCall(store, runId, answered)));
+    const refusal = callEnd(await startCall(store, runId, refused), {
+      kind: 'rate_limited',
+      httpStatus: 429,
+      usage: null,
+      costMicroUsd: null,
+    });
+    leave(answer, released(refused, null, null, refusal));
+
+    // The third alone was in progress with nobody knowing what became of it.
+    expect(await recover()).toEqual({ rescued: 1, lostCalls: 0, poisoned: 0 });
+    const { counts, calls } = await store.summarizeRun(runId);
+    expect(counts).toMatchObject({ completed: 1, ready: 2, in_progress: 0 });
+    expect(calls).toEqual({ made: 2, open: 0, failed: 1, repeated: 0 });
+    expect(existsSync(salvagePath)).toBe(false);
+  });
+
+  it('takes what can be read of a file that was cut in the middle of a line', async () => {
+    const runId = await openRun(store, documents(2));
+    const [one, other] = await claim(store, runId, 2);
+    if (one === undefined || other === undefined) throw new Error('claimed too few');
+    const lines = [completed(one, null), completed(other, null)].map((outcome) => JSON.stringify(outcome));
+    writeFileSync(salvagePath, `\n${lines[0]}\n\n${lines[1]?.slice(0, -20)}`);
+    expect(await recover()).toMatchObject({ rescued: 1 });
+    expect(await results(store, runId)).toMatchObject([{ line: 1, state: 'completed' }]);
+  });
+
+  it('changes nothing that was settled otherwise since', async () => {
+    const runId = await openRun(store, documents(1));
+    const first = await claimOne(store, runId);
+    leave(completed(first, null, { outputJson: '"too late"', model: 'm', finishReason: 'stop' }));
+    await store.rescueTasks({ nowMs: clock.now(), whose: 'everyone', crashLimit: 3 });
+    await store.record([], [completed(await claimOne(store, runId))]);
+    expect(await recover()).toEqual({ rescued: 0, lostCalls: 0, poisoned: 0 });
+    expect(await results(store, runId)).toMatchObject([{ result: { outputJson: '"fine"' } }]);
+    expect(existsSync(salvagePath)).toBe(false);
+  });
+
+  it('keeps the file where its outcomes can not be recorded, and puts nothing back', async () => {
+    const runId = await openRun(store, documents(1));
+    leave(completed(await claimOne(store, runId)));
+    const broken = new Error('the disk is broken');
+    const failing = storeWith(store, { record: () => Promise.reject(broken) });
+    await expect(recoverStore(failing, salvagePath, clock)).rejects.toBe(broken);
+    expect(existsSync(salvagePath)).toBe(true);
+    expect((await store.summarizeRun(runId)).counts).toMatchObject({ in_progress: 1 });
+  });
+
+  it('puts every document back, whichever run and whatever lease it has', async () => {
+    const one = await openRun(store, documents(2), 'one');
+    const other = await openRun(store, documents(1), 'other');
+    await claim(store, one, 2, clock.now() + 3_600_000);
+    await claim(store, other, 1, clock.now() + 3_600_000);
+    expect(await recover()).toMatchObject({ rescued: 3 });
+  });
+
+  it('tries a document that was alone at a crash three times, then takes it for the cause', async () => {
+    const runId = await openRun(store, documents(1));
+    for (const poisoned of [0, 0, 1]) {
+      await claimOne(store, runId);
+      expect(await recover()).toMatchObject({ rescued: 1 - poisoned, poisoned });
+    }
+    expect(await results(store, runId)).toMatchObject([{ state: 'failed', error: { kind: 'poison' } }]);
+  });
+});
