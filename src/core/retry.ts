@@ -36,6 +36,11 @@ const LONGEST_SERVER_WAIT_MS = 15 * 60_000;
 /** No decision delays a task for longer. */
 export const LONGEST_RETRY_DELAY_MS = Math.max(LONGEST_BACKOFF_MS, LONGEST_SERVER_WAIT_MS);
 
+/** This machine's own shortage may be over in a moment, or last for hours: the longer it does, the seldomer it is tried. */
+const FIRST_SHORTAGE_WAIT_MS = 1_000;
+const LONGEST_SHORTAGE_WAIT_MS = 60_000;
+const WAIT_PER_SHORTAGE = 0.25;
+
 type Treatment = 'again' | 'again_few_times' | 'release' | 'fail' | 'halt';
 
 const TREATMENTS: Readonly<Record<FailureKind, Treatment>> = {
@@ -71,16 +76,20 @@ export function decideRetry(
   nowMs: number,
   random: Random,
 ): RetryDecision {
+  const waitedMs = history.throttledSinceMs === null ? 0 : nowMs - history.throttledSinceMs;
+  if (failure.shortOf !== undefined) {
+    if (waitedMs >= policy.maxWaitMs) return { action: 'fail' };
+    const waitMs = Math.max(FIRST_SHORTAGE_WAIT_MS, waitedMs * WAIT_PER_SHORTAGE);
+    return { action: 'release', delayMs: Math.min(waitMs, LONGEST_SHORTAGE_WAIT_MS) };
+  }
   switch (TREATMENTS[failure.kind]) {
     case 'halt':
       return { action: 'halt' };
     case 'fail':
       return { action: 'fail' };
-    case 'release': {
-      const waitedMs = history.throttledSinceMs === null ? 0 : nowMs - history.throttledSinceMs;
+    case 'release':
       if (waitedMs >= policy.maxWaitMs) return { action: 'fail' };
       return { action: 'release', delayMs: clampServerWait(failure.retryAfterMs ?? 0) };
-    }
     case 'again':
       return again(failure, history.attempts, policy.maxAttempts, random);
     case 'again_few_times':

@@ -271,7 +271,10 @@ function failureOutcome(
         ...releaseOutcome(task, call),
         throttledSinceMs: task.throttledSinceMs ?? schedule.now(),
         // A lane that slowed down holds the task back by itself; one that did not leaves the waiting to the task.
-        notBeforeMs: refusal === 'stray' ? schedule.now() + Math.max(STRAY_WAIT_MS, decision.delayMs) : null,
+        notBeforeMs:
+          refusal === 'stray' || failure.shortOf !== undefined
+            ? schedule.now() + Math.max(STRAY_WAIT_MS, decision.delayMs)
+            : null,
       };
     case 'fail':
       return failedOutcome(task, call, taskError(failure), clock.now());
@@ -316,7 +319,8 @@ function callEnd(
 ): CallEnd {
   const end = { callId, finishedAtMs, latencyMs };
   if ('aborted' in reply) {
-    return { ...end, httpStatus: null, kind: 'aborted', usage: null, costMicroUsd: null, requestId: null };
+    const free = reply.isUnsent ? { usage: NO_TOKENS, costMicroUsd: 0 } : { usage: null, costMicroUsd: null };
+    return { ...end, ...free, httpStatus: null, kind: 'aborted', requestId: null };
   }
   if (!reply.ok && reply.failure.isUnsent) {
     const { kind } = reply.failure;

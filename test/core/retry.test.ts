@@ -66,6 +66,24 @@ describe('what becomes of a failed call', () => {
     },
   );
 
+  it('what this machine is short of uses no attempt, is tried ever seldomer, and fails after the longest wait', () => {
+    const short = (waitedMs: number | null) =>
+      decideRetry(
+        { kind: 'network', message: 'no descriptors', isUnsent: true, shortOf: 'connections' },
+        { attempts: 4, throttledSinceMs: waitedMs === null ? null : 1_000_000 - waitedMs },
+        { ...policy, maxWaitMs: 3_600_000 },
+        1_000_000,
+        half,
+      );
+    expect([null, 0, 20_000, 900_000].map(short)).toEqual([
+      { action: 'release', delayMs: 1_000 },
+      { action: 'release', delayMs: 1_000 },
+      { action: 'release', delayMs: 5_000 },
+      { action: 'release', delayMs: 60_000 },
+    ]);
+    expect(short(3_600_000)).toEqual({ action: 'fail' });
+  });
+
   it('throttling sends a task back until the longest wait is over, then it fails', () => {
     expect(decide('rate_limited', 0, { throttledSinceMs: 41_000 }).action).toBe('release');
     expect(decide('rate_limited', 0, { throttledSinceMs: 40_000 }).action).toBe('fail');

@@ -65,12 +65,15 @@ async function expectCleanStop(program: RunningProgram): Promise<void> {
 }
 
 describe('asked to stop once', () => {
-  it.each(['SIGINT', 'SIGTERM', 'SIGHUP'] as const)('by %s, open calls finish and are kept', async (signal) => {
-    simulator = await startSimulatorProcess({ latencyMs: 400 });
-    const program = await runUntilBusy();
-    program.kill(signal);
-    await expectCleanStop(program);
-  });
+  it.each(['SIGINT', 'SIGTERM', 'SIGHUP'] as const)(
+    'by %s, open calls finish and are kept',
+    async (signal) => {
+      simulator = await startSimulatorProcess({ latencyMs: 400 });
+      const program = await runUntilBusy();
+      program.kill(signal);
+      await expectCleanStop(program);
+    },
+  );
 
   it('six times by a terminal that is closed, it ends well each time, and no document is asked for twice', async () => {
     simulator = await startSimulatorProcess({ latencyMs: 400 });
@@ -82,7 +85,12 @@ describe('asked to stop once', () => {
       program.child.stdout?.destroy();
       program.kill('SIGHUP');
       expect(await program.ended).toMatchObject({ exitCode: 130, signal: null });
-      expect(await simulator.books()).toMatchObject({ calls: made, answered: made, abandoned: 0, openCalls: 0 });
+      expect(await simulator.books()).toMatchObject({
+        calls: made,
+        answered: made,
+        abandoned: 0,
+        openCalls: 0,
+      });
       expect(workspace.query("SELECT count(*) AS tasks FROM tasks WHERE state = 'completed'")).toEqual([
         { tasks: made },
       ]);
@@ -90,7 +98,9 @@ describe('asked to stop once', () => {
       program = workspace.start(['resume', '--concurrency', '4']);
       await waitFor('open calls', async () => (await simulator.books()).calls === made + 4);
     }
-    expect(workspace.query("SELECT id FROM tasks WHERE attempts + crash_count > 0 AND state <> 'completed'")).toEqual([]);
+    expect(
+      workspace.query("SELECT id FROM tasks WHERE attempts + crash_count > 0 AND state <> 'completed'"),
+    ).toEqual([]);
 
     const resumed = await workspace.run(['resume']);
     expect(resumed.exitCode, resumed.stderr).toBe(0);

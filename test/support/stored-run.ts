@@ -2,7 +2,7 @@
 import { join } from 'node:path';
 import type { Random } from '../../src/core/clock.js';
 import type { JsonObject } from '../../src/core/json.js';
-import type { Drain } from '../../src/engine/drain.js';
+import type { Drain, DrainNotice } from '../../src/engine/drain.js';
 import type { Lane } from '../../src/engine/lane.js';
 import { createLimiter } from '../../src/limiter/limiter.js';
 import type { Provider } from '../../src/provider/provider.js';
@@ -106,6 +106,7 @@ export class StoredRun {
     provider: Provider,
     random: Random,
     onDrain: (drain: Drain) => void = () => undefined,
+    onNotice: (notice: DrainNotice) => void = () => undefined,
   ): Promise<ExecutionReport> {
     const { pacing } = this.#settings;
     const lane: Lane = {
@@ -116,25 +117,27 @@ export class StoredRun {
       provider,
       limiter: createLimiter({ requestsPerMinute: pacing.rpm, tokensPerMinute: pacing.tpm, random }),
     };
-    return this.executeOver([lane], random, onDrain);
+    return this.executeOver([lane], random, onDrain, onNotice);
   }
 
   async executeOver(
     lanes: readonly Lane[],
     random: Random,
     onDrain: (drain: Drain) => void = () => undefined,
+    onNotice: (notice: DrainNotice) => void = () => undefined,
   ): Promise<ExecutionReport> {
     const work = executeRun({
       store: this.store,
       run: this.run,
       lanes,
+      mostConnections: Number.POSITIVE_INFINITY,
       prices: { source: 'test', date: null },
       clock: this.#clock,
       random,
       workerId: 'test',
       salvagePath: join(this.#folder.path, 'salvage.jsonl'),
       onRescue: () => undefined,
-      onNotice: () => undefined,
+      onNotice,
       onSettled: () => undefined,
       onShared: async () => undefined,
       interrupts: () => 0,
