@@ -1,6 +1,8 @@
 #!/usr/bin/env node
 /** Entry: build the program, parse, map an error to its exit code. The only place that ends the process. */
+import { closeSync } from 'node:fs';
 import { hostname } from 'node:os';
+import { isatty } from 'node:tty';
 import { CommanderError } from 'commander';
 import type { CommandContext } from './commands/context.js';
 import { Interrupts } from './commands/interrupts.js';
@@ -8,6 +10,7 @@ import { buildProgram } from './commands/program.js';
 import { systemClock, systemRandom } from './core/clock.js';
 import { EXIT_CODES, LlmBatchError } from './core/errors.js';
 import { outputError } from './results/output-error.js';
+import { isReaderGone } from './results/sink.js';
 import { appearanceOf } from './ui/colours.js';
 import { renderError } from './ui/error.js';
 
@@ -30,16 +33,24 @@ const context: CommandContext = {
   interrupts,
 };
 
-for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
   process.on(signal, () => {
-    if (!interrupts.raise()) process.exit(EXIT_CODES.interrupted);
+    if (!interrupts.raise(signal)) process.exit(EXIT_CODES.interrupted);
   });
 }
+// A terminal that was closed takes nothing any more (EIO), a log whose reader has gone neither (EPIPE): what is told
+// there is lost, the run is not.
+process.stderr.on('error', () => undefined);
+// At its end Node gives terminals their settings back, and aborts where one is gone. A closed descriptor it passes over.
+const terminals = [0, 1, 2].filter((descriptor) => isatty(descriptor));
+process.on('exit', () => {
+  for (const descriptor of terminals) if (!isatty(descriptor)) closeSync(descriptor);
+});
 // A reader that goes away (`| head`) is no error of ours. Whatever else goes wrong must not cut off calls that are
 // open: whoever writes much has it told to himself, and for what was written and left alone it is told at the end.
 let hasReported = false;
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
-  if (error.code === 'EPIPE') return;
+  if (isReaderGone(process.stdout, error)) return;
   process.once('beforeExit', () => {
     if (!hasReported) process.exitCode = report(outputError('standard output', error));
   });

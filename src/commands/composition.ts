@@ -13,9 +13,10 @@ import type { Provider } from '../provider/provider.js';
 import { checkBudget } from '../runs/run-budget.js';
 import { type LaneSettings, lanesOf, type RunSettings } from '../runs/run-settings.js';
 import type { CommandContext } from './context.js';
+import { mostConnections, openFilesLimit } from './open-files.js';
 
 /** `--concurrency auto` stays below this many. */
-const MOST_CONNECTIONS = 512;
+const MOST_AUTO_CONNECTIONS = 512;
 /** How the simulator names the models it stands in for. */
 const SIMULATED_PREFIX = 'simulated/';
 
@@ -23,6 +24,8 @@ export interface Connection {
   readonly lanes: readonly Lane[];
   /** What the lanes price their calls by. */
   readonly prices: PriceTable;
+  /** Calls that can be open at once on this machine. */
+  readonly mostConnections: number;
   close(): Promise<void>;
 }
 
@@ -104,9 +107,15 @@ export async function connect(settings: RunSettings, context: CommandContext): P
   const { createOpenAIProvider } = await import('../provider/openai/client.js');
   const { openPriceBook } = await import('../pricing/open-prices.js');
   const { clock, random, environment } = context;
-  const { concurrency } = settings.pacing;
+  const concurrency =
+    settings.pacing.concurrency === 'auto' ? MOST_AUTO_CONNECTIONS : settings.pacing.concurrency;
   const prices = await openPriceBook(settings.pricesFile);
   const simulator = settings.simulator === null ? null : await startSimulator(settings, context);
+  const laneSettings = lanesOf(settings, simulator?.url ?? null);
+  const all = mostConnections(openFilesLimit());
+  // The simulator's end of each connection is in this process too. Lanes keep connections open that are idle.
+  const most = Math.max(1, simulator === null ? all : Math.floor(all / 2));
+  const perLane = Math.max(1, Math.floor(most / laneSettings.length));
   const open = (lane: LaneSettings): Lane => ({
     name: lane.name,
     weight: lane.weight,
@@ -114,7 +123,7 @@ export async function connect(settings: RunSettings, context: CommandContext): P
       createOpenAIProvider({
         baseUrl: lane.baseUrl,
         apiKey: simulator === null ? (context.takeSecret(lane.apiKeyEnv) ?? null) : null,
-        maxConnections: concurrency === 'auto' ? MOST_CONNECTIONS : concurrency,
+        maxConnections: Math.min(concurrency, perLane),
         clock,
         environment,
       }),
@@ -128,9 +137,10 @@ export async function connect(settings: RunSettings, context: CommandContext): P
     }),
     ...pricedAt(prices, lane.baseUrl, clock),
   });
-  const lanes = lanesOf(settings, simulator?.url ?? null).map(open);
+  const lanes = laneSettings.map(open);
   return {
     lanes,
+    mostConnections: most,
     prices: { source: prices.source, date: prices.date },
     async close() {
       await Promise.all(lanes.map((lane) => lane.provider.close()));

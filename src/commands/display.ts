@@ -32,8 +32,9 @@ export interface RunEnd {
   readonly readerGone: boolean;
 }
 
-/** A storm of refusals is one fact, not a thousand lines. */
+/** A storm of refusals is one fact, not a thousand lines; so is what this machine is short of. */
 const THROTTLE_NOTICE_EVERY_MS = 10_000;
+const SHORTAGE_NOTICE_EVERY_MS = 60_000;
 
 export class Display {
   readonly #context: CommandContext;
@@ -46,6 +47,7 @@ export class Display {
   #badLineCount = 0;
   #rejectsPath: string | null = null;
   #lastThrottleNoticeMs = Number.NEGATIVE_INFINITY;
+  #lastShortageNoticeMs = Number.NEGATIVE_INFINITY;
 
   constructor(context: CommandContext, settings: Settings) {
     this.#context = context;
@@ -131,6 +133,14 @@ export class Display {
     this.#say('warning', { message }, [this.#appearance.colours.yellow(message)]);
   }
 
+  /** Told before the first call, where this machine allows fewer calls at once than the user wants. */
+  fewerConnections(mostConnections: number, concurrency: number | 'auto'): void {
+    if (concurrency === 'auto' || concurrency <= mostConnections) return;
+    this.warn(
+      `This machine lets the program open ${formatQuantity(mostConnections, 'connection')} at once (\`ulimit -n\`), so there are no ${formatCount(concurrency)} calls open at once.`,
+    );
+  }
+
   startDrain(source: DrainSource): void {
     const progress = new DrainProgress(source, this.#context.clock);
     this.#snapshot = () => progress.snapshot();
@@ -162,6 +172,20 @@ export class Display {
         this.#lastThrottleNoticeMs = nowMs;
         this.#say('throttled', { lane: notice.lane, message: notice.failure.message }, [
           `${notice.lane} is throttled: ${notice.failure.message}`,
+        ]);
+        return;
+      }
+      case 'machine_short': {
+        const nowMs = this.#context.clock.monotonicMs();
+        if (nowMs - this.#lastShortageNoticeMs < SHORTAGE_NOTICE_EVERY_MS) return;
+        this.#lastShortageNoticeMs = nowMs;
+        const { message, shortOf } = notice.failure;
+        const way =
+          shortOf === 'connections'
+            ? 'it goes on with fewer calls at once'
+            : 'it is tried again now and then';
+        this.#say('machine_short', { lane: notice.lane, shortOf, message }, [
+          this.#appearance.colours.yellow(`${message}; ${way}, and no document fails for it`),
         ]);
         return;
       }

@@ -40,6 +40,7 @@ export async function driveRun(options: DriveOptions): Promise<ExitCode> {
   await claimOutputs(store, run, outputPaths);
   const before = await store.summarizeRun(run.id);
   const connection = await connect(runSettings, context);
+  display.fewerConnections(connection.mostConnections, runSettings.pacing.concurrency);
   const startedAtMs = clock.monotonicMs();
 
   const handedOut = { completed: 0, failed: 0 };
@@ -57,6 +58,7 @@ export async function driveRun(options: DriveOptions): Promise<ExitCode> {
       run,
       lanes: connection.lanes,
       prices: connection.prices,
+      mostConnections: connection.mostConnections,
       clock,
       random: context.random,
       workerId: `${context.hostName}:${context.processId}`,

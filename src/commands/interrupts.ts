@@ -1,9 +1,12 @@
 /**
- * Ctrl-C and SIGTERM as the commands see them: the first asks to stop, the second to stop now. A terminal
+ * Ctrl-C, SIGTERM and SIGHUP as the commands see them: the first asks to stop, the second to stop now. A terminal
  * sends Ctrl-C to the whole process group and `npx` passes it on once more, so repeats within a moment count
- * as one.
+ * as one. A terminal that is closed hangs up as often as it likes (its shell, its session and the kernel each do,
+ * in their own time), and nobody can mean "now" by it: SIGHUP is never the second.
  */
 import type { Clock } from '../core/clock.js';
+
+export type StopSignal = 'SIGINT' | 'SIGTERM' | 'SIGHUP';
 
 const SAME_KEYSTROKE_MS = 300;
 
@@ -23,7 +26,8 @@ export class Interrupts {
   }
 
   /** @returns false when nobody listens: there is nothing to bring to a good end, so the process may end at once */
-  raise(): boolean {
+  raise(signal: StopSignal): boolean {
+    if (signal === 'SIGHUP' && this.#count > 0) return true;
     const nowMs = this.#clock.monotonicMs();
     if (nowMs - this.#lastMs < SAME_KEYSTROKE_MS) return true;
     this.#lastMs = nowMs;

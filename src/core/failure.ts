@@ -45,4 +45,9 @@ export interface ProviderFailure {
   readonly partialOutput?: string;
   /** The request never left this machine: nobody can have answered it, or billed it. */
   readonly isUnsent?: true;
+  /**
+   * What this machine is short of, where that is why the request never left; says nothing of the document or the
+   * server. `connections`: it can open no more of them now; `network`: it has no way out.
+   */
+  readonly shortOf?: 'connections' | 'network';
 }

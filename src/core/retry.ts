@@ -41,6 +41,11 @@ const LONGEST_SERVER_WAIT_MS = 15 * 60_000;
 /** No decision delays a task for longer. */
 export const LONGEST_RETRY_DELAY_MS = Math.max(LONGEST_BACKOFF_MS, LONGEST_SERVER_WAIT_MS);
 
+/** This machine's own shortage may be over in a moment, or last for hours: the longer it does, the seldomer it is tried. */
+const FIRST_SHORTAGE_WAIT_MS = 1_000;
+const LONGEST_SHORTAGE_WAIT_MS = 60_000;
+const WAIT_PER_SHORTAGE = 0.25;
+
 type Treatment = 'again' | 'again_few_times' | 'release' | 'fail' | 'halt';
 
 const TREATMENTS: Readonly<Record<FailureKind, Treatment>> = {
@@ -81,17 +86,22 @@ export function decideRetry(
   nowMs: number,
   random: Random,
 ): RetryDecision {
+  const waitedMs = history.throttledSinceMs === null ? 0 : nowMs - history.throttledSinceMs;
+  if (failure.shortOf !== undefined) {
+    const delayMs = Math.max(FIRST_SHORTAGE_WAIT_MS, waitedMs * WAIT_PER_SHORTAGE);
+    return release(Math.min(delayMs, LONGEST_SHORTAGE_WAIT_MS), waitedMs, policy);
+  }
   switch (TREATMENTS[failure.kind]) {
     case 'halt':
       return { action: 'halt' };
     case 'fail':
       return { action: 'fail' };
     case 'release':
-      return release(clampServerWait(failure.retryAfterMs ?? 0), history, policy, nowMs);
+      return release(clampServerWait(failure.retryAfterMs ?? 0), waitedMs, policy);
     case 'again': {
       const { trouble, attempts } = history;
       const delayMs = delayAfter(failure, Math.max(attempts, (trouble?.failures ?? 0) - 1), random);
-      if (trouble !== null && !trouble.isCharged) return release(delayMs, history, policy, nowMs);
+      if (trouble !== null && !trouble.isCharged) return release(delayMs, waitedMs, policy);
       return attempts + 1 >= policy.maxAttempts ? { action: 'fail' } : { action: 'retry', delayMs };
     }
     case 'again_few_times': {
@@ -102,13 +112,7 @@ export function decideRetry(
   }
 }
 
-function release(
-  delayMs: number,
-  { throttledSinceMs }: AttemptHistory,
-  { maxWaitMs }: RetryPolicy,
-  nowMs: number,
-): RetryDecision {
-  const waitedMs = throttledSinceMs === null ? 0 : nowMs - throttledSinceMs;
+function release(delayMs: number, waitedMs: number, { maxWaitMs }: RetryPolicy): RetryDecision {
   return waitedMs >= maxWaitMs ? { action: 'fail' } : { action: 'release', delayMs };
 }
 

@@ -2,6 +2,7 @@
 import { closeSync, openSync, readSync, type Stats, statSync } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { resolve } from 'node:path';
+import pLimit from 'p-limit';
 import {
   type ImageSize,
   LONG_HEAD_BYTES,
@@ -51,8 +52,15 @@ export function inspectFile(path: string, folder: string): AttachedFile | string
   }
 }
 
+/** As many as Node reads at once anyway: hundreds of calls that leave together must not use up the open files. */
+const reading = pLimit(4);
+
 /** @returns the file as a data URL; or the clause that says why it can not be sent any more */
-export async function loadFile({
+export function loadFile(file: AttachedFile): Promise<string | { readonly problem: string }> {
+  return reading(() => readWhole(file));
+}
+
+async function readWhole({
   absolutePath,
   mediaType,
 }: AttachedFile): Promise<string | { readonly problem: string }> {

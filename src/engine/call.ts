@@ -186,7 +186,8 @@ function heard(
   nowMs: number,
   mayBeDown: boolean,
 ): Standing {
-  if ('aborted' in reply) return { trouble: null, laneChange: null };
+  const isSilent = 'aborted' in reply || (!reply.ok && reply.failure.shortOf === 'connections');
+  if (isSilent) return { trouble: null, laneChange: null };
   if (reply.ok || !isTrouble(reply.failure.kind)) {
     const downSinceMs = health.answered(task.taskId, sentAtMs, nowMs);
     return { trouble: null, laneChange: downSinceMs === null ? null : { type: 'up', downSinceMs } };
@@ -317,7 +318,7 @@ function failureOutcome(
       return {
         ...releaseOutcome(task, call),
         throttledSinceMs: task.throttledSinceMs ?? schedule.now(),
-        notBeforeMs: releasedUntilMs(decision.delayMs, refusal, trouble !== null, schedule.now()),
+        notBeforeMs: releasedUntilMs(decision.delayMs, refusal, isTrouble(failure.kind), schedule.now()),
       };
     case 'fail':
       return failedOutcome(task, call, taskError(failure), clock.now());
@@ -373,7 +374,8 @@ function callEnd(
 ): CallEnd {
   const end = { callId, finishedAtMs, latencyMs };
   if ('aborted' in reply) {
-    return { ...end, httpStatus: null, kind: 'aborted', usage: null, costMicroUsd: null, requestId: null };
+    const free = reply.isUnsent ? { usage: NO_TOKENS, costMicroUsd: 0 } : { usage: null, costMicroUsd: null };
+    return { ...end, ...free, httpStatus: null, kind: 'aborted', requestId: null };
   }
   if (!reply.ok && reply.failure.isUnsent) {
     const { kind } = reply.failure;

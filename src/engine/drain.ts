@@ -14,7 +14,13 @@ import { LlmBatchError } from '../core/errors.js';
 import type { ProviderFailure } from '../core/failure.js';
 import { haltsRun, type RetryPolicy } from '../core/retry.js';
 import { type ConcurrencyController, createConcurrencyController } from '../limiter/concurrency.js';
-import { type LeasedTask, type Store, SUSPECT_AFTER_CRASHES, type TaskOutcome } from '../store/store.js';
+import {
+  type CallEnd,
+  type LeasedTask,
+  type Store,
+  SUSPECT_AFTER_CRASHES,
+  type TaskOutcome,
+} from '../store/store.js';
 import type { RunBudget } from './billing.js';
 import type { Lacking } from './budget.js';
 import {
@@ -40,6 +46,8 @@ export interface DrainOptions {
   readonly random: Random;
   /** Calls open at once; `auto` follows what brings answers. */
   readonly concurrency: number | 'auto';
+  /** Connections that this machine lets the process have, whatever the concurrency. */
+  readonly mostConnections: number;
   readonly retry: RetryPolicy;
   readonly timeoutMs: number;
   readonly graceMs: number;
@@ -76,6 +84,8 @@ export type DrainNotice =
       readonly line: number;
       readonly failure: ProviderFailure;
     }
+  /** This machine can open no connection now; the document goes back unharmed. */
+  | { readonly type: 'machine_short'; readonly lane: string; readonly failure: ProviderFailure }
   /** Nothing that is sent over a lane is answered any more: it is paused, and asked now and then. */
   | { readonly type: 'lane_down'; readonly lane: string; readonly failure: ProviderFailure }
   | { readonly type: 'lane_up'; readonly lane: string; readonly downForMs: number }
@@ -132,6 +142,8 @@ const STORE_TROUBLE_LIMIT_MS = 60_000;
 /** A lease survives two missed heartbeats. */
 const HEARTBEATS_PER_LEASE = 3;
 const A_DAY_MS = 24 * 3_600_000;
+/** When this machine could open no more connections, no more are tried for so long. */
+const FEWER_CONNECTIONS_MS = 60_000;
 
 export class Drain {
   readonly #options: DrainOptions;
@@ -159,6 +171,7 @@ export class Drain {
   #unsalvaged: TaskOutcome[] = [];
   /** Of the last try: whatever failed before, this is what the user has to hear of. */
   #salvageFailure: { error: unknown } | null = null;
+  #fewerConnections: { readonly most: number; readonly untilMs: number } | null = null;
   #onlyDelayedLeft = false;
   #nextDueAtMs: number | null = null;
 
@@ -166,7 +179,7 @@ export class Drain {
     this.#options = options;
     this.#gate = new Gate(options.lanes, options.clock, options.isUntried);
     this.#controller = options.concurrency === 'auto' ? createConcurrencyController() : null;
-    this.#pool = pLimit(this.#controller?.limit() ?? Number(options.concurrency));
+    this.#pool = pLimit(this.#concurrency);
     this.#guard = new Guard(options.isGuarded);
     this.#schedule = new Schedule(options.clock);
     this.#trouble = new StoreTrouble({
@@ -341,14 +354,31 @@ export class Drain {
   }
 
   #adaptConcurrency({ outcome: { call }, failure, lane }: PerformedTask): void {
-    if (this.#controller === null || call === null || call.kind === 'aborted') return;
+    const nowMs = this.#options.clock.monotonicMs();
+    if (failure?.shortOf === 'connections') {
+      // Of calls that leave together some get a connection and the others fail: those that are still open are as many
+      // as this machine has room for.
+      const most = Math.max(1, Math.min(this.#concurrency, this.#openCalls.size));
+      this.#fewerConnections = { most, untilMs: nowMs + FEWER_CONNECTIONS_MS };
+    } else if (nowMs >= (this.#fewerConnections?.untilMs ?? 0)) this.#fewerConnections = null;
     // A server that is gone says nothing of how much it can do.
-    if (lane !== null && this.#gate.healthOf(lane).downSinceMs !== null) return;
-    // A refusal for quota says nothing of how many calls the server can work on side by side.
-    if (failure?.kind === 'rate_limited') return;
+    const isGone = lane !== null && this.#gate.healthOf(lane).downSinceMs !== null;
+    if (!isGone) this.#observeLatency(call, failure, nowMs);
+    this.#pool.concurrency = this.#concurrency;
+  }
+
+  get #concurrency(): number {
+    const { concurrency, mostConnections } = this.#options;
+    const wanted = this.#controller?.limit() ?? Number(concurrency);
+    return Math.min(wanted, mostConnections, this.#fewerConnections?.most ?? wanted);
+  }
+
+  #observeLatency(call: CallEnd | null, failure: ProviderFailure | null, nowMs: number): void {
+    if (this.#controller === null || call === null || call.kind === 'aborted') return;
+    // A refusal for quota says nothing of how many calls the server can work on side by side, nor does this machine.
+    if (failure?.kind === 'rate_limited' || failure?.shortOf !== undefined) return;
     const couldNotCope = failure?.kind === 'overloaded' || failure?.kind === 'timeout';
-    this.#controller.observe(call.latencyMs, !couldNotCope, this.#options.clock.monotonicMs());
-    this.#pool.concurrency = this.#controller.limit();
+    this.#controller.observe(call.latencyMs, !couldNotCope, nowMs);
   }
 
   /** The slot is free as soon as the answer is here; the commit goes on beside the next call. */
@@ -386,7 +416,9 @@ export class Drain {
 
   #failureSeen(failure: ProviderFailure, lane: Lane, task: LeasedTask): void {
     const notify = this.#options.onNotice;
-    if (failure.kind === 'rate_limited') {
+    if (failure.shortOf !== undefined) {
+      notify?.({ type: 'machine_short', lane: lane.name, failure });
+    } else if (failure.kind === 'rate_limited') {
       notify?.({ type: 'throttled', lane: lane.name, failure });
     } else if (!haltsRun(failure.kind)) {
       notify?.({ type: 'failed', lane: lane.name, line: task.line, failure });

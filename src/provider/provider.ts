@@ -42,6 +42,8 @@ export interface ProviderRejection {
 export interface ProviderAborted {
   readonly ok: false;
   readonly aborted: true;
+  /** It had not left yet: nobody can have answered it, or billed it. */
+  readonly isUnsent?: true;
 }
 
 export type ProviderReply = ProviderAnswer | ProviderRejection | ProviderAborted;

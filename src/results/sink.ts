@@ -82,6 +82,12 @@ const guardedStreams = new WeakSet<Writable>();
 
 const READER_GONE = new Set(['EPIPE', 'ECONNRESET', 'ERR_STREAM_DESTROYED', 'ERR_STREAM_WRITE_AFTER_END']);
 
+/** Whether a write failed because nobody reads there any more: a pipe that was closed, a terminal that was. */
+export function isReaderGone(stream: Writable, error: Error): boolean {
+  const code = errorCodeOf(error);
+  return READER_GONE.has(code) || (code === 'EIO' && 'isTTY' in stream && stream.isTTY === true);
+}
+
 export class StreamSink implements OutputSink {
   readonly #stream: Writable;
   readonly #name: string;
@@ -121,7 +127,7 @@ export class StreamSink implements OutputSink {
       this.#stream.write(content, resolve);
     });
     if (!error) return;
-    if (READER_GONE.has(errorCodeOf(error))) this.#readerGone = true;
+    if (isReaderGone(this.#stream, error)) this.#readerGone = true;
     else throw outputError(this.#name, error);
   }
 

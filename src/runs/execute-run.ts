@@ -29,6 +29,8 @@ export interface ExecuteOptions {
   readonly store: Store;
   readonly run: RunRecord;
   readonly lanes: readonly Lane[];
+  /** That this machine lets the process have. */
+  readonly mostConnections: number;
   /** Noted with the run, if there is anything to send. */
   readonly prices: PriceTable;
   readonly clock: Clock;
@@ -75,6 +77,7 @@ export async function executeRun(options: ExecuteOptions): Promise<ExecutionRepo
     clock,
     random: options.random,
     concurrency: pacing.concurrency,
+    mostConnections: options.mostConnections,
     retry: { maxAttempts: pacing.maxAttempts, maxWaitMs: pacing.maxWaitMs },
     timeoutMs: pacing.timeoutMs,
     graceMs: pacing.graceMs,

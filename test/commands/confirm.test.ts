@@ -52,7 +52,7 @@ describe('at a terminal', () => {
   it('Ctrl-C is a no, before the question too', async () => {
     const { interrupts, answer } = asked(true);
     const answered = answer();
-    interrupts.raise();
+    interrupts.raise('SIGINT');
     expect(await answered).toBe(false);
     expect(await answer()).toBe(false);
   });

@@ -8,16 +8,33 @@ describe('interrupts', () => {
     const interrupts = new Interrupts(clock);
     const heard: number[] = [];
     interrupts.subscribe((count) => heard.push(count));
-    interrupts.raise();
+    interrupts.raise('SIGINT');
     await clock.advance(20);
-    interrupts.raise();
+    interrupts.raise('SIGINT');
     await clock.advance(200);
-    interrupts.raise();
+    interrupts.raise('SIGINT');
     expect(heard).toEqual([1]);
     await clock.advance(300);
-    interrupts.raise();
+    interrupts.raise('SIGINT');
     expect(heard).toEqual([1, 2]);
     expect(interrupts.count).toBe(2);
+  });
+
+  it('a terminal that hangs up asks once, however often and late it says so, and does not hurry who has asked', async () => {
+    const clock = new FakeClock();
+    for (const first of ['SIGHUP', 'SIGINT'] as const) {
+      const interrupts = new Interrupts(clock);
+      const heard: number[] = [];
+      interrupts.subscribe((count) => heard.push(count));
+      interrupts.raise(first);
+      await clock.advance(2_000);
+      expect(interrupts.raise('SIGHUP')).toBe(true);
+      await clock.advance(2_000);
+      interrupts.raise('SIGHUP');
+      expect(heard).toEqual([1]);
+      interrupts.raise('SIGTERM');
+      expect(heard).toEqual([1, 2]);
+    }
   });
 
   it('who listens late is told at once, who has left is not', () => {
@@ -25,7 +42,7 @@ describe('interrupts', () => {
     const heard: number[] = [];
     const leave = interrupts.subscribe((count) => heard.push(count));
     leave();
-    interrupts.raise();
+    interrupts.raise('SIGINT');
     expect(heard).toEqual([]);
     interrupts.subscribe((count) => heard.push(count));
     expect(heard).toEqual([1]);

@@ -75,7 +75,7 @@ it.each([{ quiet: true }, { logJson: true }])('nothing is shown with %j', async 
 
 it('Ctrl-C ends it, whatever the reading then says, and leaves no timer', async () => {
   const complaining = read({}, async ({ signal }) => {
-    context.interrupts.raise();
+    context.interrupts.raise('SIGINT');
     expect(signal.aborted).toBe(true);
     throw new Error('the input was closed');
   });

@@ -37,7 +37,7 @@ describe('a user who asks to stop', () => {
     const { exitCode, stderr } = await llmBatch(['run', 'docs.jsonl'], {
       interrupts,
       onStderr: (text) => {
-        if (text.includes('imported') && interrupts.count === 0) interrupts.raise();
+        if (text.includes('imported') && interrupts.count === 0) interrupts.raise('SIGINT');
       },
     });
     expect(exitCode, stderr).toBe(130);

@@ -71,7 +71,13 @@ describe('what becomes of a failed call', () => {
     (kind) => {
       for (const attempts of [0, 1, 2, 3]) {
         const failure = { kind, message: 'it failed' };
-        const decision = decideRetry(failure, { attempts, throttledSinceMs: null, trouble: null }, policy, 0, () => 0);
+        const decision = decideRetry(
+          failure,
+          { attempts, throttledSinceMs: null, trouble: null },
+          policy,
+          0,
+          () => 0,
+        );
         expect(decision).toMatchObject({ action: 'retry' });
         expect('delayMs' in decision && decision.delayMs).toBeGreaterThanOrEqual(50);
       }
@@ -96,6 +102,24 @@ describe('what becomes of a failed call', () => {
     });
     expect(decide('network', 0, { trouble, throttledSinceMs: 40_000 }).action).toBe('fail');
     expect(decide('network', 4, { trouble: { ...trouble, isCharged: true } }).action).toBe('fail');
+  });
+
+  it('what this machine is short of uses no attempt, is tried ever seldomer, and fails after the longest wait', () => {
+    const short = (waitedMs: number | null) =>
+      decideRetry(
+        { kind: 'network', message: 'no descriptors', isUnsent: true, shortOf: 'connections' },
+        { attempts: 4, throttledSinceMs: waitedMs === null ? null : 1_000_000 - waitedMs, trouble: null },
+        { ...policy, maxWaitMs: 3_600_000 },
+        1_000_000,
+        half,
+      );
+    expect([null, 0, 20_000, 900_000].map(short)).toEqual([
+      { action: 'release', delayMs: 1_000 },
+      { action: 'release', delayMs: 1_000 },
+      { action: 'release', delayMs: 5_000 },
+      { action: 'release', delayMs: 60_000 },
+    ]);
+    expect(short(3_600_000)).toEqual({ action: 'fail' });
   });
 
   it('throttling sends a task back until the longest wait is over, then it fails', () => {

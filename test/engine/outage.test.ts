@@ -103,12 +103,9 @@ describe.each(Object.keys(FAILURES))('a server that answers nothing but "%s"', (
       const documents = 2_200;
       run = await StoredRun.of(texts(documents), { concurrency: OPEN }, clock);
       const notices: DrainNotice[] = [];
-      const { end, summary } = await run.executeOver(
-        [laneTo('lane', provider)],
-        random,
-        undefined,
-        { onNotice: (notice) => notices.push(notice) },
-      );
+      const { end, summary } = await run.executeOver([laneTo('lane', provider)], random, undefined, {
+        onNotice: (notice) => notices.push(notice),
+      });
       expect(end.reason).toBe('drained');
       expect(summary.counts).toMatchObject({ completed: documents, failed: 0 });
       expect(calledAtMs.length).toBeLessThanOrEqual(documents + OPEN + 0.05 * documents);

@@ -65,11 +65,48 @@ async function expectCleanStop(program: RunningProgram): Promise<void> {
 }
 
 describe('asked to stop once', () => {
-  it.each(['SIGINT', 'SIGTERM'] as const)('by %s, open calls finish and are kept', async (signal) => {
+  it.each(['SIGINT', 'SIGTERM', 'SIGHUP'] as const)(
+    'by %s, open calls finish and are kept',
+    async (signal) => {
+      simulator = await startSimulatorProcess({ latencyMs: 400 });
+      const program = await runUntilBusy();
+      program.kill(signal);
+      await expectCleanStop(program);
+    },
+  );
+
+  it('six times by a terminal that is closed, it ends well each time, and no document is asked for twice', async () => {
     simulator = await startSimulatorProcess({ latencyMs: 400 });
-    const program = await runUntilBusy();
-    program.kill(signal);
-    await expectCleanStop(program);
+    let program = await runUntilBusy();
+    for (let hangUps = 1; hangUps <= 6; hangUps += 1) {
+      const made = (await simulator.books()).calls;
+      // What a terminal does: nothing can be read or written there any more, and everybody is told, some twice.
+      program.child.stderr?.destroy();
+      program.child.stdout?.destroy();
+      program.kill('SIGHUP');
+      expect(await program.ended).toMatchObject({ exitCode: 130, signal: null });
+      expect(await simulator.books()).toMatchObject({
+        calls: made,
+        answered: made,
+        abandoned: 0,
+        openCalls: 0,
+      });
+      expect(workspace.query("SELECT count(*) AS tasks FROM tasks WHERE state = 'completed'")).toEqual([
+        { tasks: made },
+      ]);
+      if (hangUps === 6) break;
+      program = workspace.start(['resume', '--concurrency', '4']);
+      await waitFor('open calls', async () => (await simulator.books()).calls === made + 4);
+    }
+    expect(
+      workspace.query("SELECT id FROM tasks WHERE attempts + crash_count > 0 AND state <> 'completed'"),
+    ).toEqual([]);
+
+    const resumed = await workspace.run(['resume']);
+    expect(resumed.exitCode, resumed.stderr).toBe(0);
+    expect((await simulator.books()).calls).toBe(DOCUMENTS);
+    expect((await workspace.status()).calls).toMatchObject({ made: DOCUMENTS, repeated: 0 });
+    expect(workspace.readLines('docs.results.jsonl')).toHaveLength(DOCUMENTS);
   });
 
   it('by a signal to the whole process group, passed on once more, counts as once', async () => {

@@ -46,3 +46,6 @@ function findFaketime(): string | null {
   ];
   return folders.map((folder) => join(folder, 'libfaketimeMT.so.1')).find(existsSync) ?? null;
 }
+
+/** Gives a program a terminal of its own; util-linux's, since others take other options. */
+export const HAS_SCRIPT = IS_LINUX && works('script', '-qec', 'true', '/dev/null');

@@ -114,6 +114,7 @@ export class StoredRun {
     provider: Provider,
     random: Random,
     onDrain: (drain: Drain) => void = () => undefined,
+    changes: Partial<ExecuteOptions> = {},
   ): Promise<ExecutionReport> {
     const { pacing } = this.#settings;
     const lane: Lane = {
@@ -124,7 +125,7 @@ export class StoredRun {
       provider,
       limiter: createLimiter({ requestsPerMinute: pacing.rpm, tokensPerMinute: pacing.tpm, random }),
     };
-    return this.executeOver([lane], random, onDrain);
+    return this.executeOver([lane], random, onDrain, changes);
   }
 
   /** @param changes what this drain does otherwise, e.g. a store that fails */
@@ -138,6 +139,7 @@ export class StoredRun {
       store: this.store,
       run: this.run,
       lanes,
+      mostConnections: Number.POSITIVE_INFINITY,
       prices: { source: 'test', date: null },
       clock: this.#clock,
       random,

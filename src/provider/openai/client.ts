@@ -19,7 +19,7 @@ import { passwordsOf, readProxySettings } from './dispatcher.js';
 import { NO_HINTS, readRateLimitHints } from './headers.js';
 import { hasNoList, MODELS_PATH, readModels } from './models.js';
 import { ReceivedHeaders, ReceivedResponse } from './response.js';
-import { createTransport, TransportError } from './transport.js';
+import { createTransport, TransportError, type TransportInit } from './transport.js';
 
 export interface OpenAIProviderOptions {
   /** The API's root, e.g. `https://api.openai.com/v1`; a query in it goes along with every call. */
@@ -47,6 +47,7 @@ const NO_KEY = 'none';
 const NEVER_MS = 2 ** 31 - 1;
 const JSON_HEADERS = { 'content-type': 'application/json' };
 const ABORTED: ProviderAborted = { ok: false, aborted: true };
+const ABORTED_UNSENT: ProviderAborted = { ...ABORTED, isUnsent: true };
 
 /**
  * Makes a provider for one address and one key.
@@ -93,10 +94,11 @@ export function createOpenAIProvider(options: OpenAIProviderOptions): Provider {
     { timeoutMs, signal }: SendOptions,
     read: (received: ReceivedResponse, context: CallContext) => Answer,
   ): Promise<Answer | ProviderRejection | ProviderAborted> => {
-    if (signal.aborted || closed) return ABORTED;
+    if (signal.aborted || closed) return ABORTED_UNSENT;
     // One controller per call: the SDK never takes its listener off the signal it is given.
     const controller = new AbortController();
     let cutBy: 'signal' | 'deadline' | undefined;
+    let hasLeft = false;
     const onAbort = (): void => {
       cutBy ??= 'signal';
       controller.abort();
@@ -106,20 +108,31 @@ export function createOpenAIProvider(options: OpenAIProviderOptions): Provider {
       cutBy ??= 'deadline';
       controller.abort();
     });
+    // The SDK hands its `fetchOptions` on and keeps no word of why its own signal cut a request off.
+    const told: Pick<TransportInit, 'onLeaving'> = {
+      onLeaving() {
+        hasLeft = true;
+      },
+    };
+    const request = { signal: controller.signal, fetchOptions: told as object };
     const context = (): CallContext => ({ url: root + path, nowMs: clock.now(), redact });
     try {
-      const request =
+      const response =
         bodyJson === null
-          ? sdk.get(path, { signal: controller.signal })
-          : sdk.post(path, { body: bodyJson, headers: JSON_HEADERS, signal: controller.signal });
-      const received: unknown = await request.asResponse();
+          ? sdk.get(path, request)
+          : sdk.post(path, { ...request, body: bodyJson, headers: JSON_HEADERS });
+      const received: unknown = await response.asResponse();
       if (!(received instanceof ReceivedResponse)) throw new TypeError('the SDK did not use our transport');
       return read(received, context());
     } catch (error) {
-      if (cutBy === 'signal' || closed) return ABORTED;
+      if (cutBy === 'signal' || closed) return hasLeft ? ABORTED : ABORTED_UNSENT;
       if (cutBy === 'deadline') {
-        const message = `No complete answer within ${timeoutMs / 1_000} s`;
-        return rejection(buildFailure('timeout', message, context()));
+        const seconds = timeoutMs / 1_000;
+        if (hasLeft) {
+          return rejection(buildFailure('timeout', `No complete answer within ${seconds} s`, context()));
+        }
+        const message = `No connection became free or could be made within ${seconds} s`;
+        return rejection({ ...buildFailure('timeout', message, context()), isUnsent: true });
       }
       return rejectThrown(error, context());
     } finally {

@@ -14,9 +14,14 @@ export interface TransportOptions extends DispatcherOptions {
   readonly maxResponseBytes: number;
 }
 
+export interface TransportInit extends RequestInit {
+  /** Called when there is a connection and the request is about to be written to it. */
+  readonly onLeaving?: () => void;
+}
+
 export interface Transport {
   /** For the SDK's `fetch` option. Rejects with a `TransportError` only. */
-  fetch(url: string | URL | Request, init?: RequestInit): Promise<Response>;
+  fetch(url: string | URL | Request, init?: TransportInit): Promise<Response>;
   /** Cuts every open call and closes the connections. */
   close(): Promise<void>;
 }
@@ -77,7 +82,8 @@ export function createTransport(options: TransportOptions): Transport {
           if (outcome instanceof TransportError) reject(outcome);
           else resolve(outcome as unknown as Response);
         };
-        const exchange = new Exchange(address, options.maxResponseBytes, init.signal ?? null, settle);
+        const { signal = null, onLeaving = () => undefined } = init;
+        const exchange = new Exchange(address, options.maxResponseBytes, signal, onLeaving, settle);
         dispatcher.dispatch(
           { origin, path: lastPath, method: init.method ?? 'GET', headers, body: body ?? null },
           exchange,
@@ -102,6 +108,7 @@ class Exchange implements Dispatcher.DispatchHandler {
     readonly url: string,
     readonly maxBytes: number,
     readonly signal: AbortSignal | null,
+    readonly onLeaving: () => void,
     readonly settle: (outcome: ReceivedResponse | TransportError) => void,
   ) {
     if (signal?.aborted) this.#cut(new TransportError('ABORTED'));
@@ -112,6 +119,7 @@ class Exchange implements Dispatcher.DispatchHandler {
     this.#controller = controller;
     // Cut off while it still waited for a connection: the caller has its answer, nothing may be sent.
     if (this.#settled) controller.abort(new TransportError('ABORTED'));
+    else this.onLeaving();
   }
 
   onResponseStart(_: Dispatcher.DispatchController, status: number, headers: HeaderRecord): void {

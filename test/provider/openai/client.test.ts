@@ -213,7 +213,9 @@ describe('the deadline', () => {
     const stop = new AbortController();
     const waiting = send(provider, { signal: stop.signal });
     stop.abort();
-    expect(await waiting).toEqual({ ok: false, aborted: true });
+    expect(await waiting).toEqual({ ok: false, aborted: true, isUnsent: true });
+    const late = await send(provider, { timeoutMs: 20 });
+    expect(late).toMatchObject({ failure: { kind: 'timeout', isUnsent: true } });
     answers[0]?.();
     expect(await first).toMatchObject({ ok: true });
     const third = send(provider);
@@ -250,6 +252,7 @@ describe('our own signal', () => {
     expect(await send(openProvider(server.baseUrl), { signal: AbortSignal.abort() })).toEqual({
       ok: false,
       aborted: true,
+      isUnsent: true,
     });
     expect(server.requests).toHaveLength(0);
   });
@@ -276,7 +279,7 @@ describe('closing', () => {
     await until(() => server.requests.length === 1);
     await provider.close();
     expect(await open).toEqual({ ok: false, aborted: true });
-    expect(await send(provider)).toEqual({ ok: false, aborted: true });
+    expect(await send(provider)).toEqual({ ok: false, aborted: true, isUnsent: true });
     await until(() => server.openSockets.size === 0);
   });
 });

@@ -40,6 +40,26 @@ describe('a call that broke off', () => {
     expect(failure.message).toContain(`https://api.example.test (${code}: some detail)`);
   });
 
+  it.each([
+    ['EMFILE', 'connections'],
+    ['ENFILE', 'connections'],
+    ['ENOMEM', 'connections'],
+    ['ENOBUFS', 'connections'],
+    ['EADDRNOTAVAIL', 'connections'],
+    ['ENETDOWN', 'network'],
+    ['ENETUNREACH', 'network'],
+    ['EHOSTUNREACH', 'network'],
+    ['ECONNREFUSED', undefined],
+    ['ENOTFOUND', undefined],
+  ])('before it left, with %s, this machine is short of: %s', (code, shortOf) => {
+    const unsent = classifyConnectionFailure(new TransportError(code, '', true), context);
+    expect(unsent).toMatchObject({ kind: 'network', isUnsent: true });
+    expect(unsent.shortOf).toBe(shortOf);
+    // On its way the network may have ended it, which says nothing of this machine.
+    const sent = classifyConnectionFailure(new TransportError(code, ''), context);
+    expect([sent.isUnsent, sent.shortOf]).toEqual([undefined, undefined]);
+  });
+
   it('says its code once, and no secret', () => {
     const error = new TransportError('ENOTFOUND', 'getaddrinfo ENOTFOUND http://me:hunter2hunter2@proxy');
     expect(classifyConnectionFailure(error, context).message).toBe(

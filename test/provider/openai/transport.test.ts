@@ -180,14 +180,33 @@ describe('what a server can do to a call', () => {
   it('a host name that nobody knows is a network failure that says so', async () => {
     const reply = await send(openProvider('http://no-such-host.invalid/v1'));
     expect(reply).toMatchObject({
-      failure: { kind: 'network', code: expect.stringMatching(/^(?:ENOTFOUND|EAI_AGAIN)$/) },
+      failure: { kind: 'network', code: expect.stringMatching(/^(?:ENOTFOUND|EAI_AGAIN)$/), isUnsent: true },
     });
   });
 
   it('a plain server behind https is a network failure', async () => {
     const server = await startRawServer((socket) => socket.end('HTTP/1.1 400 Bad Request\r\n\r\n'));
     const reply = await send(openProvider(server.baseUrl.replace('http:', 'https:')));
-    expect(reply).toMatchObject({ ok: false, failure: { kind: 'network' } });
+    expect(reply).toMatchObject({ ok: false, failure: { kind: 'network', isUnsent: true } });
+  });
+
+  it.each([
+    ['resets', (socket: Socket) => socket.resetAndDestroy()],
+    ['closes', (socket: Socket) => socket.end()],
+  ])(
+    'a server that %s in the midst of the TLS handshake has seen nothing of the request',
+    async (_how, act) => {
+      const server = await startRawServer(act);
+      const reply = await send(openProvider(server.baseUrl.replace('http:', 'https:')));
+      expect(reply).toMatchObject({ ok: false, failure: { kind: 'network', isUnsent: true } });
+    },
+  );
+
+  it('a connection that is reset once the request is on its way leaves it in doubt', async () => {
+    const server = await startRawServer((socket) => socket.resetAndDestroy());
+    const reply = await send(openProvider(server.baseUrl));
+    expect(reply).toMatchObject({ ok: false, failure: { kind: 'network', code: 'ECONNRESET' } });
+    expect('failure' in reply && reply.failure.isUnsent).toBeUndefined();
   });
 });
 
@@ -324,7 +343,8 @@ describe('connections', () => {
     const cut = [1, 2, 3].map(() => send(provider, { signal: stop.signal }));
     await until(() => server.requests.length === 2);
     stop.abort();
-    for (const reply of await Promise.all(cut)) expect(reply).toEqual({ ok: false, aborted: true });
+    const aborted = { ok: false, aborted: true };
+    expect(await Promise.all(cut)).toEqual([aborted, aborted, { ...aborted, isUnsent: true }]);
     answering = true;
     const replies = await Promise.all(Array.from({ length: 6 }, () => send(provider)));
     expect(replies.every((reply) => reply.ok)).toBe(true);
@@ -402,9 +422,37 @@ describe('a proxy of the environment', () => {
     const reply = await send(openProvider('http://llm.example.test/v1', { environment }));
     expect(reply).toMatchObject({
       ok: false,
-      failure: { kind: 'network', message: expect.stringContaining('407') },
+      failure: { kind: 'network', message: expect.stringContaining('407'), isUnsent: true },
     });
     expect(JSON.stringify(reply)).not.toContain('hunter2');
+  });
+
+  it.each(['http', 'https'])('that opens no tunnel for %s leaves the request unsent', async (protocol) => {
+    const refusals = ['407 Who are you', '502 Bad Gateway', '503 Full'].map(
+      (status) => `HTTP/1.1 ${status}\r\ncontent-length: 0\r\n\r\n`,
+    );
+    const places = await Promise.all(refusals.map((refusal) => startProxy(0, refusal)));
+    const gone = createServer();
+    await new Promise<void>((resolve) => gone.listen(0, '127.0.0.1', resolve));
+    const { port: deadPort } = gone.address() as AddressInfo;
+    await new Promise((resolve) => gone.close(resolve));
+    for (const port of [...places.map((proxy) => proxy.port), deadPort]) {
+      const address = `http://127.0.0.1:${port}`;
+      const environment = { HTTP_PROXY: address, HTTPS_PROXY: address };
+      const reply = await send(openProvider(`${protocol}://llm.example.test/v1`, { environment }));
+      expect(reply).toMatchObject({ ok: false, failure: { kind: 'network', isUnsent: true } });
+    }
+  });
+
+  it('that hangs up before the tunnel stands is a failure, and is not asked again and again', async () => {
+    const proxy = await startProxy(0, '');
+    const environment = { HTTP_PROXY: `http://127.0.0.1:${proxy.port}` };
+    const reply = await send(openProvider('http://llm.example.test/v1', { environment }));
+    expect(reply).toMatchObject({
+      ok: false,
+      failure: { kind: 'network', code: 'PROXY_CLOSED', isUnsent: true },
+    });
+    expect(proxy.tunnels).toHaveLength(1);
   });
 
   it('that is no address is the user’s to mend', () => {
