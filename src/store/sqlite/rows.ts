@@ -101,7 +101,7 @@ export function toResultRow(row: SettledRow): ResultRow {
     taskId: row.id,
     line: row.line,
     key: row.key,
-    idIsNumber: row.id_is_number === 1,
+    ...(row.id_is_number === 1 && { idIsNumber: true }),
     state: row.state,
     attempts: row.attempts,
     settledAtMs: row.settled_at_ms,

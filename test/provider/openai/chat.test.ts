@@ -35,9 +35,12 @@ function completion(message: Json, finishReason: Json = 'stop', more: { [key: st
 }
 
 describe('an answer', () => {
-  it('holds text, model, finish reason, usage, request id and limits', () => {
+  it('holds text, model, finish reason, usage, request id, limits and the body itself', () => {
+    const body = completion({ role: 'assistant', content: 'positive', refusal: null }, 'stop', {
+      error: null,
+    });
     expect(
-      read(completion({ role: 'assistant', content: 'positive', refusal: null }, 'stop', { error: null }), {
+      read(body, {
         'x-request-id': 'req_1',
         'x-ratelimit-remaining-requests': '5',
       }),
@@ -56,6 +59,7 @@ describe('an answer', () => {
       costMicroUsd: null,
       httpStatus: 200,
       requestId: 'req_1',
+      responseJson: JSON.stringify(body),
       hints: { requests: { remaining: 5 } },
     });
   });
