@@ -6,6 +6,7 @@ import { deflateRawSync, inflateRawSync } from 'node:zlib';
 
 /** The columns of the same row that a body repeats, as they are stored. */
 export interface BesideResponse {
+  readonly model: string;
   readonly outputJson: string;
   readonly detailsJson: string | null;
 }
@@ -40,6 +41,6 @@ export function unpackResponse(packed: Uint8Array, beside: BesideResponse): stri
   return inflateRawSync(packed, { dictionary: dictionaryOf(beside) }).toString('utf8');
 }
 
-function dictionaryOf({ outputJson, detailsJson }: BesideResponse): Buffer {
-  return Buffer.from(`${outputJson}${detailsJson ?? ''}${COMMON}`);
+function dictionaryOf({ model, outputJson, detailsJson }: BesideResponse): Buffer {
+  return Buffer.from(`${outputJson}${detailsJson ?? ''}${model}${COMMON}`);
 }

@@ -130,12 +130,13 @@ export function toTaskRow(row: AnyTaskRow): TaskRow {
 function toResult(row: SettledRow): CompletedResult | null {
   const { output_json: outputJson, details_json: detailsJson, response_packed: packed } = row;
   if (outputJson === null) return null;
+  const model = row.model ?? '';
   return {
     outputJson,
-    model: row.model ?? '',
+    model,
     finishReason: row.finish_reason ?? '',
     ...(detailsJson !== null && { detailsJson }),
-    ...(packed !== null && { responseJson: unpackResponse(packed, { outputJson, detailsJson }) }),
+    ...(packed !== null && { responseJson: unpackResponse(packed, { model, outputJson, detailsJson }) }),
   };
 }
 

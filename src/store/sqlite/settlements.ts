@@ -151,13 +151,14 @@ export class Settlements {
     error: TaskError | null,
   ): void {
     const usage = call?.usage ?? null;
+    const model = storableTextOrNull(answer?.model ?? null);
     const outputJson = storableTextOrNull(answer?.outputJson ?? null);
     const detailsJson = storableTextOrNull(answer?.detailsJson ?? null);
     const responseJson = storableTextOrNull(answer?.responseJson ?? null);
     this.#insertResult.run(
       taskId,
       storableInteger(atMs),
-      storableTextOrNull(answer?.model ?? null),
+      model,
       storableTextOrNull(answer?.finishReason ?? null),
       error?.kind ?? null,
       storableTextOrNull(error?.message ?? null),
@@ -175,7 +176,7 @@ export class Settlements {
       detailsJson,
       outputJson === null || responseJson === null
         ? null
-        : packResponse(responseJson, { outputJson, detailsJson }),
+        : packResponse(responseJson, { model: model ?? '', outputJson, detailsJson }),
     );
   }
 }
