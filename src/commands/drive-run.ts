@@ -1,20 +1,19 @@
 /** What `run` and `resume` share: connect, drain under the progress display, write the files, sum up. */
 import type { Settings } from '../config/settings.js';
 import { EXIT_CODES, type ExitCode } from '../core/errors.js';
-import type { Drain, DrainEnd } from '../engine/drain.js';
+import type { Drain, DrainEnd, SettledTask } from '../engine/drain.js';
 import type { OutputPaths } from '../results/output-paths.js';
 import { resultLine } from '../results/result-line.js';
 import { type WrittenRunFiles, writeRunFiles } from '../results/run-files.js';
 import { openStreamSink } from '../results/sink.js';
 import { executeRun } from '../runs/execute-run.js';
 import { settingsOfRun } from '../runs/run-settings.js';
-import type { ResultRow, RunRecord, RunSummary, Store } from '../store/store.js';
+import type { ResultRow, RunRecord, RunSummary, Store, TaskRow } from '../store/store.js';
 import { connect } from './composition.js';
 import type { CommandContext } from './context.js';
 import type { Display } from './display.js';
 import { storeFile } from './open-store.js';
 import { claimOutputs, disclaimOutputs } from './outputs.js';
-import { settledRowOf, settledTaskRow } from './settled-row.js';
 
 export interface DriveOptions {
   readonly context: CommandContext;
@@ -30,7 +29,7 @@ export interface DriveOptions {
 }
 
 const RESULT_PAGE_ROWS = 1_000;
-/** Rows with their documents, which may be large. */
+/** Answers may be large. */
 const STREAM_PAGE_ROWS = 50;
 
 export async function driveRun(options: DriveOptions): Promise<ExitCode> {
@@ -50,7 +49,8 @@ export async function driveRun(options: DriveOptions): Promise<ExitCode> {
     if (count === 1) drain?.stop();
     else drain?.abort();
   });
-  const stream = outputPaths.results === null ? streamAnswers(context, () => drain?.stop()) : null;
+  const readTasks = (taskIds: readonly number[]) => store.readTasks(run.id, taskIds, false);
+  const stream = outputPaths.results === null ? streamAnswers(context, readTasks, () => drain?.stop()) : null;
   let report: { end: DrainEnd; summary: RunSummary; run: RunRecord };
   try {
     report = await executeRun({
@@ -65,15 +65,11 @@ export async function driveRun(options: DriveOptions): Promise<ExitCode> {
       salvagePath: `${await storeFile(context, options.settings)}.salvage.jsonl`,
       onRescue: (rescue) => display.rescued(rescue),
       onNotice: (notice) => display.notice(notice),
-      onSettled: (settled) => void stream?.write(settled.map(settledRowOf)),
+      onSettled: (settled) => void stream?.write(answered(settled)),
       async onShared({ settledTaskIds: taskIds, failed }) {
         handedOut.completed += taskIds.length - failed;
         handedOut.failed += failed;
-        for (let start = 0; start < taskIds.length; start += STREAM_PAGE_ROWS) {
-          if (stream === null || stream.readerGone) return;
-          const page = await store.readTasks(run.id, taskIds.slice(start, start + STREAM_PAGE_ROWS));
-          await stream.write(page.map(settledTaskRow));
-        }
+        await stream?.write(taskIds);
       },
       interrupts: () => interrupts.count,
       onDrain(started, before) {
@@ -139,36 +135,57 @@ async function writeFiles(options: DriveOptions): Promise<WrittenRunFiles> {
 }
 
 /**
- * `-o -`: each answer goes to standard output once it is committed, in the order of the commits.
+ * `-o -`: each answer goes to standard output once it is committed, in the order of the commits. It is read from the
+ * store, so that the line is the very one that a file would have.
  * @param onEnd told when nothing can be written there any more
  */
-function streamAnswers(context: CommandContext, onEnd: () => void) {
+function streamAnswers(
+  context: CommandContext,
+  readTasks: (taskIds: readonly number[]) => Promise<readonly TaskRow[]>,
+  onEnd: () => void,
+) {
   const sink = openStreamSink(context.stdout, 'standard output');
   let failure: unknown = null;
-  const failed = (error: unknown): void => {
-    failure ??= error;
-    onEnd();
+  let written = Promise.resolve();
+  const writePages = async (taskIds: readonly number[]): Promise<void> => {
+    for (let start = 0; start < taskIds.length; start += STREAM_PAGE_ROWS) {
+      if (sink.readerGone || failure !== null) return;
+      for (const row of await readTasks(taskIds.slice(start, start + STREAM_PAGE_ROWS))) {
+        if (isCompleted(row)) await sink.write(`${resultLine(row, { includeInput: false })}\n`);
+      }
+      await sink.flush();
+    }
+    if (sink.readerGone) onEnd();
   };
   return {
     get readerGone(): boolean {
       return sink.readerGone;
     },
-    /** Resolves, never rejects, when the reader has taken them. */
-    write(rows: readonly (ResultRow | null)[]): Promise<void> {
-      for (const row of rows) {
-        if (row?.state === 'completed') {
-          sink.write(`${resultLine(row, { includeInput: false })}\n`)?.catch(failed);
-        }
-      }
-      return sink.flush().then(() => {
-        if (sink.readerGone) onEnd();
-      }, failed);
+    /** Those of them that have an answer. Resolves, never rejects, when the reader has taken them. */
+    write(taskIds: readonly number[]): Promise<void> {
+      written = written
+        .then(() => writePages(taskIds))
+        .catch((error: unknown) => {
+          failure ??= error;
+          onEnd();
+        });
+      return written;
     },
     async finish(): Promise<void> {
+      await written;
       if (failure !== null) throw failure;
       await sink.finish();
     },
   };
+}
+
+/** One that is tried again has no answer yet, but may have one by the time it is read. */
+function answered(settled: readonly SettledTask[]): number[] {
+  return settled.filter(({ outcome }) => outcome.action === 'completed').map(({ task }) => task.taskId);
+}
+
+function isCompleted(row: TaskRow): row is ResultRow {
+  return row.state === 'completed';
 }
 
 function exitCodeOf(end: DrainEnd, summary: RunSummary): ExitCode {

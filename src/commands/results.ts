@@ -91,6 +91,7 @@ async function results(
           afterLine,
           limit: RESULT_PAGE_ROWS,
           includeBody: options.includeInput ?? false,
+          includeResponse: options.format === 'openai',
         }),
     });
     if (destination.kind === 'file' && !settings.quiet) {

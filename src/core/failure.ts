@@ -41,8 +41,8 @@ export interface ProviderFailure {
   readonly requestId?: string;
   /** How long the server asked to wait, when it said so. */
   readonly retryAfterMs?: number;
-  /** What text there was, for truncated, filtered and refused answers. */
-  readonly partialOutput?: string;
+  /** JSON text of what there was of an answer: its text, or its message where that holds more than text. */
+  readonly partialOutputJson?: string;
   /** The request never left this machine: nobody can have answered it, or billed it. */
   readonly isUnsent?: true;
   /**

@@ -14,6 +14,7 @@ export interface PreparedDocument {
   /** Its place in the input, see `GoodRecord`. */
   readonly line: number;
   readonly key: string;
+  readonly idIsNumber: boolean;
   /** 0 for the first document with this key, 1 for the second, … */
   readonly occurrence: number;
   readonly requestHash: string;
@@ -118,17 +119,17 @@ export class PageCollector {
       this.#recordSeen = true;
       checkFirstRecord(document, this.#settings, this.#input.name);
     }
-    const key = documentKey(document, this.#settings.idField);
-    if (typeof key !== 'string') return key;
+    const identity = documentKey(document, this.#settings.idField);
+    if (isLineProblem(identity)) return identity;
     const request = this.#build(document);
     if (isLineProblem(request)) return request;
     this.#first ??= describeFirst(line, document, request, this.#settings);
-    const occurrence = this.#occurrences.next(key);
+    const occurrence = this.#occurrences.next(identity.key);
     if (occurrence > 0) this.#duplicates += 1;
     if (document.form !== 'record' && this.#settings.promptTemplate !== null) this.#withoutTemplate += 1;
     this.#documents.push({
       line,
-      key,
+      ...identity,
       occurrence,
       requestHash: requestHash(request),
       priority: document.priority ?? 0,

@@ -7,6 +7,7 @@
  * - `record`: any other object; it is data, and a template or its text field makes the request.
  */
 import { isJsonObject, type JsonObject } from '../core/json.js';
+import { memberText } from '../core/json-text.js';
 import type { LineProblem } from './bad-line.js';
 import {
   type ExactJson,
@@ -30,7 +31,7 @@ export interface ParsedDocument {
   readonly request: JsonObject | null;
   /** Null when the line gives none. */
   readonly priority: number | null;
-  /** JSON text of the line's `metadata`, null when it has none. */
+  /** The line's `metadata` as it stands there, null when it has none. */
   readonly metadataJson: string | null;
 }
 
@@ -110,7 +111,7 @@ export function createDocumentParser(rules: DocumentRules): DocumentParser {
       // Without a bigint left in it, an ExactObject is a JsonObject.
       request: request as JsonObject | null,
       priority,
-      metadataJson: hasMetadata ? stringifyExact(metadata) : null,
+      metadataJson: hasMetadata ? memberText(text, 'metadata') : null,
     };
   };
 }

@@ -2,6 +2,7 @@
  * JSON that keeps whole numbers exact. `JSON.parse` rounds integers beyond 2^53, which would turn the ids of
  * many databases and social networks into the ids of other rows.
  */
+import { endOfString } from '../core/json-text.js';
 
 /** As `JSON.parse` gives it, but an integer that a double can not hold is a `bigint`. */
 export type ExactJson = null | boolean | number | bigint | string | ExactJson[] | ExactObject;
@@ -63,17 +64,10 @@ function replaceNumbers(json: string, replace: (token: string) => string): strin
   for (;;) {
     const open = json.indexOf('"', outside);
     if (open === -1) return result + json.slice(outside).replace(NUMBER, replace);
-    let close = json.indexOf('"', open + 1);
-    while (isEscaped(json, close)) close = json.indexOf('"', close + 1);
-    result += json.slice(outside, open).replace(NUMBER, replace) + json.slice(open, close + 1);
-    outside = close + 1;
+    const end = endOfString(json, open);
+    result += json.slice(outside, open).replace(NUMBER, replace) + json.slice(open, end);
+    outside = end;
   }
-}
-
-function isEscaped(json: string, quote: number): boolean {
-  let backslashes = 0;
-  while (json.charCodeAt(quote - 1 - backslashes) === 0x5c) backslashes += 1;
-  return backslashes % 2 === 1;
 }
 
 function unmark(value: ExactJson): ExactJson {

@@ -216,7 +216,7 @@ function checkReply(reply: ProviderReply, { checkOutput }: PreparedCall): Checke
       kind: 'bad_output',
       message: checked.problem,
       httpStatus,
-      partialOutput: output,
+      partialOutputJson: JSON.stringify(output),
       ...(requestId === null ? {} : { requestId }),
     },
   };
@@ -282,6 +282,8 @@ function judge(
         outputJson: reply.outputJson,
         model: reply.model === '' ? requestedModel : reply.model,
         finishReason: reply.finishReason,
+        detailsJson: reply.detailsJson,
+        responseJson: reply.responseJson,
       },
     };
   }
@@ -405,6 +407,6 @@ function taskError(failure: ProviderFailure): TaskError {
     httpStatus: failure.httpStatus ?? null,
     code: failure.code ?? null,
     requestId: failure.requestId ?? null,
-    partialOutputJson: failure.partialOutput === undefined ? null : JSON.stringify(failure.partialOutput),
+    partialOutputJson: failure.partialOutputJson ?? null,
   };
 }

@@ -15,8 +15,15 @@ export interface ProviderRequest {
 
 export interface ProviderAnswer {
   readonly ok: true;
-  /** The answer's text. */
+  /** The answer's text; its tool calls as JSON text where it has no other. */
   readonly output: string;
+  /**
+   * JSON text of an object with what the answer holds beside its text, each as it came: `message`, `reasoning`,
+   * `logprobs`, `choices`. Absent where it holds nothing but text.
+   */
+  readonly detailsJson?: string | undefined;
+  /** The whole body as it came. */
+  readonly responseJson?: string | undefined;
   /** The model the server says answered. */
   readonly model: string;
   readonly finishReason: string;

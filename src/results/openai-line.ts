@@ -1,14 +1,16 @@
 /**
  * One settled task as a line of a Batch API output file (OpenAI API reference, "The request output object"), for
- * tools that read such files already. What a server answered with an error status keeps that status and an
- * error body; what never became such an answer has `response: null` and an `error` whose code is our kind.
+ * tools that read such files already. An answer has the server's body as it came. What a server answered with an error
+ * status keeps that status and an error body; what never became such an answer has `response: null` and an `error` whose
+ * code is our kind.
  */
 import type { ResultRow } from '../store/store.js';
 import { type CompletedRow, type FailedRow, oneLine, settledRow } from './result-line.js';
 
 /**
- * The line without its newline. Ids are made from the task, so that writing twice gives the same file. A parsed
- * output (structured answers) is written as its JSON text, because `content` is a string there.
+ * The line without its newline. Its own `id` is made from the task, so that writing twice gives the same file;
+ * `custom_id` is always text there.
+ * @param row read with its response
  * @throws LlmBatchError RESULT_ROW_BROKEN
  */
 export function openaiLine(row: ResultRow): string {
@@ -20,15 +22,39 @@ export function openaiLine(row: ResultRow): string {
 }
 
 function completedFields(row: CompletedRow): string {
-  const { result } = row;
-  const content = result.outputJson.startsWith('"') ? result.outputJson : JSON.stringify(result.outputJson);
   return (
-    `,"response":{"status_code":200,"request_id":${JSON.stringify(row.requestId)},"body":` +
-    `{"id":"chatcmpl-${row.taskId}","object":"chat.completion","created":${Math.floor(row.settledAtMs / 1000)}` +
-    `,"model":${JSON.stringify(result.model)},"choices":[{"index":0,"message":{"role":"assistant"` +
-    `,"content":${content},"refusal":null},"logprobs":null` +
-    `,"finish_reason":${JSON.stringify(result.finishReason)}}]${usageField(row)}}},"error":null`
+    `,"response":{"status_code":200,"request_id":${JSON.stringify(row.requestId)}` +
+    `,"body":${row.result.responseJson ?? bodyOfOldAnswer(row)}},"error":null`
   );
+}
+
+/**
+ * Stores of schema 1 and 2 have not kept bodies. What they have kept is put into the shape of one; what they have not
+ * (`id`, `created`, `logprobs`, …) is left out rather than made up.
+ */
+function bodyOfOldAnswer(row: CompletedRow): string {
+  const { outputJson, model, finishReason } = row.result;
+  return (
+    `{"object":"chat.completion","model":${JSON.stringify(model)},"choices":[{"index":0,"message":` +
+    `{"role":"assistant",${messageMember(outputJson, finishReason)}},"finish_reason":${JSON.stringify(finishReason)}}]` +
+    `${usageField(row)}}`
+  );
+}
+
+/** Tool calls were kept as text in place of the content; a structured answer as what its text said. */
+function messageMember(outputJson: string, finishReason: string): string {
+  const text = outputJson.startsWith('"') ? (JSON.parse(outputJson) as string) : outputJson;
+  const isCall = finishReason === 'tool_calls' || finishReason === 'function_call';
+  return isCall && isJson(text) ? `"${finishReason}":${text}` : `"content":${JSON.stringify(text)}`;
+}
+
+function isJson(text: string): boolean {
+  try {
+    JSON.parse(text);
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 function usageField(row: CompletedRow): string {

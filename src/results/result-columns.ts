@@ -1,4 +1,5 @@
 /** Results as the columns of a table, whatever file the table is in. */
+import { memberText } from '../core/json-text.js';
 import type { TaskState } from '../core/task.js';
 import type { TaskRow } from '../store/store.js';
 
@@ -41,7 +42,20 @@ export const RESULT_COLUMNS: readonly ResultColumn[] = [
   },
   { name: 'metadata', kind: 'text', read: (row) => row.metadataJson },
   { name: 'shared_from', kind: 'text', read: (row) => row.sharedFrom },
+  detailColumn('reasoning'),
+  detailColumn('message'),
+  detailColumn('logprobs'),
+  detailColumn('choices'),
 ];
+
+/** What an answer holds beside its text: reasoning as text, the rest as JSON. */
+function detailColumn(name: string): ResultColumn {
+  return {
+    name,
+    kind: 'text',
+    read: ({ result }) => textOfJson(memberText(result?.detailsJson ?? '', name)),
+  };
+}
 
 /** Present when the input is included, and then the last. */
 export const DOCUMENT_COLUMN: ResultColumn = { name: 'document', kind: 'text', read: (row) => row.body };

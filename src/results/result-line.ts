@@ -36,7 +36,7 @@ export function settledRow(row: ResultRow): SettledRow {
 
 /**
  * The JSON line of a settled task, without its newline: the results-file shape for a completed one, the
- * errors-file shape for a failed one. `id` is the document's key, `cost_usd` a decimal number of dollars or
+ * errors-file shape for a failed one. `id` is the document's, `cost_usd` a decimal number of dollars or
  * null where no price is known, times are ISO 8601 in UTC.
  * @throws LlmBatchError RESULT_ROW_BROKEN
  */
@@ -51,20 +51,30 @@ export function resultLine(row: ResultRow, options: ResultLineOptions): string {
 function completedLine(row: CompletedRow): string {
   const { result } = row;
   return (
-    `{"id":${JSON.stringify(row.key)},"line":${row.line},"status":"completed"` +
+    `{"id":${idJson(row)},"line":${row.line},"status":"completed"` +
     `,"output":${result.outputJson},"model":${JSON.stringify(result.model)}` +
     `,"finish_reason":${JSON.stringify(result.finishReason)},"usage":${usageJson(row.usage)}` +
     `,"cost_usd":${costUsdJson(row.costMicroUsd)},"attempts":${row.attempts}` +
     `,"latency_ms":${row.latencyMs === null ? 'null' : Math.round(row.latencyMs)}` +
-    `,"request_id":${textOrNull(row.requestId)},"completed_at":"${isoTime(row.settledAtMs)}"`
+    `,"request_id":${textOrNull(row.requestId)},"completed_at":"${isoTime(row.settledAtMs)}"${detailFields(result)}`
   );
+}
+
+/** The document's id as JSON text, in the type that it has there. */
+export function idJson({ key, idIsNumber }: Pick<ResultRow, 'key' | 'idIsNumber'>): string {
+  return idIsNumber ? key : JSON.stringify(key);
+}
+
+/** `message` and what else there is beside the text. */
+function detailFields({ detailsJson }: CompletedResult): string {
+  return detailsJson === undefined ? '' : `,${detailsJson.slice(1, -1)}`;
 }
 
 function failedLine(row: FailedRow): string {
   const { error } = row;
   const partial = error.partialOutputJson === null ? '' : `,"partial_output":${error.partialOutputJson}`;
   return (
-    `{"id":${JSON.stringify(row.key)},"line":${row.line},"status":"failed"` +
+    `{"id":${idJson(row)},"line":${row.line},"status":"failed"` +
     `,"error":{"kind":"${error.kind}","message":${JSON.stringify(error.message)}` +
     `,"http_status":${error.httpStatus ?? 'null'},"code":${textOrNull(error.code)}` +
     `,"request_id":${textOrNull(error.requestId)}${partial}}` +

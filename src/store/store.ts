@@ -58,8 +58,10 @@ export interface RunChange {
 export interface NewTask {
   /** 1-based line of the input; also the order of the results. */
   readonly line: number;
-  /** The document's id field, or `sha256:…` of its content. */
+  /** The document's id field as text, or `sha256:…` of its content. */
   readonly key: string;
+  /** The id field is a number: results show it as one. */
+  readonly idIsNumber?: boolean | undefined;
   /** 0 for the first document with this key, 1 for the second, … */
   readonly occurrence: number;
   /** Hash of the rendered request: tells an edited document from one that only moved. */
@@ -68,7 +70,7 @@ export interface NewTask {
   readonly priority: number;
   /** The input line as it was. */
   readonly body: string;
-  /** JSON text of the document's `metadata`, carried to the results. */
+  /** The text of the document's `metadata` as it stands there, carried to the results. */
   readonly metadataJson: string | null;
 }
 
@@ -155,6 +157,10 @@ export interface CompletedResult {
   readonly outputJson: string;
   readonly model: string;
   readonly finishReason: string;
+  /** JSON text of an object with what the answer holds beside its text; see `ProviderAnswer`. */
+  readonly detailsJson?: string | undefined;
+  /** The server's body as it came, JSON text. Read only when asked for; absent in answers of schema 1 and 2. */
+  readonly responseJson?: string | undefined;
 }
 
 export interface TaskError {
@@ -163,7 +169,7 @@ export interface TaskError {
   readonly httpStatus: number | null;
   readonly code: string | null;
   readonly requestId: string | null;
-  /** JSON text of what output there was, for truncated, filtered and refused answers. */
+  /** JSON text of what output there was, of truncated, filtered, refused and unusable answers. */
   readonly partialOutputJson: string | null;
 }
 
@@ -234,6 +240,7 @@ export interface ResultRow {
   readonly taskId: number;
   readonly line: number;
   readonly key: string;
+  readonly idIsNumber?: boolean | undefined;
   readonly state: TaskState;
   readonly attempts: number;
   readonly settledAtMs: number;
@@ -267,6 +274,8 @@ export interface ResultPageOptions {
   readonly afterLine: number;
   readonly limit: number;
   readonly includeBody: boolean;
+  /** The servers' bodies too; default false. */
+  readonly includeResponse?: boolean;
   readonly kind?: FailureKind;
 }
 
@@ -510,8 +519,11 @@ export interface Store {
    * may have left; empty after the last.
    */
   listTasks(runId: number, afterTaskId: number, limit: number): Promise<readonly TaskPlace[]>;
-  /** With their documents and in the order asked for; without those that are not in the run's input any more. */
-  readTasks(runId: number, taskIds: readonly number[]): Promise<readonly TaskRow[]>;
+  /**
+   * In the order asked for, without those that are not in the run's input any more.
+   * @param includeBody whether with their documents; default true
+   */
+  readTasks(runId: number, taskIds: readonly number[], includeBody?: boolean): Promise<readonly TaskRow[]>;
   summarizeRun(runId: number): Promise<RunSummary>;
   /**
    * Reads every call of the run: seconds for a million. Null before the first call.

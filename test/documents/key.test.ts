@@ -8,7 +8,8 @@ function keyOf(line: unknown, idField: string | null = null): unknown {
   const text = typeof line === 'string' ? line : JSON.stringify(line);
   const document = createDocumentParser({ promptTemplate: '{{text}}', idField })(text);
   if (isLineProblem(document)) throw new Error(document.reason);
-  return documentKey(document, idField);
+  const identity = documentKey(document, idField);
+  return isLineProblem(identity) ? identity : identity.key;
 }
 
 describe("a document's key", () => {

@@ -39,11 +39,12 @@ describe('readDocuments', () => {
       {
         line: 1,
         key: 'a',
+        idIsNumber: false,
         occurrence: 0,
         requestHash: expect.stringMatching(/^sha256:[\w-]{22}$/),
         priority: 2,
         body: line,
-        metadataJson: '{"k":1}',
+        metadataJson: '{"k": 1}',
       },
     ]);
   });

@@ -3,7 +3,15 @@ import { openaiLine } from '../../src/results/openai-line.js';
 import { completedRow, failedRow } from './rows.js';
 
 describe('a Batch API output line', () => {
-  it('wraps a completed answer as a chat completion', () => {
+  it('holds the body as the server wrote it, whatever it holds', () => {
+    const responseJson =
+      '{"id": "x-1", "created": 9007199254740993, "x": 1.0,\n "choices": [{"logprobs": {}}]}';
+    expect(openaiLine(completedRow(7, { responseJson }))).toBe(
+      `{"id":"batch_req_107","custom_id":"doc-7","response":{"status_code":200,"request_id":"req_7","body":${responseJson.replace('\n', ' ')}},"error":null}`,
+    );
+  });
+
+  it('makes nothing up where a store of an earlier version has kept the text alone', () => {
     const row = completedRow(7, {
       usage: { inputTokens: 31, outputTokens: 12, cachedTokens: 16, reasoningTokens: 8 },
     });
@@ -14,15 +22,12 @@ describe('a Batch API output line', () => {
         status_code: 200,
         request_id: 'req_7',
         body: {
-          id: 'chatcmpl-107',
           object: 'chat.completion',
-          created: 1773480413,
           model: 'gpt-4o-mini-2024-07-18',
           choices: [
             {
               index: 0,
-              message: { role: 'assistant', content: 'positive', refusal: null },
-              logprobs: null,
+              message: { role: 'assistant', content: 'positive' },
               finish_reason: 'stop',
             },
           ],
@@ -37,6 +42,20 @@ describe('a Batch API output line', () => {
       },
       error: null,
     });
+  });
+
+  it.each([
+    ['tool_calls', [{ id: 'c1', function: { name: 'f', arguments: '{"a":1}' } }]],
+    ['function_call', { name: 'f', arguments: '{}' }],
+  ])('tells %s of an earlier version from a text', (finishReason, calls) => {
+    const outputJson = JSON.stringify(JSON.stringify(calls));
+    expect(
+      JSON.parse(openaiLine(completedRow(1, { outputJson, finishReason }))).response.body.choices,
+    ).toEqual([
+      { index: 0, message: { role: 'assistant', [finishReason]: calls }, finish_reason: finishReason },
+    ]);
+    const [said] = JSON.parse(openaiLine(completedRow(1, { finishReason }))).response.body.choices;
+    expect(said.message).toEqual({ role: 'assistant', content: 'positive' });
   });
 
   it('writes a structured output as JSON text, the way the server sent it', () => {

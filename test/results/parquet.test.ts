@@ -59,6 +59,10 @@ describe('results as Parquet', () => {
       partial_output: null,
       metadata: '{"k":1}',
       shared_from: null,
+      reasoning: null,
+      message: null,
+      logprobs: null,
+      choices: null,
     });
     expect(failed).toMatchObject({
       status: 'failed',

@@ -34,6 +34,20 @@ describe('a results line', () => {
     expect(line).toContain('"metadata":{"serial":12345678901234567890}}');
   });
 
+  it('ends with what the answer holds beside its text, as the server wrote it', () => {
+    const detailsJson = '{"message":{"content": "positive", "n": 1.0},"reasoning":"Hm."}';
+    expect(resultLine(completedRow(1, { detailsJson, metadataJson: '[]' }), withoutInput)).toMatch(
+      /,"completed_at":"[^"]+","message":\{"content": "positive", "n": 1\.0\},"reasoning":"Hm\.","metadata":\[\]\}$/,
+    );
+  });
+
+  it('gives an id that is a number back as one', () => {
+    const number = { key: '9007199254740993', idIsNumber: true };
+    expect(resultLine(completedRow(1, number), withoutInput)).toMatch(/^\{"id":9007199254740993,"line":1,/);
+    expect(resultLine(failedRow(1, {}, number), withoutInput)).toMatch(/^\{"id":9007199254740993,"line":1,/);
+    expect(resultLine(completedRow(1, { key: '1' }), withoutInput)).toMatch(/^\{"id":"1",/);
+  });
+
   it('holds the input document when asked to', () => {
     const row = completedRow(1, { body: '{"text": "Good.", "n": 1.0}\r' });
     expect(resultLine(row, { includeInput: true })).toMatch(/,"document":\{"text": "Good.", "n": 1.0\} \}$/);

@@ -13,6 +13,8 @@ export function completedRow(line: number, change: Partial<ResultRow & Completed
     outputJson = '"positive"',
     model = 'gpt-4o-mini-2024-07-18',
     finishReason = 'stop',
+    detailsJson,
+    responseJson,
     ...row
   } = change;
   return {
@@ -22,7 +24,7 @@ export function completedRow(line: number, change: Partial<ResultRow & Completed
     state: 'completed',
     attempts: 1,
     settledAtMs: AT_MS,
-    result: { outputJson, model, finishReason },
+    result: { outputJson, model, finishReason, detailsJson, responseJson },
     error: null,
     usage: { inputTokens: 31, outputTokens: 2, cachedTokens: 0, reasoningTokens: 0 },
     costMicroUsd: 6,

@@ -56,7 +56,7 @@ export function judgedProvider(
       const headers = readerOf({ 'content-type': reply.contentType, ...reply.headers, ...verdict.headers });
       const context: CallContext = { url: 'http://simulator', nowMs: clock.now(), redact: (text) => text };
       const { status, body } = reply;
-      if (status === 200) return readChatAnswer({ status, headers, content: body }, context);
+      if (status === 200) return readChatAnswer({ status, headers, content: body, isUtf8: true }, context);
       return {
         ok: false,
         failure: classifyRefusal({ status, headers, error: readErrorObject(body) }, context),

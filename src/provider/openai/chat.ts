@@ -1,6 +1,9 @@
 /** Chat completions: what a response with status 2xx really says. */
+import type { FailureKind } from '../../core/failure.js';
 import { isJsonObject, type Json, type JsonObject } from '../../core/json.js';
+import type { BilledUsage } from '../../core/usage.js';
 import type { ProviderAnswer, ProviderRejection } from '../provider.js';
+import { type ChatMessage, readMessage } from './chat-message.js';
 import { buildFailure, type CallContext, classifyErrorUnderOk } from './classify.js';
 import { errorObjectOf, looksLikeHtml, readText } from './error-body.js';
 import { type HeaderReader, readRateLimitHints, readRequestId } from './headers.js';
@@ -13,6 +16,8 @@ export interface ReceivedAnswer {
   readonly status: number;
   readonly headers: HeaderReader;
   readonly content: string;
+  /** False where bytes of it were no text and stand in `content` as U+FFFD. */
+  readonly isUtf8: boolean;
 }
 
 /** `finish_reason` of an answer cut off at the output limit; `model_length` is Mistral's for the context's end. */
@@ -26,7 +31,7 @@ export function readChatAnswer(
   received: ReceivedAnswer,
   context: CallContext,
 ): ProviderAnswer | ProviderRejection {
-  const { status, headers, content } = received;
+  const { status, headers, content, isUtf8 } = received;
   let body: Json;
   try {
     body = JSON.parse(content) as Json;
@@ -50,53 +55,45 @@ export function readChatAnswer(
   const error = errorIn(body);
   if (error !== undefined) return reject(classifyErrorUnderOk({ status, headers, error }, context));
   if (!isJsonObject(body)) return badOutput('The answer is JSON, but no object');
-  const choice = Array.isArray(body['choices']) ? body['choices'][0] : undefined;
+  const choices = Array.isArray(body['choices']) ? body['choices'] : [];
+  const [choice] = choices;
   if (!isJsonObject(choice)) return badOutput('The answer has no choices');
 
   const finishReason = typeof choice['finish_reason'] === 'string' ? choice['finish_reason'] : 'unknown';
   const reason = finishReason.toLowerCase();
-  const message = isJsonObject(choice['message']) ? choice['message'] : {};
-  const text = readContent(message['content']);
+  const message = readMessage(content, choices, choice);
+  const rejectPart = (kind: FailureKind, words: string): ProviderRejection => {
+    const told = isUtf8 ? words : `${words}; some of its bytes are not UTF-8`;
+    return reject({
+      ...buildFailure(kind, told, context, received),
+      ...(message.partialJson !== null && { partialOutputJson: message.partialJson }),
+    });
+  };
 
   if (isJsonObject(choice['error'])) {
     return reject(classifyErrorUnderOk({ status, headers, error: errorObjectOf(choice) }, context));
   }
-  if (TRUNCATED.has(reason)) {
-    const note = text === '' ? ' before any text came: reasoning counts against it' : '';
-    return reject({
-      ...buildFailure('truncated', `The answer was cut off at its length limit${note}`, context, received),
-      partialOutput: text,
-    });
-  }
+  if (TRUNCATED.has(reason)) return rejectPart('truncated', describeCut(message, usage));
   if (FILTERED.has(reason) || reason.startsWith('content_filter')) {
-    return reject({
-      ...buildFailure(
-        'content_filtered',
-        "The server's content filter stopped the answer",
-        context,
-        received,
-      ),
-      partialOutput: text,
-    });
+    return rejectPart('content_filtered', "The server's content filter stopped the answer");
   }
-  const { refusal } = message;
-  if (typeof refusal === 'string' && refusal !== '') {
-    return reject({
-      ...buildFailure('refused', `The model refused: ${refusal}`, context, received),
-      partialOutput: refusal,
-    });
-  }
+  if (message.refusal !== '') return rejectPart('refused', `The model refused: ${message.refusal}`);
   if (GAVE_UP.has(reason)) {
-    return reject(
-      buildFailure('overloaded', `The server gave up while answering (${finishReason})`, context, received),
-    );
+    return rejectPart('overloaded', `The server gave up while answering (${finishReason})`);
   }
+  // An answer in which characters were replaced would pass for the model's own words.
+  if (!isUtf8) return rejectPart('bad_output', 'The answer cannot be read whole');
 
-  const output = readCalls(message) ?? text;
-  if (output === '') return badOutput('The answer is empty');
+  const output = message.text || (message.callsJson ?? '');
+  if (output === '' && !message.hasMedia) {
+    const found = message.reasoning === '' ? '' : ': only reasoning came, no text';
+    return rejectPart('bad_output', `The answer is empty${found}`);
+  }
   return {
     ok: true,
     output,
+    ...(message.detailsJson !== null && { detailsJson: message.detailsJson }),
+    responseJson: content.trim(),
     model: typeof body['model'] === 'string' ? body['model'] : '',
     finishReason,
     usage,
@@ -105,6 +102,15 @@ export function readChatAnswer(
     requestId: readRequestId(headers),
     hints,
   };
+}
+
+/** What the length limit has cut off. Reasoning counts against it, and not every server shows what it was. */
+function describeCut({ text, callsJson, reasoning }: ChatMessage, usage: BilledUsage | null): string {
+  if (callsJson !== null) return 'The tool call was cut off at the length limit';
+  if (text !== '') return 'The answer was cut off at its length limit';
+  return reasoning !== '' || (usage?.reasoningTokens ?? 0) > 0
+    ? 'There was only reasoning, no text, before the length limit'
+    : 'No text came before the length limit';
 }
 
 /** `error: null` beside a good answer is common. */
@@ -138,19 +144,4 @@ function describeUnreadable(content: string): string {
   if (looksLikeHtml(content)) return `The answer is ${readText(content)}`;
   if (/^\s*[[{]/.test(content)) return 'The answer is JSON that breaks off';
   return `The answer is not JSON: ${content.slice(0, 200)}`;
-}
-
-/** A text, or a list of parts of which the texts count (Mistral's reasoning models). */
-function readContent(content: Json | undefined): string {
-  if (typeof content === 'string') return content;
-  if (!Array.isArray(content)) return '';
-  return content
-    .map((part) => (isJsonObject(part) && typeof part['text'] === 'string' ? part['text'] : ''))
-    .join('');
-}
-
-function readCalls(message: JsonObject): string | undefined {
-  const { tool_calls: toolCalls, function_call: functionCall } = message;
-  if (Array.isArray(toolCalls) && toolCalls.length > 0) return JSON.stringify(toolCalls);
-  return isJsonObject(functionCall) ? JSON.stringify(functionCall) : undefined;
 }

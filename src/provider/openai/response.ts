@@ -25,7 +25,7 @@ export class ReceivedHeaders implements HeaderReader {
 
 /**
  * Only what the SDK touches, because the built-in `Response` with its streams costs more than the call.
- * `content` is the body as it came; `text()` and `json()` are for the SDK and show the body of an error in
+ * `content` is the body as it came, bytes that are not UTF-8 replaced by U+FFFD; `text()` and `json()` are for the SDK and show the body of an error in
  * the one shape that it keeps.
  */
 export class ReceivedResponse {
@@ -37,6 +37,7 @@ export class ReceivedResponse {
     readonly status: number,
     readonly headers: ReceivedHeaders,
     readonly content: string,
+    readonly isUtf8: boolean,
   ) {
     this.ok = status >= 200 && status < 300;
   }

@@ -3,6 +3,7 @@
  * reads every body whole under the caller's signal (so that one deadline covers headers and body), refuses
  * bodies over a limit, and follows no redirect: neither key nor prompt go anywhere but to the configured origin.
  */
+import { isUtf8 } from 'node:buffer';
 import { promisify } from 'node:util';
 import { brotliDecompress, gunzip, inflate, inflateRaw } from 'node:zlib';
 import type { Dispatcher } from 'undici';
@@ -158,7 +159,7 @@ class Exchange implements Dispatcher.DispatchHandler {
 
   #finish(bytes: Buffer): void {
     const headers = new ReceivedHeaders(this.#headers);
-    this.#end(new ReceivedResponse(this.url, this.#status, headers, decodeUtf8(bytes)));
+    this.#end(new ReceivedResponse(this.url, this.#status, headers, decodeUtf8(bytes), isUtf8(bytes)));
   }
 
   #cut(reason: TransportError): void {

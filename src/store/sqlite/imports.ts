@@ -25,8 +25,8 @@ const ROWS_PER_INSERT = 25;
 
 const TASK_COLUMNS = 'id, run_id, line, priority, import_generation, occurrence, key, request_hash, state';
 const TASK_VALUES = `(?, ?, ?, ?, ?, ?, ?, ?, 'ready')`;
-const DOCUMENT_COLUMNS = 'task_id, metadata_json, body';
-const DOCUMENT_VALUES = '(?, ?, ?)';
+const DOCUMENT_COLUMNS = 'task_id, metadata_json, id_is_number, body';
+const DOCUMENT_VALUES = '(?, ?, ?, ?)';
 
 type Bindings = (string | number | null)[];
 
@@ -86,9 +86,11 @@ export class Imports {
          failure_kind = NULL, ${UNPAIRED}
        WHERE id = ?`,
     );
-    this.#updateDocument = database.prepare<[string | null, string, number, string | null, string]>(
-      `UPDATE documents SET metadata_json = ?, body = ?
-       WHERE task_id = ? AND (metadata_json IS NOT ? OR body <> ?)`,
+    this.#updateDocument = database.prepare<
+      [string | null, number, string, number, string | null, number, string]
+    >(
+      `UPDATE documents SET metadata_json = ?, id_is_number = ?, body = ?
+       WHERE task_id = ? AND (metadata_json IS NOT ? OR id_is_number <> ? OR body <> ?)`,
     );
     this.#deleteResult = database.prepare<[number]>('DELETE FROM results WHERE task_id = ?');
     // The whole table in its own order: by an index it would be a million scattered reads.
@@ -129,7 +131,7 @@ export class Imports {
         key,
         storableText(task.requestHash),
       );
-      documentRows.push(lastId, storableTextOrNull(task.metadataJson), storableText(task.body));
+      documentRows.push(lastId, ...documentValues(task));
       added += 1;
       waiting += 1;
       if (waiting === ROWS_PER_INSERT) insertWaiting();
@@ -236,8 +238,11 @@ export class Imports {
 
   /** Fields that the request does not use may have changed all the same. */
   #setDocument(taskId: number, task: NewTask): void {
-    const metadata = storableTextOrNull(task.metadataJson);
-    const body = storableText(task.body);
-    this.#updateDocument.run(metadata, body, taskId, metadata, body);
+    const values = documentValues(task);
+    this.#updateDocument.run(...values, taskId, ...values);
   }
+}
+
+function documentValues(task: NewTask): [metadataJson: string | null, idIsNumber: number, body: string] {
+  return [storableTextOrNull(task.metadataJson), task.idIsNumber ? 1 : 0, storableText(task.body)];
 }

@@ -263,6 +263,19 @@ BEGIN
 END;
 `,
   },
+  {
+    version: 3,
+    name: 'answers as they came, ids with their type',
+    sql: `
+-- What an answer holds beside its text, as the server wrote it; null where it is a text and nothing more.
+ALTER TABLE results ADD COLUMN details_json TEXT;
+-- The server's whole body: packed-response.ts unpacks it, with model, output_json and details_json as they are here.
+ALTER TABLE results ADD COLUMN response_packed BLOB;
+
+-- 0 and 1 take no room in a row, and so are read without the body that stands before them.
+ALTER TABLE documents ADD COLUMN id_is_number INTEGER NOT NULL DEFAULT 0;
+`,
+  },
 ];
 
 /**

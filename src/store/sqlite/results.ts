@@ -1,7 +1,7 @@
 /** Settled tasks in input order, a page at a time: no cursor stays open, so the WAL can be checkpointed. */
 import type Database from 'better-sqlite3';
 import type { ResultFilter, ResultPageOptions, ResultRow } from '../store.js';
-import { type SettledRow, toResultRow } from './rows.js';
+import { RESULT_COLUMNS, type SettledRow, toResultRow } from './rows.js';
 
 /** Each query names the terms of its index, which is how SQLite sees that a partial index fits. */
 const SOURCES: Readonly<Record<ResultFilter, string>> = {
@@ -30,7 +30,7 @@ export class Results {
   page(options: ResultPageOptions): ResultRow[] {
     const { runId, afterLine, limit } = options;
     const kind = options.kind ?? null;
-    const statement = this.#statement(options.only, options.includeBody);
+    const statement = this.#statement(options);
     const rows = statement.all(runId, afterLine, Number.MAX_SAFE_INTEGER, kind, limit);
     const lastLine = rows.at(-1)?.line;
     if (lastLine === undefined || rows.length < limit) return rows.map(toResultRow);
@@ -38,21 +38,22 @@ export class Results {
     return [...rows.filter((row) => row.line < lastLine), ...lastLineRows].map(toResultRow);
   }
 
-  #statement(only: ResultFilter, includeBody: boolean): PageStatement {
-    const name = `${only} ${includeBody}`;
-    let statement = this.#pages.get(name);
+  #statement(options: ResultPageOptions): PageStatement {
+    const sql = pageSql(options);
+    let statement = this.#pages.get(sql);
     if (statement === undefined) {
-      statement = this.#database.prepare(pageSql(only, includeBody));
-      this.#pages.set(name, statement);
+      statement = this.#database.prepare(sql);
+      this.#pages.set(sql, statement);
     }
     return statement;
   }
 }
 
 /** The page's tasks are found by index first; only theirs are joined. */
-function pageSql(only: ResultFilter, includeBody: boolean): string {
-  return `SELECT page.id, page.line, page.key, page.state, page.attempts, page.shared_from, results.*, documents.metadata_json,
-      ${includeBody ? 'documents.body' : 'NULL AS body'}
+function pageSql({ only, includeBody, includeResponse = false }: ResultPageOptions): string {
+  return `SELECT page.id, page.line, page.key, page.state, page.attempts, page.shared_from, ${RESULT_COLUMNS},
+      ${includeResponse ? 'results.response_packed' : 'NULL AS response_packed'},
+      documents.metadata_json, documents.id_is_number, ${includeBody ? 'documents.body' : 'NULL AS body'}
     FROM (
       SELECT id, line, key, state, attempts, shared_from FROM ${SOURCES[only]}
         AND run_id = ? AND line > ? AND line <= ? AND failure_kind IS coalesce(?, failure_kind)

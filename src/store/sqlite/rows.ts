@@ -4,6 +4,7 @@ import type { JsonObject } from '../../core/json.js';
 import type { TaskState } from '../../core/task.js';
 import type { TokenUsage } from '../../core/usage.js';
 import type {
+  CompletedResult,
   LeasedTask,
   ResultRow,
   RunRecord,
@@ -12,6 +13,13 @@ import type {
   TaskError,
   TaskRow,
 } from '../store.js';
+import { unpackResponse } from './packed-response.js';
+
+/** A row of results without the server's body, which few readers want. */
+export const RESULT_COLUMNS = `results.settled_at_ms, results.model, results.finish_reason, results.error_kind,
+  results.error_message, results.error_code, results.http_status, results.request_id, results.latency_ms,
+  results.cost_micro_usd, results.input_tokens, results.output_tokens, results.cached_tokens, results.reasoning_tokens,
+  results.partial_output_json, results.output_json, results.details_json`;
 
 export interface RunRow {
   id: number;
@@ -80,8 +88,11 @@ export interface SettledRow {
   reasoning_tokens: number | null;
   partial_output_json: string | null;
   output_json: string | null;
+  details_json: string | null;
+  response_packed: Uint8Array | null;
   shared_from: SharedFrom | null;
   metadata_json: string | null;
+  id_is_number: number;
   body: string | null;
 }
 
@@ -90,13 +101,11 @@ export function toResultRow(row: SettledRow): ResultRow {
     taskId: row.id,
     line: row.line,
     key: row.key,
+    ...(row.id_is_number === 1 && { idIsNumber: true }),
     state: row.state,
     attempts: row.attempts,
     settledAtMs: row.settled_at_ms,
-    result:
-      row.output_json === null
-        ? null
-        : { outputJson: row.output_json, model: row.model ?? '', finishReason: row.finish_reason ?? '' },
+    result: toResult(row),
     error: toTaskError(row),
     usage: toUsage(row),
     costMicroUsd: row.cost_micro_usd,
@@ -115,6 +124,19 @@ export function toTaskRow(row: AnyTaskRow): TaskRow {
   return {
     ...toResultRow({ ...row, settled_at_ms: row.settled_at_ms ?? 0 }),
     settledAtMs: row.settled_at_ms,
+  };
+}
+
+function toResult(row: SettledRow): CompletedResult | null {
+  const { output_json: outputJson, details_json: detailsJson, response_packed: packed } = row;
+  if (outputJson === null) return null;
+  const model = row.model ?? '';
+  return {
+    outputJson,
+    model,
+    finishReason: row.finish_reason ?? '',
+    ...(detailsJson !== null && { detailsJson }),
+    ...(packed !== null && { responseJson: unpackResponse(packed, { model, outputJson, detailsJson }) }),
   };
 }
 

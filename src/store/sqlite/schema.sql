@@ -2,7 +2,7 @@
 
 PRAGMA application_id = 1819045218;
 
-PRAGMA user_version = 2;
+PRAGMA user_version = 3;
 
 CREATE TABLE calls (
   id               INTEGER PRIMARY KEY,
@@ -30,7 +30,7 @@ CREATE TABLE documents (
   task_id       INTEGER PRIMARY KEY REFERENCES tasks (id),
   metadata_json TEXT,
   body          TEXT NOT NULL
-) STRICT;
+, id_is_number INTEGER NOT NULL DEFAULT 0) STRICT;
 
 CREATE TABLE lane_totals (
   run_id           INTEGER NOT NULL REFERENCES runs (id),
@@ -75,7 +75,7 @@ CREATE TABLE results (
   cached_tokens       INTEGER,
   reasoning_tokens    INTEGER,
   partial_output_json TEXT,
-  output_json         TEXT,
+  output_json         TEXT, details_json TEXT, response_packed BLOB,
   CHECK ((output_json IS NULL) = (error_kind IS NOT NULL))
 ) STRICT;
 

@@ -12,6 +12,7 @@ import {
   type TaskOutcome,
 } from '../store.js';
 import type { Ledger } from './ledger.js';
+import { packResponse } from './packed-response.js';
 import { storableCount, storableInteger, storableIntegerOrNull, storableTextOrNull } from './storable.js';
 
 const LEAVE = `attempt_token = NULL, worker_id = NULL, lease_until_ms = NULL`;
@@ -24,7 +25,7 @@ interface LeasedRow {
   lone_crash_count: number;
 }
 
-type ResultBindings = (string | number | null)[];
+type ResultBindings = (string | number | Buffer | null)[];
 
 export class Settlements {
   readonly #ledger: Ledger;
@@ -57,8 +58,8 @@ export class Settlements {
     this.#insertResult = database.prepare<ResultBindings>(
       `INSERT OR REPLACE INTO results (task_id, settled_at_ms, model, finish_reason, error_kind, error_message,
          error_code, http_status, request_id, latency_ms, cost_micro_usd, input_tokens, output_tokens,
-         cached_tokens, reasoning_tokens, partial_output_json, output_json)
-       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+         cached_tokens, reasoning_tokens, partial_output_json, output_json, details_json, response_packed)
+       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
     );
     this.#leased = database.prepare<[number], LeasedRow>(
       `SELECT id, attempt_token, crash_count, lone_crash_count
@@ -141,7 +142,7 @@ export class Settlements {
     return report;
   }
 
-  /** Either an answer or an error; two long texts come last, as in the table. */
+  /** Either an answer or an error; what may be long comes last, as in the table. */
   #storeResult(
     taskId: number,
     atMs: number,
@@ -150,10 +151,14 @@ export class Settlements {
     error: TaskError | null,
   ): void {
     const usage = call?.usage ?? null;
+    const model = storableTextOrNull(answer?.model ?? null);
+    const outputJson = storableTextOrNull(answer?.outputJson ?? null);
+    const detailsJson = storableTextOrNull(answer?.detailsJson ?? null);
+    const responseJson = storableTextOrNull(answer?.responseJson ?? null);
     this.#insertResult.run(
       taskId,
       storableInteger(atMs),
-      storableTextOrNull(answer?.model ?? null),
+      model,
       storableTextOrNull(answer?.finishReason ?? null),
       error?.kind ?? null,
       storableTextOrNull(error?.message ?? null),
@@ -167,7 +172,11 @@ export class Settlements {
       usage === null ? null : storableCount(usage.cachedTokens),
       usage === null ? null : storableCount(usage.reasoningTokens),
       storableTextOrNull(error?.partialOutputJson ?? null),
-      storableTextOrNull(answer?.outputJson ?? null),
+      outputJson,
+      detailsJson,
+      outputJson === null || responseJson === null
+        ? null
+        : packResponse(responseJson, { model: model ?? '', outputJson, detailsJson }),
     );
   }
 }

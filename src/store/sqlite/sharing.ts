@@ -93,9 +93,10 @@ export class Sharing {
     // No call was made for it: no tokens, no latency, and no cost.
     this.#copyResults = database.prepare<[number, string]>(
       `INSERT OR REPLACE INTO results (task_id, settled_at_ms, model, finish_reason, error_kind, error_message,
-         error_code, http_status, request_id, cost_micro_usd, partial_output_json, output_json)
+         error_code, http_status, request_id, cost_micro_usd, partial_output_json, output_json, details_json,
+         response_packed)
        SELECT tasks.id, ?, model, finish_reason, error_kind, error_message, error_code, http_status, request_id,
-         0, partial_output_json, output_json
+         0, partial_output_json, output_json, details_json, response_packed
        FROM json_each(?) AS wanted CROSS JOIN tasks ON tasks.id = wanted.value
        CROSS JOIN results ON results.task_id = tasks.shared_task_id`,
     );

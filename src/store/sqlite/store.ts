@@ -249,8 +249,10 @@ export class SqliteStore implements Store {
     );
   }
 
-  readTasks(runId: number, taskIds: readonly number[]): Promise<readonly TaskRow[]> {
-    return this.#connection.read(() => (this.#runs.exists(runId) ? this.#tasks.read(runId, taskIds) : []));
+  readTasks(runId: number, taskIds: readonly number[], includeBody = true): Promise<readonly TaskRow[]> {
+    return this.#connection.read(() =>
+      this.#runs.exists(runId) ? this.#tasks.read(runId, taskIds, includeBody) : [],
+    );
   }
 
   summarizeRun(runId: number): Promise<RunSummary> {

@@ -17,6 +17,7 @@ function read(content: string | Json, headers: Record<string, string> = {}) {
       status: 200,
       headers: new Headers({ 'content-type': 'application/json', ...headers }),
       content: typeof content === 'string' ? content : JSON.stringify(content),
+      isUtf8: true,
     },
     context,
   );
@@ -34,9 +35,12 @@ function completion(message: Json, finishReason: Json = 'stop', more: { [key: st
 }
 
 describe('an answer', () => {
-  it('holds text, model, finish reason, usage, request id and limits', () => {
+  it('holds text, model, finish reason, usage, request id, limits and the body itself', () => {
+    const body = completion({ role: 'assistant', content: 'positive', refusal: null }, 'stop', {
+      error: null,
+    });
     expect(
-      read(completion({ role: 'assistant', content: 'positive', refusal: null }, 'stop', { error: null }), {
+      read(body, {
         'x-request-id': 'req_1',
         'x-ratelimit-remaining-requests': '5',
       }),
@@ -55,6 +59,7 @@ describe('an answer', () => {
       costMicroUsd: null,
       httpStatus: 200,
       requestId: 'req_1',
+      responseJson: JSON.stringify(body),
       hints: { requests: { remaining: 5 } },
     });
   });
@@ -151,27 +156,28 @@ describe('HTTP 200 that is no answer', () => {
       'rate_limited',
     ],
     ['the length limit', completion({ content: 'part of' }, 'length'), 'truncated', 'part of'],
-    ['the length limit before any text', completion({ content: '' }, 'length'), 'truncated', ''],
+    ['the length limit before any text', completion({ content: '' }, 'length'), 'truncated'],
     ["the context's end (Mistral)", completion({ content: 'part' }, 'model_length'), 'truncated', 'part'],
     ['the content filter', completion({ content: 'so' }, 'content_filter'), 'content_filtered', 'so'],
     [
       'the content filter, without a message',
       { choices: [{ finish_reason: 'content_filter' }] },
       'content_filtered',
-      '',
     ],
-    ['the content filter, with its reason', completion({}, 'content_filter: OTHER'), 'content_filtered', ''],
+    ['the content filter, with its reason', completion({}, 'content_filter: OTHER'), 'content_filtered'],
     ['a refusal', completion({ content: null, refusal: 'I can not' }), 'refused', 'I can not'],
-    ['a model that broke off (OpenRouter)', completion({ content: 'half' }, 'error'), 'overloaded'],
+    ['a model that broke off (OpenRouter)', completion({ content: 'half' }, 'error'), 'overloaded', 'half'],
     [
       'no resources (DeepSeek)',
       completion({ content: 'half' }, 'insufficient_system_resource'),
       'overloaded',
+      'half',
     ],
   ])('%s', (_what, content, kind, partialOutput) => {
     const reply = read(content);
     expect(reply).toMatchObject({ ok: false, failure: { kind, httpStatus: 200 } });
-    expect('failure' in reply && reply.failure.partialOutput).toBe(partialOutput);
+    const partialOutputJson = partialOutput === undefined ? undefined : JSON.stringify(partialOutput);
+    expect('failure' in reply && reply.failure.partialOutputJson).toBe(partialOutputJson);
   });
 
   it.each([

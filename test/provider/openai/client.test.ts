@@ -67,6 +67,7 @@ describe('a call', () => {
       costMicroUsd: null,
       httpStatus: 200,
       requestId: 'req_1',
+      responseJson: completionText('a\u0000b\ud800c'),
       hints: { tokens: { remaining: 900 } },
     });
   });

@@ -27,6 +27,7 @@ async function* pageOf(texts: readonly string[]): AsyncGenerator<DocumentPage> {
     requestHash: '',
     priority: 0,
     body: JSON.stringify({ text }),
+    idIsNumber: false,
     metadataJson: null,
   }));
   yield {
