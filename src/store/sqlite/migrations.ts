@@ -263,6 +263,33 @@ BEGIN
 END;
 `,
   },
+  {
+    version: 3,
+    name: 'answers are kept when their document is edited',
+    sql: `
+-- Answers to requests that their task asks no more, as results has them: see earlier-answers.ts. answered_by stands
+-- for the servers and checks they came from, empty where that is not known.
+CREATE TABLE earlier_answers (
+  task_id          INTEGER NOT NULL REFERENCES tasks (id),
+  request_hash     TEXT    NOT NULL,
+  answered_by      TEXT    NOT NULL,
+  attempts         INTEGER NOT NULL,
+  shared_from      TEXT,
+  settled_at_ms    INTEGER NOT NULL,
+  model            TEXT,
+  finish_reason    TEXT,
+  request_id       TEXT,
+  latency_ms       REAL,
+  cost_micro_usd   REAL,
+  input_tokens     INTEGER,
+  output_tokens    INTEGER,
+  cached_tokens    INTEGER,
+  reasoning_tokens INTEGER,
+  output_json      TEXT    NOT NULL,
+  PRIMARY KEY (task_id, request_hash, answered_by)
+) STRICT;
+`,
+  },
 ];
 
 /**

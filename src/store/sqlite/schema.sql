@@ -2,7 +2,7 @@
 
 PRAGMA application_id = 1819045218;
 
-PRAGMA user_version = 2;
+PRAGMA user_version = 3;
 
 CREATE TABLE calls (
   id               INTEGER PRIMARY KEY,
@@ -30,6 +30,26 @@ CREATE TABLE documents (
   task_id       INTEGER PRIMARY KEY REFERENCES tasks (id),
   metadata_json TEXT,
   body          TEXT NOT NULL
+) STRICT;
+
+CREATE TABLE earlier_answers (
+  task_id          INTEGER NOT NULL REFERENCES tasks (id),
+  request_hash     TEXT    NOT NULL,
+  answered_by      TEXT    NOT NULL,
+  attempts         INTEGER NOT NULL,
+  shared_from      TEXT,
+  settled_at_ms    INTEGER NOT NULL,
+  model            TEXT,
+  finish_reason    TEXT,
+  request_id       TEXT,
+  latency_ms       REAL,
+  cost_micro_usd   REAL,
+  input_tokens     INTEGER,
+  output_tokens    INTEGER,
+  cached_tokens    INTEGER,
+  reasoning_tokens INTEGER,
+  output_json      TEXT    NOT NULL,
+  PRIMARY KEY (task_id, request_hash, answered_by)
 ) STRICT;
 
 CREATE TABLE lane_totals (
