@@ -155,6 +155,69 @@ export function reimportsContract(storeOf: StoreOf): void {
       expect(await store.matchTasks(runId, [changed], 'server')).toEqual(['changed_finished']);
     });
 
+    it('gives a document the answer that its request had before, with all its figures and no call', async () => {
+      const store = await storeOf();
+      const edited = documents(2).map((task) => ({ ...task, requestHash: `edited ${task.line}` }));
+      const runId = await openRun(store, documents(2));
+      await answerWithKey(store, runId);
+      const first = await results(store, runId);
+      await reimport(store, runId, edited);
+      await drain(store, runId);
+      const second = await results(store, runId);
+      const { calls, usage, costMicroUsd } = await store.summarizeRun(runId);
+
+      expect(await store.matchTasks(runId, documents(2), 'server')).toEqual([
+        'answered_before',
+        'answered_before',
+      ]);
+      // Whether finished answers are to be kept is no question where nothing is to be paid for.
+      expect(await reimport(store, runId, documents(2), true)).toMatchObject({ answeredBefore: 2, kept: 0 });
+      expect(await results(store, runId)).toEqual(first);
+      expect(await reimport(store, runId, edited)).toMatchObject({ answeredBefore: 2, replaced: 0 });
+      expect(await results(store, runId)).toEqual(second);
+      expect(await store.summarizeRun(runId)).toMatchObject({
+        calls,
+        usage,
+        costMicroUsd,
+        counts: { ready: 0, completed: 2 },
+      });
+      expect(await store.recount()).toEqual([]);
+      expect(await claim(store, runId, 9)).toEqual([]);
+    });
+
+    it('takes an earlier answer for a document that waits or has failed meanwhile', async () => {
+      const store = await storeOf();
+      const runId = await openRun(store, documents(2));
+      await answerWithKey(store, runId);
+      await reimport(
+        store,
+        runId,
+        documents(2).map((task) => ({ ...task, requestHash: 'edited' })),
+      );
+      await store.record([], [failed(await claimOne(store, runId))]);
+      expect(await reimport(store, runId, documents(2))).toMatchObject({ answeredBefore: 2 });
+      expect(await answers(store, runId)).toEqual([
+        [1, 'document-1', '"document-1"'],
+        [2, 'document-2', '"document-2"'],
+      ]);
+      expect(await store.recount()).toEqual([]);
+    });
+
+    it('takes no earlier answer of others, nor one of which nobody can tell whose it is', async () => {
+      const store = await storeOf();
+      const edited = [document(1, { requestHash: 'edited' })];
+      const runId = await openRun(store, documents(1));
+      await drain(store, runId);
+      await reimport(store, runId, edited, false, { soFar: 'here', fromNowOn: 'there' });
+      expect(await store.matchTasks(runId, documents(1), 'there')).toEqual(['changed_open']);
+      expect(await store.matchTasks(runId, documents(1), 'here')).toEqual(['answered_before']);
+
+      await drain(store, runId);
+      await reimport(store, runId, documents(1), false, { soFar: null, fromNowOn: 'there' });
+      await drain(store, runId);
+      expect(await store.matchTasks(runId, edited, 'there')).toEqual(['changed_finished']);
+    });
+
     it('carries over fields that the request does not use', async () => {
       const store = await storeOf();
       const runId = await openRun(store, documents(2));

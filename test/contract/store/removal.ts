@@ -71,6 +71,19 @@ export function removalContract(storeOf: StoreOf): void {
       expect(await heir.matchTasks(kept, [document(8), document(9)], 'server')).toEqual(['unchanged', 'new']);
     });
 
+    it('takes with it the answers to requests that its documents ask no more', async () => {
+      const store = await storeOf();
+      const runId = await openRun(store, documents(4));
+      await drain(store, runId);
+      await store.beginReimport(runId);
+      const edited = documents(4).map((task) => ({ ...task, requestHash: 'edited' }));
+      await store.reimportTasks(runId, edited, RERUN);
+      await store.finishReimport(runId);
+      await store.deleteRun(runId);
+      await sweep(store);
+      expect(await store.examine()).toMatchObject({ unsweptRuns: 0, damage: [] });
+    });
+
     it('may be one of several, deleted while others are swept up', async () => {
       const store = await storeOf();
       const runIds: number[] = [];
