@@ -4,6 +4,7 @@ import { EXIT_CODES, type ExitCode } from '../core/errors.js';
 import type { Drain, DrainEnd } from '../engine/drain.js';
 import type { OutputPaths } from '../results/output-paths.js';
 import { resultLine } from '../results/result-line.js';
+import { resultPages } from '../results/result-pages.js';
 import { type WrittenRunFiles, writeRunFiles } from '../results/run-files.js';
 import { openStreamSink } from '../results/sink.js';
 import { executeRun } from '../runs/execute-run.js';
@@ -13,7 +14,7 @@ import { connect } from './composition.js';
 import type { CommandContext } from './context.js';
 import type { Display } from './display.js';
 import { storeFile } from './open-store.js';
-import { claimOutputs, disclaimOutputs } from './outputs.js';
+import { afterTheCalls, claimOutputs } from './outputs.js';
 import { settledRowOf, settledTaskRow } from './settled-row.js';
 
 export interface DriveOptions {
@@ -27,6 +28,8 @@ export interface DriveOptions {
   /** As `checkOutputs` found them before the first call. */
   readonly replaceablePaths: readonly string[];
   readonly force: boolean;
+  /** Standard output gets the answers that this drain brings, and none that are there already. */
+  readonly onlyNew: boolean;
 }
 
 const RESULT_PAGE_ROWS = 1_000;
@@ -67,6 +70,8 @@ export async function driveRun(options: DriveOptions): Promise<ExitCode> {
       async onShared({ settledTaskIds: taskIds, failed }) {
         handedOut.completed += taskIds.length - failed;
         handedOut.failed += failed;
+        // What is handed out before the drain is printed with all that is stored.
+        if (drain === null && !options.onlyNew) return;
         for (let start = 0; start < taskIds.length; start += STREAM_PAGE_ROWS) {
           if (stream === null || stream.readerGone) return;
           const page = await store.readTasks(run.id, taskIds.slice(start, start + STREAM_PAGE_ROWS));
@@ -74,7 +79,7 @@ export async function driveRun(options: DriveOptions): Promise<ExitCode> {
         }
       },
       interrupts: () => interrupts.count,
-      onDrain(started, before) {
+      async onDrain(started, before) {
         display.sharing(before);
         drain = started;
         // What was handed out so far is in the counts before the drain.
@@ -87,6 +92,8 @@ export async function driveRun(options: DriveOptions): Promise<ExitCode> {
           lanes: connection.lanes,
           handedOut,
         });
+        if (!options.onlyNew)
+          await stream?.writeStored(answersSoFar(store, run), () => interrupts.count === 0);
       },
     });
   } finally {
@@ -109,6 +116,21 @@ export async function driveRun(options: DriveOptions): Promise<ExitCode> {
   return exitCodeOf(report.end, report.summary);
 }
 
+/** Those in the store, in input order, a page at a time. */
+function answersSoFar(store: Store, run: RunRecord): AsyncIterable<readonly ResultRow[]> {
+  return resultPages(
+    (afterLine) =>
+      store.readResults({
+        runId: run.id,
+        only: 'completed',
+        afterLine,
+        limit: STREAM_PAGE_ROWS,
+        includeBody: false,
+      }),
+    'completed',
+  );
+}
+
 /** Results so far are written however the drain ended; the store stays the source and can write them again. */
 async function writeFiles(options: DriveOptions): Promise<WrittenRunFiles> {
   const { display, store, run, outputPaths, replaceablePaths, force } = options;
@@ -117,7 +139,6 @@ async function writeFiles(options: DriveOptions): Promise<WrittenRunFiles> {
     paths: outputPaths,
     ownedPaths: replaceablePaths,
     force,
-    includeInput: false,
     readPage: (afterLine) =>
       store.readResults({
         runId: run.id,
@@ -130,14 +151,15 @@ async function writeFiles(options: DriveOptions): Promise<WrittenRunFiles> {
   try {
     return await files;
   } catch (error) {
-    throw await disclaimOutputs(store, run, error);
+    throw await afterTheCalls(store, run, error);
   } finally {
     display.stop();
   }
 }
 
 /**
- * `-o -`: each answer goes to standard output once it is committed, in the order of the commits.
+ * `-o -`: the answers that are there go to standard output first, then each new one once it is committed, in the order
+ * of the commits.
  * @param onEnd told when nothing can be written there any more
  */
 function streamAnswers(context: CommandContext, onEnd: () => void) {
@@ -161,6 +183,13 @@ function streamAnswers(context: CommandContext, onEnd: () => void) {
       return sink.flush().then(() => {
         if (sink.readerGone) onEnd();
       }, failed);
+    },
+    /** Ahead of the drain, at the pace of the reader: nothing is committed meanwhile, so each answer comes once. */
+    async writeStored(pages: AsyncIterable<readonly ResultRow[]>, mayGoOn: () => boolean): Promise<void> {
+      for await (const page of pages) {
+        await this.write(page);
+        if (sink.readerGone || failure !== null || !mayGoOn()) return;
+      }
     },
     async finish(): Promise<void> {
       if (failure !== null) throw failure;

@@ -138,7 +138,7 @@ export class StoredRun {
       onSettled: () => undefined,
       onShared: async () => undefined,
       interrupts: () => 0,
-      onDrain,
+      onDrain: async (drain) => onDrain(drain),
     });
     return this.#clock.runUntil(work);
   }
