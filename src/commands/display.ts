@@ -325,7 +325,7 @@ export class Display {
 
 /** One whole example of the calls that all ended in one way. */
 function seriesLines(failure: ProviderFailure, { calls, line, key }: FailedSeries): string[] {
-  const { httpStatus, code, requestId, partialOutput } = failure;
+  const { httpStatus, code, requestId, partialOutputJson } = failure;
   const facts = [
     `line ${formatCount(line)}`,
     `id ${key}`,
@@ -335,6 +335,6 @@ function seriesLines(failure: ProviderFailure, { calls, line, key }: FailedSerie
   ];
   return [
     `  ${formatCount(calls)} calls in a row ended like this; the last one: ${facts.join(' · ')}`,
-    ...(partialOutput === undefined ? [] : [`  its text: ${partialOutput === '' ? 'none' : partialOutput}`]),
+    ...(partialOutputJson === undefined ? [] : [`  what there was of its answer: ${partialOutputJson}`]),
   ].map(printable);
 }

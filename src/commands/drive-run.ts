@@ -4,6 +4,7 @@ import { EXIT_CODES, type ExitCode } from '../core/errors.js';
 import type { Drain, DrainEnd, SettledTask } from '../engine/drain.js';
 import type { OutputPaths } from '../results/output-paths.js';
 import { resultLine } from '../results/result-line.js';
+import { resultPages } from '../results/result-pages.js';
 import { type WrittenRunFiles, writeRunFiles } from '../results/run-files.js';
 import { openStreamSink } from '../results/sink.js';
 import { executeRun } from '../runs/execute-run.js';
@@ -13,7 +14,7 @@ import { connect } from './composition.js';
 import type { CommandContext } from './context.js';
 import type { Display } from './display.js';
 import { storeFile } from './open-store.js';
-import { claimOutputs, disclaimOutputs } from './outputs.js';
+import { afterTheCalls, claimOutputs } from './outputs.js';
 
 export interface DriveOptions {
   readonly context: CommandContext;
@@ -26,6 +27,8 @@ export interface DriveOptions {
   /** As `checkOutputs` found them before the first call. */
   readonly replaceablePaths: readonly string[];
   readonly force: boolean;
+  /** Standard output gets the answers that this drain brings, and none that are there already. */
+  readonly onlyNew: boolean;
 }
 
 const RESULT_PAGE_ROWS = 1_000;
@@ -69,10 +72,11 @@ export async function driveRun(options: DriveOptions): Promise<ExitCode> {
       async onShared({ settledTaskIds: taskIds, failed }) {
         handedOut.completed += taskIds.length - failed;
         handedOut.failed += failed;
-        await stream?.write(taskIds);
+        // What is handed out before the drain is printed with all that is stored.
+        if (drain !== null || options.onlyNew) await stream?.write(taskIds);
       },
       interrupts: () => interrupts.count,
-      onDrain(started, before) {
+      async onDrain(started, before) {
         display.sharing(before);
         drain = started;
         // What was handed out so far is in the counts before the drain.
@@ -85,6 +89,8 @@ export async function driveRun(options: DriveOptions): Promise<ExitCode> {
           lanes: connection.lanes,
           handedOut,
         });
+        if (!options.onlyNew)
+          await stream?.writeStored(answersSoFar(store, run), () => interrupts.count === 0);
       },
     });
   } finally {
@@ -107,6 +113,21 @@ export async function driveRun(options: DriveOptions): Promise<ExitCode> {
   return exitCodeOf(report.end, report.summary);
 }
 
+/** Those in the store, in input order, a page at a time. */
+function answersSoFar(store: Store, run: RunRecord): AsyncIterable<readonly ResultRow[]> {
+  return resultPages(
+    (afterLine) =>
+      store.readResults({
+        runId: run.id,
+        only: 'completed',
+        afterLine,
+        limit: STREAM_PAGE_ROWS,
+        includeBody: false,
+      }),
+    'completed',
+  );
+}
+
 /** Results so far are written however the drain ended; the store stays the source and can write them again. */
 async function writeFiles(options: DriveOptions): Promise<WrittenRunFiles> {
   const { display, store, run, outputPaths, replaceablePaths, force } = options;
@@ -115,7 +136,6 @@ async function writeFiles(options: DriveOptions): Promise<WrittenRunFiles> {
     paths: outputPaths,
     ownedPaths: replaceablePaths,
     force,
-    includeInput: false,
     readPage: (afterLine) =>
       store.readResults({
         runId: run.id,
@@ -128,15 +148,15 @@ async function writeFiles(options: DriveOptions): Promise<WrittenRunFiles> {
   try {
     return await files;
   } catch (error) {
-    throw await disclaimOutputs(store, run, error);
+    throw await afterTheCalls(store, run, error);
   } finally {
     display.stop();
   }
 }
 
 /**
- * `-o -`: each answer goes to standard output once it is committed, in the order of the commits. It is read from the
- * store, so that the line is the very one that a file would have.
+ * `-o -`: the answers that are there go to standard output first, then each new one once it is committed, in the order
+ * of the commits. They are read from the store, so that a line is the very one that a file would have.
  * @param onEnd told when nothing can be written there any more
  */
 function streamAnswers(
@@ -147,29 +167,38 @@ function streamAnswers(
   const sink = openStreamSink(context.stdout, 'standard output');
   let failure: unknown = null;
   let written = Promise.resolve();
+  const writeRows = async (rows: readonly TaskRow[]): Promise<void> => {
+    for (const row of rows) {
+      if (isCompleted(row)) await sink.write(`${resultLine(row, { includeInput: false })}\n`);
+    }
+    await sink.flush();
+    if (sink.readerGone) onEnd();
+  };
   const writePages = async (taskIds: readonly number[]): Promise<void> => {
     for (let start = 0; start < taskIds.length; start += STREAM_PAGE_ROWS) {
       if (sink.readerGone || failure !== null) return;
-      for (const row of await readTasks(taskIds.slice(start, start + STREAM_PAGE_ROWS))) {
-        if (isCompleted(row)) await sink.write(`${resultLine(row, { includeInput: false })}\n`);
-      }
-      await sink.flush();
+      await writeRows(await readTasks(taskIds.slice(start, start + STREAM_PAGE_ROWS)));
     }
-    if (sink.readerGone) onEnd();
+  };
+  const inTurn = (work: () => Promise<void>): Promise<void> => {
+    written = written.then(work).catch((error: unknown) => {
+      failure ??= error;
+      onEnd();
+    });
+    return written;
   };
   return {
     get readerGone(): boolean {
       return sink.readerGone;
     },
     /** Those of them that have an answer. Resolves, never rejects, when the reader has taken them. */
-    write(taskIds: readonly number[]): Promise<void> {
-      written = written
-        .then(() => writePages(taskIds))
-        .catch((error: unknown) => {
-          failure ??= error;
-          onEnd();
-        });
-      return written;
+    write: (taskIds: readonly number[]): Promise<void> => inTurn(() => writePages(taskIds)),
+    /** Ahead of the drain, at the pace of the reader: nothing is committed meanwhile, so each answer comes once. */
+    async writeStored(pages: AsyncIterable<readonly ResultRow[]>, mayGoOn: () => boolean): Promise<void> {
+      for await (const page of pages) {
+        await inTurn(() => writeRows(page));
+        if (sink.readerGone || failure !== null || !mayGoOn()) return;
+      }
     },
     async finish(): Promise<void> {
       await written;

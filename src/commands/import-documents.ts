@@ -13,6 +13,7 @@ import {
   planImport,
 } from '../runs/import-input.js';
 import { lanesOf, type RunSettings, settingsOfRun, settingsToJson } from '../runs/run-settings.js';
+import { answererOf, answererSoFar } from '../runs/share-answers.js';
 import type { NewRun, RunRecord, Store } from '../store/store.js';
 import type { CommandContext } from './context.js';
 import type { Display } from './display.js';
@@ -86,12 +87,15 @@ export async function bringIn(options: BringInOptions): Promise<RunRecord | 'int
       tellPlan(options, seen);
       return { ...run, status: 'open' };
     }
-    const plan = await planImport(importOptions(existing));
+    const answerers = {
+      soFar: await answererSoFar(store, existing),
+      fromNowOn: answererOf(options.settings),
+    };
+    const plan = await planImport(importOptions(existing), answerers);
     display.stop();
     display.rejected(await rejects.finish());
     display.planned(existing, plan);
     refuseRepeatedPayment(existing, plan, options.changed);
-    // The new settings hold from here on: what is open is sent as the user asks now.
     const { prices } = settingsOfRun(existing);
     const settings = {
       ...options.settings,
@@ -99,10 +103,10 @@ export async function bringIn(options: BringInOptions): Promise<RunRecord | 'int
       // Of the answers that are there; the next call notes its own.
       ...(prices === undefined ? {} : { prices }),
     };
-    run = await store.updateRun(existing.id, { settings: settingsToJson(settings) });
-    await applyImport(importOptions(run), options.changed === 'keep');
+    const reimport = { keepFinished: options.changed === 'keep', answerers };
+    run = await applyImport(importOptions(existing), reimport, settingsToJson(settings));
     tellPlan(options, seen);
-    return { ...run, status: 'open' };
+    return run;
   } catch (error) {
     await rejects.abort();
     if (!(error instanceof ImportInterrupted)) throw error;

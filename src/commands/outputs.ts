@@ -3,10 +3,30 @@
  * belong to whoever comes next; everything else needs `--force`. Looked at before the first call, so that no
  * run ends with answers and no place to put them; a file that turns up in between is not overwritten either.
  */
-import { EXIT_CODES, LlmBatchError } from '../core/errors.js';
-import type { OutputPaths } from '../results/output-paths.js';
+import { EXIT_CODES, LlmBatchError, usageError } from '../core/errors.js';
+import { isStandardOutput, type OutputPaths } from '../results/output-paths.js';
 import { checkRunFiles } from '../results/run-files.js';
 import type { RunRecord, Store } from '../store/store.js';
+
+export const OUTPUT_FLAG = [
+  '-o, --output <file>',
+  'results file, in the format of its ending (.jsonl, .csv, .tsv, .parquet, and .gz behind it), or - for standard output: every answer, what is stored first',
+] as const;
+
+export const ONLY_NEW_FLAG = [
+  '--only-new',
+  'with -o -: leave out the answers that are stored already',
+] as const;
+
+/** @throws LlmBatchError ONLY_NEW_ALONE (exit 2): a file always has every answer */
+export function refuseOnlyNewAlone(options: { readonly output?: string; readonly onlyNew?: boolean }): void {
+  if (!options.onlyNew || isStandardOutput(options.output ?? '')) return;
+  throw usageError(
+    'ONLY_NEW_ALONE',
+    '--only-new is for standard output; a file has every answer.',
+    'add -o -',
+  );
+}
 
 export interface OutputClaim {
   readonly paths: OutputPaths;
@@ -16,7 +36,7 @@ export interface OutputClaim {
 
 /**
  * @returns the paths that may be replaced at the end
- * @throws LlmBatchError (exit 2) when the run's files could not be written at its end
+ * @throws LlmBatchError (exit 2, since no call was made) when the run's files could not be written at its end
  */
 export async function checkOutputs(
   store: Store,
@@ -36,10 +56,11 @@ export async function checkOutputs(
 /** Where a file can not be written at the end, the answers are safe in the store; here there are none yet. */
 function beforeTheFirstCall(error: unknown): unknown {
   if (!(error instanceof LlmBatchError)) return error;
-  const { message, code, exitCode } = error;
+  const { message, code } = error;
   if (code !== 'OUTPUT_PATH' && code !== 'OUTPUT_WRITE') return error;
-  const hint = 'make that place ready, or choose another one with -o; no call was made.';
-  return new LlmBatchError(message, { code, exitCode, hint, cause: error });
+  const hint =
+    'make that place ready, or choose another one for results and errors with -o FILE; no call was made.';
+  return new LlmBatchError(message, { code, exitCode: EXIT_CODES.usage, hint, cause: error });
 }
 
 /** Marks the files as this run's, before the first of them is written. */
@@ -63,18 +84,19 @@ export async function claimFiles(store: Store, run: RunRecord, claimed: readonly
 }
 
 /**
- * For a file that turned up while the run was going on: what was claimed is given back, so that a later `resume` does
- * not take that file for one of its own.
+ * What is told where the files can not be written after all. For a file that turned up while the run was going on, what
+ * was claimed is given back, so that a later `resume` does not take that file for one of its own.
  * @param run as it was before `claimOutputs`
- * @returns the error to be thrown, which no longer says that nothing was called
+ * @returns the error to be thrown; never one of exit 2, which says that no call was made
  */
-export async function disclaimOutputs(store: Store, run: RunRecord, error: unknown): Promise<unknown> {
-  if (!(error instanceof LlmBatchError && error.code === 'OUTPUT_EXISTS')) return error;
-  await store.updateRun(run.id, { outputPaths: run.outputPaths });
+export async function afterTheCalls(store: Store, run: RunRecord, error: unknown): Promise<unknown> {
+  if (!(error instanceof LlmBatchError) || error.exitCode !== EXIT_CODES.usage) return error;
+  const isTaken = error.code === 'OUTPUT_EXISTS';
+  if (isTaken) await store.updateRun(run.id, { outputPaths: run.outputPaths });
   return new LlmBatchError(error.message, {
     code: error.code,
     exitCode: EXIT_CODES.store,
-    hint: `The answers are safe in the store: \`llm-batch results ${run.name} -o FILE\` writes them elsewhere, or add --force to overwrite that file.`,
+    hint: `The answers are safe in the store: \`llm-batch results ${run.name} -o FILE\` writes them elsewhere${isTaken ? ', or add --force to overwrite that file' : ''}.`,
     cause: error,
   });
 }

@@ -4,7 +4,7 @@ import { dirname, join, resolve } from 'node:path';
 import type { Command } from 'commander';
 import { EXIT_CODES, type ExitCode } from '../core/errors.js';
 import { openAtomicFile } from '../results/atomic-file.js';
-import { isStandardOutput, outputPathsFor } from '../results/output-paths.js';
+import { fileNameOf, isStandardOutput, outputPathsFor } from '../results/output-paths.js';
 import { withPresentFiles } from '../results/run-files.js';
 import { findRun } from '../runs/find-run.js';
 import { settingsOfRun } from '../runs/run-settings.js';
@@ -82,9 +82,7 @@ function defaultPath(context: CommandContext, run: RunRecord): string {
     workingDirectory: context.workingFolder,
     ...(output === null ? {} : { output }),
   });
-  // A run may be named in ways that a file can not.
-  const name = run.name.replace(/[\p{Cc}/\\:*?"<>|]/gu, '_').slice(0, 100);
-  return join(dirname(paths.results ?? paths.errors), `${name}.report.html`);
+  return join(dirname(paths.results ?? paths.errors), `${fileNameOf(run.name)}.report.html`);
 }
 
 /** False for a file that is not there or can not be read. */

@@ -6,8 +6,8 @@ import type { InputDescription } from '../documents/input-description.js';
 import { type ResultDestination, writeResults } from '../results/export.js';
 import { writeJoined } from '../results/join.js';
 import { joinedPathFor, outputPathsFor } from '../results/output-paths.js';
-import { RESULT_FORMATS, type ResultFormat } from '../results/result-format.js';
-import { findRun } from '../runs/find-run.js';
+import { ENDINGS, formatFor, RESULT_FORMATS, type ResultFormat } from '../results/result-format.js';
+import { findRun, givenName } from '../runs/find-run.js';
 import { settingsOfRun } from '../runs/run-settings.js';
 import type { ResultFilter, RunRecord, Store } from '../store/store.js';
 import { formatCount, formatQuantity } from '../ui/numbers.js';
@@ -21,9 +21,9 @@ const EXAMPLES = `
 Examples:
   llm-batch results                          beside the input, as run does
   llm-batch results reviews -o - | jq .output
-  llm-batch results --format csv --include-input -o answers.csv
+  llm-batch results --include-input -o answers.csv
   llm-batch results --only failed -o failed.jsonl
-  llm-batch results --format parquet -o answers.parquet
+  llm-batch results -o answers.jsonl.gz
   llm-batch results --join -o reviews-with-answers.csv     the input, answers in columns of their own`;
 
 const RESULT_PAGE_ROWS = 1_000;
@@ -36,7 +36,12 @@ export function registerResults(program: Command, context: CommandContext, actio
     .argument('[run]', 'name of the run; default: the newest unfinished one, else the newest')
     .description('write results again from the store')
     .addHelpText('after', EXAMPLES)
-    .addOption(new Option('--format <format>', 'format of the file').choices(RESULT_FORMATS).default('jsonl'))
+    .addOption(
+      new Option(
+        '--format <format>',
+        'format of the file (default: by the ending of -o, else jsonl)',
+      ).choices(RESULT_FORMATS),
+    )
     .addOption(
       new Option('--only <which>', 'which documents')
         .choices(['completed', 'failed', 'all'])
@@ -57,7 +62,7 @@ export function registerResults(program: Command, context: CommandContext, actio
 }
 
 interface ResultsOptions {
-  readonly format: ResultFormat;
+  readonly format?: ResultFormat;
   readonly only: ResultFilter;
   readonly output?: string;
   readonly includeInput?: boolean;
@@ -77,9 +82,13 @@ async function results(
   const { run, path } = await withStore(context, settings, 'read', async (store) => {
     const run = await findRun(store, runName);
     if (options.join) return { run, path: await join(context, settings, store, run, options) };
-    const destination = destinationOf(context, run, options, resultsPath(context, run, options));
+    const { path, format } = placeOf(context, run, options);
+    if (options.csvColumns && format !== 'csv' && format !== 'tsv') {
+      throw usageError('CSV_COLUMNS', '--csv-columns is for tables of text.', 'add --format csv, or --join');
+    }
+    const destination = destinationOf(context, run, options, path);
     const written = await writeResults({
-      format: options.format,
+      format,
       only: options.only,
       includeInput: options.includeInput ?? false,
       spreadOutput: options.csvColumns ?? false,
@@ -136,9 +145,6 @@ function refuseContradictions(command: Command, options: ResultsOptions): void {
       'leave out --format, --only and --include-input',
     );
   }
-  if (options.csvColumns && !options.join && options.format !== 'csv') {
-    throw usageError('CSV_COLUMNS', '--csv-columns is for tables of text.', 'add --format csv, or --join');
-  }
 }
 
 async function join(
@@ -159,6 +165,7 @@ async function join(
   }
   const path = joinedPathFor(run.inputPath, input.format, {
     workingDirectory: context.workingFolder,
+    runName: givenName(run),
     ...(options.output === undefined ? {} : { output: options.output }),
   });
   const destination = destinationOf(context, run, options, path);
@@ -189,15 +196,25 @@ function destinationOf(
   return { kind: 'file', path, mayReplace: (options.force ?? false) || run.outputPaths.includes(path) };
 }
 
-/** Failed documents alone are an errors file; everything else is a results file. Null for standard output. */
-function resultsPath(context: CommandContext, run: RunRecord, options: ResultsOptions): string | null {
-  const pathsFor = (output: string | null) =>
-    outputPathsFor(run.inputPath, {
-      workingDirectory: context.workingFolder,
-      format: options.format,
-      ...(output === null ? {} : { output }),
-    });
-  if (options.output !== undefined) return pathsFor(options.output).results;
-  const paths = pathsFor(options.format === 'jsonl' ? settingsOfRun(run).output : null);
-  return options.only === 'failed' || paths.results === null ? paths.errors : paths.results;
+/**
+ * Where results go that are asked for without `-o`: in the run's own format to the file that the run writes, in any other
+ * to one beside the input. Failed documents alone are an errors file. The path is null for standard output.
+ */
+function placeOf(
+  context: CommandContext,
+  run: RunRecord,
+  options: ResultsOptions,
+): { readonly path: string | null; readonly format: ResultFormat } {
+  const own = settingsOfRun(run).output;
+  const isOwn = own !== null && (options.format ?? formatFor(own, null)) === formatFor(own, null);
+  const output = options.output ?? (isOwn ? own : undefined);
+  const { results, errors, format } = outputPathsFor(run.inputPath, {
+    workingDirectory: context.workingFolder,
+    runName: givenName(run),
+    ...(options.format === undefined ? {} : { format: options.format }),
+    ...(output === undefined ? {} : { output }),
+  });
+  if (options.output !== undefined || options.only !== 'failed') return { path: results, format };
+  const failedFormat = options.format ?? 'jsonl';
+  return { path: errors.replace(/\.jsonl$/, ENDINGS[failedFormat]), format: failedFormat };
 }

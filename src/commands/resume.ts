@@ -2,7 +2,7 @@
 import type { Command } from 'commander';
 import { type ExitCode, usageError } from '../core/errors.js';
 import { outputPathsFor } from '../results/output-paths.js';
-import { findRun } from '../runs/find-run.js';
+import { findRun, givenName } from '../runs/find-run.js';
 import { settingsOfRun, settingsToJson } from '../runs/run-settings.js';
 import { checkTokenLimit } from '../runs/token-limit.js';
 import { shellWord } from '../ui/next-command.js';
@@ -12,7 +12,7 @@ import type { CommandContext } from './context.js';
 import { Display } from './display.js';
 import { driveRun } from './drive-run.js';
 import { withStore } from './open-store.js';
-import { checkOutputs } from './outputs.js';
+import { checkOutputs, ONLY_NEW_FLAG, OUTPUT_FLAG, refuseOnlyNewAlone } from './outputs.js';
 import { outputFile, unusedLanesNotice, withGivenFlags } from './run-settings.js';
 import { addSettingFlags, readSettings } from './setting-flags.js';
 
@@ -28,7 +28,8 @@ export function registerResume(program: Command, context: CommandContext, action
     .argument('[run]', 'name of the run; default: the newest unfinished one')
     .description('go on after a crash, a reboot, a Ctrl-C or an empty account; needs the store only')
     .addHelpText('after', EXAMPLES)
-    .option('-o, --output <file>', 'results file, or - to stream each new answer to standard output')
+    .option(...OUTPUT_FLAG)
+    .option(...ONLY_NEW_FLAG)
     .option('--force', 'overwrite a results file of another run');
   addSettingFlags(command, ['connection', 'pacing', 'budget', 'store', 'display']);
   command.action(
@@ -38,6 +39,7 @@ export function registerResume(program: Command, context: CommandContext, action
 
 interface ResumeOptions {
   readonly output?: string;
+  readonly onlyNew?: boolean;
   readonly force?: boolean;
 }
 
@@ -50,6 +52,7 @@ async function resume(
   const resolved = readSettings(command, context);
   const { settings } = resolved;
   const force = options.force ?? false;
+  refuseOnlyNewAlone(options);
   return withStore(context, settings, 'change', async (store) => {
     const found = await findRun(store, runName);
     if (found.status === 'cancelled') {
@@ -83,6 +86,7 @@ async function resume(
     const output = options.output ?? runSettings.output ?? undefined;
     const outputPaths = outputPathsFor(found.inputPath, {
       workingDirectory: context.workingFolder,
+      runName: givenName(found),
       ...(output === undefined ? {} : { output }),
     });
     const replaceablePaths = await checkOutputs(store, found, {
@@ -103,6 +107,7 @@ async function resume(
       outputPaths,
       replaceablePaths,
       force,
+      onlyNew: options.onlyNew ?? false,
     });
   });
 }

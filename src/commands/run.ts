@@ -5,7 +5,7 @@ import { locateInput } from '../documents/input-files.js';
 import { parseParameters } from '../documents/parameter.js';
 import { createRequestBuilder } from '../documents/request.js';
 import { outputPathsFor } from '../results/output-paths.js';
-import { chooseRunName, findRunForInput } from '../runs/find-run.js';
+import { chooseRunName, findRunForInput, givenName } from '../runs/find-run.js';
 import { settingsToJson } from '../runs/run-settings.js';
 import { checkTokenLimit } from '../runs/token-limit.js';
 import { shellWord } from '../ui/next-command.js';
@@ -18,7 +18,7 @@ import { dryRun } from './dry-run.js';
 import { bringIn } from './import-documents.js';
 import { addInputArgument } from './input-argument.js';
 import { withStore } from './open-store.js';
-import { checkOutputs } from './outputs.js';
+import { checkOutputs, ONLY_NEW_FLAG, OUTPUT_FLAG, refuseOnlyNewAlone } from './outputs.js';
 import { collect } from './repeated-flag.js';
 import { runSettingsFrom, unusedLanesNotice } from './run-settings.js';
 import { addSettingFlags, readSettings } from './setting-flags.js';
@@ -45,7 +45,8 @@ export function registerRun(program: Command, context: CommandContext, action: A
     .option('--rerun-changed', 'documents that changed since they were answered are sent and paid for again')
     .option('--keep', 'documents that changed since they were answered keep the answer they have')
     .option('--skip-bad-lines', 'set bad lines aside in a rejects file and go on')
-    .option('-o, --output <file>', 'results file, or - to stream each answer to standard output')
+    .option(...OUTPUT_FLAG)
+    .option(...ONLY_NEW_FLAG)
     .option('--force', 'overwrite a results file of another run')
     .option('--dry-run', 'print tokens, cost and time and the first request; send and store nothing')
     .option('--simulate', 'rehearse against a simulated server on this machine: free, nobody is called');
@@ -62,6 +63,7 @@ interface RunOptions {
   readonly keep?: boolean;
   readonly skipBadLines?: boolean;
   readonly output?: string;
+  readonly onlyNew?: boolean;
   readonly force?: boolean;
   readonly dryRun?: boolean;
   readonly simulate?: boolean;
@@ -82,6 +84,7 @@ async function run(
       'keep one of them',
     );
   }
+  refuseOnlyNewAlone(options);
   const simulate = options.simulate ?? false;
   const runSettings = await runSettingsFrom(
     resolved,
@@ -102,10 +105,14 @@ async function run(
   }
   checkConnection(runSettings, context);
   await checkPrices(runSettings, context);
-  const outputPaths = outputPathsFor(inputPath, {
-    workingDirectory: context.workingFolder,
-    ...(options.output === undefined ? {} : { output: options.output }),
-  });
+  const pathsOf = (runName: string | null) =>
+    outputPathsFor(inputPath, {
+      workingDirectory: context.workingFolder,
+      runName,
+      ...(options.output === undefined ? {} : { output: options.output }),
+    });
+  // A path that can be no output is told before there is a store.
+  pathsOf(null);
   const display = new Display(context, settings);
   const unusedLanes = unusedLanesNotice(resolved, null);
   if (unusedLanes !== null) display.warn(unusedLanes);
@@ -132,6 +139,7 @@ async function run(
       sinceMs: context.clock.now(),
     });
     const force = options.force ?? false;
+    const outputPaths = pathsOf(givenName({ name, inputPath, simulated: simulate }));
     const replaceablePaths = await checkOutputs(store, existing, { paths: outputPaths, inputPath, force });
     const imported = await bringIn({
       context,
@@ -165,6 +173,7 @@ async function run(
       outputPaths,
       replaceablePaths,
       force,
+      onlyNew: options.onlyNew ?? false,
     });
   });
 }

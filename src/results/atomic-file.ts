@@ -70,14 +70,18 @@ export type OutputTarget =
 
 /**
  * Looks at an output's path without touching it.
- * @throws LlmBatchError OUTPUT_PATH for a folder, a circle of links or a missing parent folder
+ * @throws LlmBatchError OUTPUT_PATH for a folder, a circle of links, a missing parent folder or a closed descriptor
  */
 export async function inspectOutput(path: string): Promise<OutputTarget> {
   try {
     const found = await statOrNull(path);
     if (found?.isDirectory()) throw Object.assign(new Error('is a directory'), { code: 'EISDIR' });
     // `/dev/fd/3` and the like name an open descriptor: replacing them by a file would go astray.
-    if (found !== null && (!found.isFile() || isDescriptorPath(path))) return { kind: 'special' };
+    if (isDescriptorPath(path)) {
+      if (found !== null) return { kind: 'special' };
+      throw Object.assign(new Error('bad file descriptor'), { code: 'EBADF' });
+    }
+    if (found !== null && !found.isFile()) return { kind: 'special' };
     const target = await followLinks(resolve(path));
     if (found !== null) return { kind: 'file', path: target, mode: found.mode & 0o7777 };
     const folder = await stat(dirname(target));

@@ -25,9 +25,13 @@ export function csvText(rows: readonly (readonly CsvCell[])[], delimiter = ','):
  * The header row with its newline; `document` is the last column when the input is included.
  * @param outputFields of outputs that are objects, each a column
  */
-export function csvHeader(includeInput: boolean, outputFields: readonly string[] = []): string {
+export function csvHeader(
+  includeInput: boolean,
+  outputFields: readonly string[] = [],
+  delimiter = ',',
+): string {
   const names = [...CSV_COLUMNS, ...freeNames(outputFields, [...CSV_COLUMNS, DOCUMENT_COLUMN.name])];
-  return csvText([includeInput ? [...names, DOCUMENT_COLUMN.name] : names]);
+  return csvText([includeInput ? [...names, DOCUMENT_COLUMN.name] : names], delimiter);
 }
 
 /**
@@ -38,12 +42,14 @@ export function csvRows(
   rows: readonly ResultRow[],
   includeInput: boolean,
   outputFields: readonly string[] = [],
+  delimiter = ',',
 ): string {
   return csvText(
     rows.map((row) => {
       const cells = resultCells(settledRow(row), RESULT_COLUMNS, outputFields);
       return includeInput ? [...cells, row.body] : cells;
     }),
+    delimiter,
   );
 }
 

@@ -10,6 +10,10 @@ const REASONS: Readonly<Record<string, { readonly reason: string; readonly hint:
   EROFS: { reason: 'the file system is read-only', hint: 'choose another place' },
   EACCES: { reason: 'permission denied', hint: 'change the permissions or choose another place' },
   EPERM: { reason: 'the system does not permit it', hint: 'change the permissions or choose another place' },
+  EBADF: {
+    reason: 'it is not open, or not for writing',
+    hint: 'open it in the shell, e.g. 3> answers.jsonl',
+  },
   EMFILE: { reason: 'too many files are open', hint: 'raise the limit (`ulimit -n`)' },
   ENOENT: { reason: 'its folder does not exist', hint: 'make the folder or choose another place' },
   ENOTDIR: { reason: 'a part of its path is not a folder', hint: 'choose another place' },
@@ -19,7 +23,7 @@ const REASONS: Readonly<Record<string, { readonly reason: string; readonly hint:
 };
 
 /** Mistakes in the path itself, as against a disk that fails. */
-const PATH_MISTAKES = new Set(['ENOENT', 'ENOTDIR', 'EISDIR', 'ENAMETOOLONG', 'ELOOP']);
+const PATH_MISTAKES = new Set(['ENOENT', 'ENOTDIR', 'EISDIR', 'ENAMETOOLONG', 'ELOOP', 'EBADF']);
 
 export function errorCodeOf(error: unknown): string {
   const code = error instanceof Error ? (error as NodeJS.ErrnoException).code : undefined;

@@ -4,13 +4,15 @@ import { usageError } from '../core/errors.js';
 import type { InputFormat } from '../documents/input-description.js';
 import { belongsToInput, folderOfTextFiles } from '../documents/input-files.js';
 import { formatOfEnding } from '../documents/input-format.js';
-import type { ResultFormat } from './result-format.js';
+import { ENDINGS, formatFor, type ResultFormat } from './result-format.js';
 
 export interface OutputPaths {
   /** Absolute; null when the answers go to standard output. */
   readonly results: string | null;
   readonly errors: string;
   readonly rejects: string;
+  /** Of the results; errors and rejects are JSON Lines. */
+  readonly format: ResultFormat;
 }
 
 export interface OutputPathOptions {
@@ -18,33 +20,32 @@ export interface OutputPathOptions {
   readonly workingDirectory: string;
   /** What `-o` says; `-` and `/dev/stdout` are standard output. */
   readonly output?: string;
-  /** Default `jsonl`. */
+  /** What `--format` says; by default what the ending of `output` says, else `jsonl`. */
   readonly format?: ResultFormat;
+  /** Of a run that the user named: beside the input it has files of its own. */
+  readonly runName?: string | null;
 }
+
+/** A device or a pipe: nothing is ever made in /dev or /proc. */
+const HAS_NO_BESIDE = /^\/(dev|proc)\//;
 
 const DATA_EXTENSIONS = new Set(
   '.jsonl .ndjson .json .csv .tsv .tab .txt .md .markdown .parquet .pq .db .sqlite .sqlite3'.split(' '),
 );
 
-const RESULT_EXTENSIONS: Readonly<Record<ResultFormat, string>> = {
-  jsonl: '.results.jsonl',
-  openai: '.results.openai.jsonl',
-  csv: '.results.csv',
-  parquet: '.results.parquet',
-};
-
 /**
  * `reviews.jsonl` and `reviews.jsonl.gz` give `reviews.results.jsonl`, `reviews.errors.jsonl` and
  * `reviews.rejects.jsonl` beside the input; standard input (`-`) gives `stdin.results.jsonl` … in the working
- * directory; text files by a pattern, `notes/*.md`, give `notes/notes.results.jsonl` …; with `-o FILE` the errors stand beside FILE, the rejects stay beside the input.
- * @throws LlmBatchError OUTPUT_IS_INPUT, OUTPUT_COMPRESSED (exit 2)
+ * directory; text files by a pattern, `notes/*.md`, give `notes/notes.results.jsonl` …; a run named `v2` has
+ * `reviews.v2.results.jsonl` …; with `-o FILE` the errors stand beside FILE, the rejects stay beside the input.
+ * @throws LlmBatchError OUTPUT_IS_INPUT, OUTPUT_COMPRESSED, FORMAT_ENDING (exit 2)
  */
 export function outputPathsFor(inputPath: string, options: OutputPathOptions): OutputPaths {
-  const stem = inputStem(inputPath, options.workingDirectory);
-  const beside = { errors: `${stem}.errors.jsonl`, rejects: `${stem}.rejects.jsonl` };
+  const stem = inputStem(inputPath, options);
+  const format = formatFor(options.output ?? null, options.format ?? null);
+  const beside = { errors: `${stem}.errors.jsonl`, rejects: `${stem}.rejects.jsonl`, format };
 
-  if (options.output === undefined)
-    return { results: stem + RESULT_EXTENSIONS[options.format ?? 'jsonl'], ...beside };
+  if (options.output === undefined) return { results: `${stem}.results${ENDINGS[format]}`, ...beside };
   if (isStandardOutput(options.output)) return { results: null, ...beside };
 
   const results = resolve(options.workingDirectory, options.output);
@@ -60,20 +61,15 @@ export function outputPathsFor(inputPath: string, options: OutputPathOptions): O
         : 'name another file with -o.',
     );
   }
-  if (extname(results) === '.gz') {
+  if (format === 'parquet' && extname(results) === '.gz') {
     throw usageError(
       'OUTPUT_COMPRESSED',
-      `${options.output} ends in .gz, but results are written uncompressed.`,
-      `compress on the way out: -o - | gzip > ${options.output}`,
+      `${options.output} ends in .gz, but Parquet is compressed as it is.`,
+      `name it ${options.output.slice(0, -'.gz'.length)}`,
     );
   }
-  // A device or a pipe has no "beside": nothing is ever made in /dev or /proc.
-  if (/^\/(dev|proc)\//.test(results)) return { results, ...beside };
-  return {
-    results,
-    errors: `${stemOf(results).replace(/\.results$/, '')}.errors.jsonl`,
-    rejects: beside.rejects,
-  };
+  if (HAS_NO_BESIDE.test(results)) return { results, ...beside };
+  return { ...beside, results, errors: `${stemOf(results).replace(/\.results$/, '')}.errors.jsonl` };
 }
 
 /** What `--join` writes of inputs in a format. A database is only read: its rows become lines, which keep their types. */
@@ -94,10 +90,11 @@ const JOINED_FORMATS = {
 export function joinedPathFor(
   inputPath: string,
   format: InputFormat,
-  { workingDirectory, output }: Pick<OutputPathOptions, 'workingDirectory' | 'output'>,
+  options: Omit<OutputPathOptions, 'format'>,
 ): string | null {
+  const { output } = options;
   const written = JOINED_FORMATS[format];
-  if (output === undefined) return `${inputStem(inputPath, workingDirectory)}.joined.${written}`;
+  if (output === undefined) return `${inputStem(inputPath, options)}.joined.${written}`;
   const said = formatOfEnding(output);
   if (said !== null && said !== 'text' && JOINED_FORMATS[said] !== written) {
     throw usageError(
@@ -106,7 +103,7 @@ export function joinedPathFor(
       `name it .${written}, or write the answers alone: --format ${said === 'parquet' ? 'parquet' : 'csv'} --include-input`,
     );
   }
-  return outputPathsFor(inputPath, { workingDirectory, output }).results;
+  return outputPathsFor(inputPath, options).results;
 }
 
 /** Names of this process's standard output, which is written as a stream and never opened anew. */
@@ -114,9 +111,20 @@ export function isStandardOutput(output: string): boolean {
   return output === '-' || ['/dev/stdout', '/dev/fd/1', '/proc/self/fd/1'].includes(output);
 }
 
-function inputStem(inputPath: string, workingDirectory: string): string {
+/** Without the control and path characters that a name for people may have. */
+export function fileNameOf(runName: string): string {
+  return runName.replace(/[\p{Cc}/\\:*?"<>|]/gu, '_').slice(0, 100);
+}
+
+function inputStem(inputPath: string, { workingDirectory, runName = null }: OutputPathOptions): string {
+  const stem = placeOf(inputPath, workingDirectory);
+  return runName === null ? stem : `${stem}.${fileNameOf(runName)}`;
+}
+
+function placeOf(inputPath: string, workingDirectory: string): string {
   if (inputPath === '-') return join(workingDirectory, 'stdin');
   const path = resolve(workingDirectory, inputPath);
+  if (HAS_NO_BESIDE.test(path)) return join(workingDirectory, basename(path));
   const folder = folderOfTextFiles(path);
   return folder === null ? stemOf(path) : join(folder, basename(folder) || 'documents');
 }

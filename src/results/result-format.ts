@@ -1,4 +1,6 @@
 /** The formats of a results file, each as a writer of pages of rows. */
+import { usageError } from '../core/errors.js';
+import { formatOfEnding } from '../documents/input-format.js';
 import type { ResultRow } from '../store/store.js';
 import { csvHeader, csvRows } from './csv.js';
 import { openaiLine } from './openai-line.js';
@@ -6,9 +8,37 @@ import { DOCUMENT_COLUMN, RESULT_COLUMNS } from './result-columns.js';
 import { resultLine, settledRow } from './result-line.js';
 import type { OutputSink } from './sink.js';
 
-export const RESULT_FORMATS = ['jsonl', 'csv', 'openai', 'parquet'] as const;
+export const RESULT_FORMATS = ['jsonl', 'csv', 'tsv', 'openai', 'parquet'] as const;
 
 export type ResultFormat = (typeof RESULT_FORMATS)[number];
+
+/** Of files that this program names itself. */
+export const ENDINGS: Readonly<Record<ResultFormat, string>> = {
+  jsonl: '.jsonl',
+  csv: '.csv',
+  tsv: '.tsv',
+  openai: '.openai.jsonl',
+  parquet: '.parquet',
+};
+
+/**
+ * The format of an output: what its ending says (`.gz` left out), or what was asked for by name. An ending that says
+ * nothing goes with any format; one that says another is refused, since whoever opens the file would believe it.
+ * @param output as `-o` gives it; null: none was given
+ * @param asked what `--format` says; null: nothing
+ * @throws LlmBatchError FORMAT_ENDING (exit 2)
+ */
+export function formatFor(output: string | null, asked: ResultFormat | null): ResultFormat {
+  const ending = output === null ? null : formatOfEnding(output);
+  const said = ending === 'text' || ending === 'sqlite' ? null : ending;
+  const format = asked ?? said ?? 'jsonl';
+  if (said === null || said === (format === 'openai' ? 'jsonl' : format)) return format;
+  throw usageError(
+    'FORMAT_ENDING',
+    `The ending of ${output} says ${said.toUpperCase()}, and --format says ${format}.`,
+    `leave --format out, or name a file that ends in ${ENDINGS[format]}`,
+  );
+}
 
 export interface RowWriterOptions {
   /** `openai` has no place for the input document, so this means nothing to it. */
@@ -40,8 +70,11 @@ export async function openRowWriter(
     case 'openai':
       return textRows(sink, linesOf(openaiLine));
     case 'csv':
-      await sink.write(csvHeader(includeInput, outputFields));
-      return textRows(sink, (rows) => csvRows(rows, includeInput, outputFields));
+    case 'tsv': {
+      const delimiter = format === 'csv' ? ',' : '\t';
+      await sink.write(csvHeader(includeInput, outputFields, delimiter));
+      return textRows(sink, (rows) => csvRows(rows, includeInput, outputFields, delimiter));
+    }
     case 'parquet':
       return parquetRows(sink, includeInput);
   }

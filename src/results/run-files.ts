@@ -1,12 +1,12 @@
 /** The files of a run: results in input order and, only while some documents have failed, errors. */
-import { existsSync } from 'node:fs';
-import { stat, unlink } from 'node:fs/promises';
+import { constants, existsSync } from 'node:fs';
+import { access, stat, unlink } from 'node:fs/promises';
 import { usageError } from '../core/errors.js';
-import type { RunRecord } from '../store/store.js';
-import { inspectOutput } from './atomic-file.js';
+import type { ResultRow, RunRecord } from '../store/store.js';
+import { inspectOutput, openAtomicFile } from './atomic-file.js';
 import { errorCodeOf, outputError, outputExistsError } from './output-error.js';
 import type { OutputPaths } from './output-paths.js';
-import { resultLine } from './result-line.js';
+import { openRowWriter, type ResultFormat, type RowWriter } from './result-format.js';
 import { type ReadResultPage, resultPages } from './result-pages.js';
 import { type OutputSink, openFileSink } from './sink.js';
 
@@ -24,20 +24,33 @@ export function withPresentFiles(run: RunRecord): RunRecord {
 }
 
 /**
- * Refuses a run whose outputs could not be written at its end, before any call is made. Record `paths` as the run's
- * `outputPaths` right after it: a crash between writing a file and recording it must not make the file look foreign.
- * @throws LlmBatchError OUTPUT_EXISTS, OUTPUT_IS_INPUT, OUTPUT_PATH (exit 2)
+ * Refuses a run whose outputs could not be written at its end, before any call is made: what would be written there is
+ * begun and dropped again. Record `paths` as the run's `outputPaths` right after it: a crash between writing a file and
+ * recording it must not make the file look foreign.
+ * @throws LlmBatchError OUTPUT_EXISTS, OUTPUT_IS_INPUT, OUTPUT_PATH (exit 2), OUTPUT_WRITE (exit 5)
  */
 export async function checkRunFiles(ownership: RunFileOwnership, inputPath: string): Promise<void> {
   const { paths } = ownership;
   for (const path of [paths.results, paths.errors]) {
     if (path === null) continue;
     const target = await inspectOutput(path);
-    if (target.kind !== 'file') continue;
-    if (await isSameFile(target.path, inputPath)) {
-      throw usageError('OUTPUT_IS_INPUT', `${path} is the input itself.`, 'name another file with -o.');
+    if (target.kind === 'file') {
+      if (await isSameFile(target.path, inputPath)) {
+        throw usageError('OUTPUT_IS_INPUT', `${path} is the input itself.`, 'name another file with -o.');
+      }
+      if (!mayReplace(ownership, path)) throw outputExistsError(path);
     }
-    if (!mayReplace(ownership, path)) throw outputExistsError(path);
+    if (target.kind === 'special') await checkSpecialFile(path);
+    else await (await openAtomicFile(path, { mayReplace: true })).abort();
+  }
+}
+
+/** Not opened: to open and close a pipe ends it for its reader. */
+async function checkSpecialFile(path: string): Promise<void> {
+  try {
+    await access(path, constants.W_OK);
+  } catch (error) {
+    throw outputError(path, error);
   }
 }
 
@@ -60,7 +73,6 @@ function mayReplace(ownership: RunFileOwnership, path: string): boolean {
 export interface WriteRunFilesOptions extends RunFileOwnership {
   /** Must read completed and failed tasks both. */
   readonly readPage: ReadResultPage;
-  readonly includeInput: boolean;
   /** Called after each page with the rows written so far. */
   readonly onProgress?: (rows: number) => void;
 }
@@ -80,19 +92,18 @@ export interface WrittenRunFiles {
  * @throws LlmBatchError OUTPUT_EXISTS, OUTPUT_PATH (exit 2), OUTPUT_WRITE, RESULT_ROW_BROKEN (exit 5)
  */
 export async function writeRunFiles(options: WriteRunFilesOptions): Promise<WrittenRunFiles> {
-  const results = new LazyFile(options.paths.results, options);
-  const errors = new LazyFile(options.paths.errors, options);
+  const results = new LazyFile(options.paths.results, options.paths.format, options);
+  const errors = new LazyFile(options.paths.errors, 'jsonl', options);
   let completed = 0;
   let failed = 0;
   try {
     for await (const page of resultPages(options.readPage, 'all')) {
-      for (const row of page) {
-        const file = row.state === 'completed' ? results : errors;
-        const full = file.write(`${resultLine(row, options)}\n`);
-        if (full !== undefined) await full;
-        if (row.state === 'completed') completed += 1;
-        else failed += 1;
-      }
+      const answered = page.filter((row) => row.state === 'completed');
+      const others = page.filter((row) => row.state !== 'completed');
+      await results.write(answered);
+      await errors.write(others);
+      completed += answered.length;
+      failed += others.length;
       options.onProgress?.(completed + failed);
     }
     // A run stopped at its first call leaves no empty file about, but an older file must not outlive its answers.
@@ -123,34 +134,37 @@ async function removeOwnedFile(ownership: RunFileOwnership, path: string): Promi
   }
 }
 
-/** A file that is made when its first line comes. */
+/** A file that is made when its first row comes. */
 class LazyFile {
   readonly #path: string | null;
+  readonly #format: ResultFormat;
   readonly #ownership: RunFileOwnership;
   #sink: OutputSink | null = null;
+  #writer: RowWriter<ResultRow> | null = null;
 
-  constructor(path: string | null, ownership: RunFileOwnership) {
+  /** @param path null: its rows go nowhere */
+  constructor(path: string | null, format: ResultFormat, ownership: RunFileOwnership) {
     this.#path = path;
+    this.#format = format;
     this.#ownership = ownership;
   }
 
-  write(text: string): Promise<void> | undefined {
-    if (this.#path === null) return undefined;
-    return this.#sink === null ? this.#openAndWrite(text) : this.#sink.write(text);
-  }
-
-  async #openAndWrite(text: string): Promise<void> {
+  async write(rows: readonly ResultRow[]): Promise<void> {
+    if (rows.length === 0) return;
     await this.open();
-    await this.#sink?.write(text);
+    await this.#writer?.write(rows);
   }
 
   async open(): Promise<void> {
     if (this.#path === null || this.#sink !== null) return;
     this.#sink = await openFileSink(this.#path, { mayReplace: mayReplace(this.#ownership, this.#path) });
+    const plain = { includeInput: false, outputFields: [] };
+    this.#writer = await openRowWriter(this.#format, this.#sink, plain);
   }
 
   /** @returns the path, null when there was no such file to make */
   async finish(): Promise<string | null> {
+    await this.#writer?.end();
     await this.#sink?.finish();
     return this.#sink === null ? null : this.#path;
   }

@@ -1,6 +1,8 @@
 /** Where results go: one interface over a file that must be complete and a stream that may lose its reader. */
 import type { Writable } from 'node:stream';
 import { type AtomicFile, type AtomicFileOptions, openAtomicFile } from './atomic-file.js';
+import { endsInCutLine } from './cut-line.js';
+import { gzipped } from './gzip-file.js';
 import { errorCodeOf, outputError } from './output-error.js';
 
 export interface OutputSink {
@@ -19,10 +21,13 @@ export interface OutputSink {
 /** Large enough that writing costs nothing beside formatting, small enough to leave memory flat. */
 const CHUNK_CHARACTERS = 256 * 1024;
 
-/** @throws LlmBatchError as `openAtomicFile` does; so do `write` and `finish` */
+/**
+ * A file, compressed where its name ends in `.gz`.
+ * @throws LlmBatchError as `openAtomicFile` does; so do `write` and `finish`
+ */
 export async function openFileSink(path: string, options: AtomicFileOptions): Promise<OutputSink> {
   const file = await openAtomicFile(path, options);
-  return new FileSink(file);
+  return new FileSink(/\.gz$/i.test(path) ? gzipped(file) : file);
 }
 
 class FileSink implements OutputSink {
@@ -62,7 +67,7 @@ class FileSink implements OutputSink {
 }
 
 /**
- * A sink over a stream that is not ours to end, such as standard output.
+ * A sink over a stream that is not ours to end, such as standard output. Text begins on a line of its own.
  * @param name for error messages, e.g. `standard output`
  * @throws LlmBatchError OUTPUT_WRITE (exit 5) from `write` and `finish`
  */
@@ -92,11 +97,14 @@ export class StreamSink implements OutputSink {
   readonly #stream: Writable;
   readonly #name: string;
   #pending = '';
+  /** Comes before the first text. */
+  #lead: '' | '\n';
   #readerGone = false;
 
   constructor(stream: Writable, name: string) {
     this.#stream = stream;
     this.#name = name;
+    this.#lead = endsInCutLine(stream) ? '\n' : '';
   }
 
   get readerGone(): boolean {
@@ -105,7 +113,8 @@ export class StreamSink implements OutputSink {
 
   write(text: string): Promise<void> | undefined {
     if (this.#readerGone) return undefined;
-    this.#pending += text;
+    this.#pending += this.#lead + text;
+    this.#lead = '';
     return this.#pending.length < CHUNK_CHARACTERS ? undefined : this.flush();
   }
 

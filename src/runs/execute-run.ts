@@ -45,8 +45,11 @@ export interface ExecuteOptions {
   readonly onShared: (page: SharedPage) => Promise<void>;
   /** How often the user has asked to stop; while it drains, the drain itself is told. */
   readonly interrupts: () => number;
-  /** Hands out the drain before it starts, for its snapshot and its brakes, and what the run has done so far. */
-  readonly onDrain: (drain: Drain, before: RunSummary) => void;
+  /**
+   * Hands out the drain before it starts, for its snapshot and its brakes, and what the run has done so far. Nothing is
+   * sent or settled until it resolves.
+   */
+  readonly onDrain: (drain: Drain, before: RunSummary) => Promise<void>;
 }
 
 export interface ExecutionReport {
@@ -93,7 +96,7 @@ export async function executeRun(options: ExecuteOptions): Promise<ExecutionRepo
     },
     onSettled: options.onSettled,
   });
-  options.onDrain(drain, before);
+  await options.onDrain(drain, before);
   const { source, date } = options.prices;
   const started = await store.updateRun(run.id, {
     status: 'open',

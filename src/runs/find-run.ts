@@ -39,17 +39,14 @@ export async function findRunForInput(
     (run) => run.inputPath === wanted.inputPath && run.simulated === wanted.simulated,
   );
   const ofInput = ofPath.filter((run) => asks(run, wanted.query));
-  const ownName = ownNameOf(wanted.inputPath, wanted.simulated);
-  const isUnnamed = (run: RunRecord): boolean =>
-    run.name.startsWith(ownName) && /^(-\d+)?$/.test(run.name.slice(ownName.length));
   const alive = ofInput.filter((run) => run.status !== 'cancelled');
-  const found = alive.find(isUnnamed) ?? alive[0] ?? ofInput[0] ?? null;
+  const found = alive.find((run) => givenName(run) === null) ?? alive[0] ?? ofInput[0] ?? null;
   const other = ofPath.find((run) => run.status !== 'cancelled');
   if (found !== null || other === undefined) return found;
   throw usageError(
     'RUN_OTHER_QUERY',
     `Run '${other.name}' of this database has another query: ${queryOf(other)}`,
-    `--name NEW -o FILE for a run of its own, or --name ${other.name} to bring that run in line with the new query`,
+    `--name NEW for a run of its own, or --name ${other.name} to bring that run in line with the new query`,
   );
 }
 
@@ -62,6 +59,13 @@ function asks(run: RunRecord, query: string | null): boolean {
 function queryOf(run: RunRecord): string | null {
   const { input } = settingsOfRun(run);
   return input?.format === 'sqlite' ? input.query : null;
+}
+
+/** The name that the user gave a run; null where it has the one that `chooseRunName` gives. */
+export function givenName(run: Pick<RunRecord, 'name' | 'inputPath' | 'simulated'>): string | null {
+  const ownName = ownNameOf(run.inputPath, run.simulated);
+  const isOwn = run.name.startsWith(ownName) && /^(-\d+)?$/.test(run.name.slice(ownName.length));
+  return isOwn ? null : run.name;
 }
 
 function ownNameOf(inputPath: string, simulated: boolean): string {

@@ -5,8 +5,9 @@
  * goes on, since keys make every step repeatable.
  */
 import { EXIT_CODES, LlmBatchError, usageError } from '../core/errors.js';
+import type { JsonObject } from '../core/json.js';
 import type { BadLine } from '../documents/bad-line.js';
-import type { ImportMatch, NewTask, RunRecord, Store } from '../store/store.js';
+import type { Answerers, ImportMatch, NewTask, ReimportOptions, RunRecord, Store } from '../store/store.js';
 import { removeRun } from './prune-runs.js';
 
 export interface DocumentPage {
@@ -48,6 +49,8 @@ export interface ImportPlan extends ImportReport {
   readonly changedOpen: number;
   /** Changed documents that already have an answer. */
   readonly changedFinished: number;
+  /** Documents that ask again what was answered at some time: they take that answer, and nothing is paid. */
+  readonly answeredBefore: number;
   readonly added: number;
   readonly gone: number;
 }
@@ -78,37 +81,53 @@ export async function importNew(options: ImportOptions): Promise<ImportReport> {
 }
 
 /** Compares without changing anything. @throws LlmBatchError INPUT_BAD_LINES (exit 2) */
-export async function planImport(options: ImportOptions): Promise<ImportPlan> {
+export async function planImport(options: ImportOptions, answerers: Answerers): Promise<ImportPlan> {
   const { store, run } = options;
-  const tally: Record<ImportMatch, number> = { new: 0, unchanged: 0, changed_open: 0, changed_finished: 0 };
+  const tally: Record<ImportMatch, number> = {
+    new: 0,
+    unchanged: 0,
+    changed_open: 0,
+    changed_finished: 0,
+    answered_before: 0,
+  };
   const report = await eachPage(options, async (page) => {
-    for (const match of await store.matchTasks(run.id, page.documents)) tally[match] += 1;
+    const matches = await store.matchTasks(run.id, page.documents, answerers.fromNowOn);
+    for (const match of matches) tally[match] += 1;
   });
   refuseBadLines(report, options.skipBadLines);
   refuseEmpty(report);
   const { counts, gone } = await store.summarizeRun(run.id);
   const present = Object.values(counts).reduce((sum, count) => sum + count, gone);
-  const matched = tally.unchanged + tally.changed_open + tally.changed_finished;
+  const matched = report.documents - tally.new;
   return {
     ...report,
     unchanged: tally.unchanged,
     changedOpen: tally.changed_open,
     changedFinished: tally.changed_finished,
+    answeredBefore: tally.answered_before,
     added: tally.new,
     gone: Math.max(0, present - matched),
   };
 }
 
-/** Carries out what was planned. */
-export async function applyImport(options: ImportOptions, keepFinished: boolean): Promise<void> {
+/**
+ * Carries out what was planned. Until the last page the run has the settings that its answers were given under, so that
+ * after a crash in the middle nobody is wrong about whose those are; no one goes on with a run that is importing.
+ * @param settings that hold from here on: what is open is sent as the user asks now
+ */
+export async function applyImport(
+  options: ImportOptions,
+  reimport: ReimportOptions,
+  settings: JsonObject,
+): Promise<RunRecord> {
   const { store, run } = options;
-  await store.updateRun(run.id, { status: 'importing' });
   await store.beginReimport(run.id);
   await eachPage({ ...options, onBadLines: () => undefined }, async (page) => {
-    await store.reimportTasks(run.id, page.documents, keepFinished);
+    await store.reimportTasks(run.id, page.documents, reimport);
   });
+  await store.updateRun(run.id, { settings });
   await store.finishReimport(run.id);
-  await store.updateRun(run.id, { status: 'open' });
+  return store.updateRun(run.id, { status: 'open' });
 }
 
 async function eachPage(

@@ -5,6 +5,7 @@
  */
 import { setImmediate } from 'node:timers/promises';
 import type { Clock } from '../core/clock.js';
+import { digest } from '../documents/key.js';
 import type { RunRecord, SharedPage, Store } from '../store/store.js';
 import { lanesOf, type RunSettings, settingsOfRun } from './run-settings.js';
 
@@ -49,29 +50,36 @@ export async function settlePairs(options: ShareOptions): Promise<void> {
   }
 }
 
-/**
- * The runs whose answers this one would get as well: sent to the same servers, under the same names of models, and
- * checked in the same way. Made-up answers never stand for real ones.
- */
+/** The runs whose answers this one would get as well. Made-up answers never stand for real ones. */
 async function reusableRuns(store: Store, run: RunRecord): Promise<number[]> {
   const wanted = answererOf(settingsOfRun(run));
-  const alike = (await store.listRuns())
-    .filter((other) => other.id !== run.id && other.simulated === run.simulated)
-    .filter((other) => answererOf(settingsOfRun(other)) === wanted);
   const reusable: number[] = [];
-  for (const other of alike) {
-    // Resumed at another server, a run keeps the answers of the first, and which is whose nobody can tell.
-    const lanes = new Set(lanesOf(settingsOfRun(other)).map(({ name }) => name));
-    const summary = await store.summarizeRun(other.id);
-    if (summary.lanes.every(({ lane }) => lanes.has(lane))) reusable.push(other.id);
+  for (const other of await store.listRuns()) {
+    if (other.id === run.id || other.simulated !== run.simulated) continue;
+    if ((await answererSoFar(store, other)) === wanted) reusable.push(other.id);
   }
   return reusable;
 }
 
-function answererOf(settings: RunSettings): string {
+/**
+ * Who has given the answers that a run has.
+ * @returns as `answererOf`; null for a run that was resumed at another server: which answers are whose nobody can tell
+ */
+export async function answererSoFar(store: Store, run: RunRecord): Promise<string | null> {
+  const settings = settingsOfRun(run);
+  const lanes = new Set(lanesOf(settings).map(({ name }) => name));
+  const summary = await store.summarizeRun(run.id);
+  return summary.lanes.every(({ lane }) => lanes.has(lane)) ? answererOf(settings) : null;
+}
+
+/**
+ * Equal where equal requests get answers that are worth the same: sent to the same servers, under the same names of
+ * models, and checked in the same way.
+ */
+export function answererOf(settings: RunSettings): string {
   const servers = lanesOf(settings).map(({ baseUrl, models }) => JSON.stringify([baseUrl, models]));
   const { promptTemplate, imageFolder = null } = settings.request;
   // A request's hash has a picture's path as the document gives it: in another folder that is another picture.
   const folder = /\{\{\s*image\s/.test(promptTemplate ?? '') ? imageFolder : null;
-  return JSON.stringify([[...new Set(servers)].sort(), settings.answers.check, folder]);
+  return digest(JSON.stringify([[...new Set(servers)].sort(), settings.answers.check, folder]));
 }

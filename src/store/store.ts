@@ -77,16 +77,35 @@ export interface NewTask {
 /**
  * How an input document compares with the task that the run already has under its key. Finished means that it
  * has an answer: a changed document whose task failed is `changed_open`, since calling again loses no answer.
+ * `answered_before`: its task has another request or no answer, but this very request was answered at some time.
  */
-export type ImportMatch = 'new' | 'unchanged' | 'changed_open' | 'changed_finished';
+export type ImportMatch = 'new' | 'unchanged' | 'changed_open' | 'changed_finished' | 'answered_before';
+
+/**
+ * Who answers a run, as one text for all that makes answers to equal requests worth the same: the servers, the checks.
+ * The store only compares it.
+ */
+export interface Answerers {
+  /** Of the answers that are there; null where nobody can tell: those are kept when they are replaced, but never taken again. */
+  readonly soFar: string | null;
+  readonly fromNowOn: string;
+}
 
 export interface ImportTally {
   readonly added: number;
   readonly unchanged: number;
   /** Changed documents whose task has been put back to ready. */
   readonly replaced: number;
+  /** Documents whose request was answered before: they have that answer again. */
+  readonly answeredBefore: number;
   /** Changed documents whose finished answer was kept. */
   readonly kept: number;
+}
+
+export interface ReimportOptions {
+  /** Changed documents that have an answer keep it, unless their request was answered before. */
+  readonly keepFinished: boolean;
+  readonly answerers: Answerers;
 }
 
 export interface ClaimOptions {
@@ -455,21 +474,26 @@ export interface Store {
 
   /** For a run that is still empty or went on importing: adds what is new, leaves what is there. */
   addTasks(runId: number, tasks: readonly NewTask[]): Promise<{ added: number; duplicates: number }>;
-  /** Compares input documents with the run's tasks by key and occurrence; changes nothing. */
+  /**
+   * Compares input documents with the run's tasks by key and occurrence; changes nothing.
+   * @param answeredBy whose earlier answers may be taken, see `Answerers`
+   */
   matchTasks(
     runId: number,
     documents: readonly Pick<NewTask, 'key' | 'occurrence' | 'requestHash'>[],
+    answeredBy: string,
   ): Promise<readonly ImportMatch[]>;
   /**
    * Brings the run's tasks in line with an edited input, page by page: adds new ones, moves unchanged ones to
-   * their line, and replaces changed ones (back to ready, old result dropped) unless `keepFinished`.
+   * their line, and replaces changed ones: they take the answer that their request had before, or go back to ready
+   * unless `keepFinished`. The answer that is replaced is kept with the hash of its request until the run is deleted.
    * Tasks never named in a page between `beginReimport` and `finishReimport` are gone from the input: they
    * keep their answers but are neither drained nor exported until they come back. The run is `importing` from
    * begin to finish and `open` afterwards; after a crash in between, begin starts over. A kept answer keeps the
    * document and the request hash it was given for.
    */
   beginReimport(runId: number): Promise<void>;
-  reimportTasks(runId: number, tasks: readonly NewTask[], keepFinished: boolean): Promise<ImportTally>;
+  reimportTasks(runId: number, tasks: readonly NewTask[], options: ReimportOptions): Promise<ImportTally>;
   finishReimport(runId: number): Promise<{ gone: number }>;
 
   /**

@@ -171,6 +171,62 @@ describe('a row with an id whose answer would be paid for again', () => {
   });
 });
 
+describe('a request that was answered before', () => {
+  const SHORTEN = ['--prompt', 'Shorten: {{text}}'];
+  const TRANSLATE = ['--prompt', 'Translate: {{text}}'];
+  const shortened = answersTo([A, B].map(({ text }) => ({ text: `Shorten: ${text}` })));
+
+  it('is not paid for again when the prompt goes back to it, and needs no flag', async () => {
+    await run([A, B], ...SHORTEN);
+    await run([A, B], ...TRANSLATE, '--rerun-changed');
+    const before = await workspace.status();
+    const back = await run([A, B, X], ...SHORTEN);
+    expect(back).toMatchObject({ exitCode: 0, calls: 1 });
+    expect(back.stderr).toContain('docs: 2 answered before · 1 new');
+    expect(results().slice(0, 2)).toEqual(shortened);
+    // The ledger has the calls of all three, each once.
+    expect(before).toMatchObject({ calls: { made: 4 }, documents: { completed: 2 } });
+    expect(await workspace.status()).toMatchObject({ calls: { made: 5 }, documents: { completed: 3 } });
+
+    expect(await run([A, B], ...TRANSLATE)).toMatchObject({ exitCode: 0, calls: 0 });
+    expect(await run([A, B], ...SHORTEN)).toMatchObject({ exitCode: 0, calls: 0 });
+    expect(results()).toEqual(shortened);
+  });
+
+  it('is not paid for again when a row is edited a second time, back to what it was', async () => {
+    const rows = (text: string) => [{ id: 'a', text }];
+    await run(rows(A.text));
+    await run(rows(B.text), '--rerun-changed');
+    expect(await run(rows(A.text))).toMatchObject({ exitCode: 0, calls: 0 });
+    expect(await run(rows(X.text))).toMatchObject({ exitCode: 2, calls: 0 });
+    expect(await run(rows(X.text), '--rerun-changed')).toMatchObject({ exitCode: 0, calls: 1 });
+    expect(await run(rows(B.text))).toMatchObject({ exitCode: 0, calls: 0 });
+    expect(results()).toEqual(answersTo([B]));
+  });
+
+  it('has its answer too where the run in between was stopped half way', async () => {
+    await run([A, B], ...SHORTEN);
+    await simulator.reconfigure({ outage: { fault: 'insufficient-quota' } });
+    expect(await run([A, B], ...TRANSLATE, '--rerun-changed')).toMatchObject({ exitCode: 4 });
+    expect(await run([A, B], ...SHORTEN)).toMatchObject({ exitCode: 0, calls: 0 });
+    expect(results()).toEqual(shortened);
+  });
+
+  it('is asked anew of another server, and known again at the first', async () => {
+    const other = await startSimulatorProcess();
+    try {
+      await run([A], ...SHORTEN);
+      await run([A], ...TRANSLATE, '--rerun-changed', '--base-url', other.url);
+      const there = await run([A], ...SHORTEN, '--base-url', other.url);
+      expect(there.stderr).toContain('1 changed');
+      expect(there).toMatchObject({ exitCode: 2, calls: 0 });
+      expect(await run([A], ...SHORTEN)).toMatchObject({ exitCode: 0, calls: 0 });
+    } finally {
+      await other.stop();
+    }
+  });
+});
+
 describe('settings that changed', () => {
   it('another prompt changes every row, so it is asked first', async () => {
     await run([A, B], '--prompt', 'Shorten: {{text}}');

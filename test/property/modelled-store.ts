@@ -18,6 +18,7 @@ import {
   createRun,
   failed,
   NOW_MS,
+  RERUN,
   released,
   retried,
   startCall,
@@ -47,6 +48,8 @@ interface ModelTask {
   /** The task whose answer it waits for. */
   sourceId: number | null;
   sharedFrom: SharedFrom | null;
+  /** Answers to requests it had before, by their hash. */
+  readonly earlier: Map<string, Pick<ModelTask, 'answer' | 'attempts' | 'sharedFrom'>>;
 }
 
 export interface Sharing {
@@ -185,25 +188,36 @@ export class ModelledRun {
   }
 
   async #reimportPage(tasks: readonly NewTask[], keepFinished: boolean): Promise<void> {
-    const tally = { added: 0, unchanged: 0, replaced: 0, kept: 0 };
+    const tally = { added: 0, unchanged: 0, replaced: 0, kept: 0, answeredBefore: 0 };
     for (const task of tasks) {
       const known = this.#tasks.get(task.key);
       const place = { line: task.line, priority: task.priority, gone: false };
       if (known === undefined) {
         this.#tasks.set(task.key, newModelTask(task));
         tally.added += 1;
-      } else if (known.requestHash === task.requestHash) {
+        continue;
+      }
+      const isFinished = known.state === 'completed';
+      const isUnchanged = known.requestHash === task.requestHash;
+      const answered = isUnchanged && isFinished ? undefined : known.earlier.get(task.requestHash);
+      if (answered !== undefined) {
+        replace(known, task);
+        known.earlier.delete(task.requestHash);
+        Object.assign(known, { ...answered, state: 'completed' });
+        tally.answeredBefore += 1;
+      } else if (isUnchanged) {
         Object.assign(known, place);
         tally.unchanged += 1;
-      } else if (keepFinished && known.state === 'completed') {
+      } else if (keepFinished && isFinished) {
         Object.assign(known, place);
         tally.kept += 1;
       } else {
-        Object.assign(known, { ...newModelTask(task), id: known.id });
+        replace(known, task);
         tally.replaced += 1;
       }
     }
-    expect(await this.#store.reimportTasks(this.id, tasks, keepFinished)).toEqual(tally);
+    const options = { ...RERUN, keepFinished };
+    expect(await this.#store.reimportTasks(this.id, tasks, options)).toEqual(tally);
     await this.#learnIds();
     for (const [what, count] of Object.entries(tally)) if (count > 0) this.#reached.add(`reimport: ${what}`);
   }
@@ -573,5 +587,13 @@ function newModelTask(task: NewTask): ModelTask {
     answer: null,
     sourceId: null,
     sharedFrom: null,
+    earlier: new Map(),
   };
+}
+
+/** It is ready to be asked anew; an answer that it had is kept. */
+function replace(known: ModelTask, task: NewTask): void {
+  const { id, earlier, answer, attempts, sharedFrom } = known;
+  if (known.state === 'completed') earlier.set(known.requestHash, { answer, attempts, sharedFrom });
+  Object.assign(known, { ...newModelTask(task), id, earlier });
 }

@@ -262,7 +262,7 @@ it('does what the model says, whatever happens in whatever order', async () => {
     ...everyState.map((state) => `gone ${state}`),
     'failed by poison',
     ...['completed', 'failed', 'retry', 'released', 'throttled'].map((as) => `lost as ${as}`),
-    ...['added', 'unchanged', 'replaced', 'kept'].map((what) => `reimport: ${what}`),
+    ...['added', 'unchanged', 'replaced', 'kept', 'answeredBefore'].map((what) => `reimport: ${what}`),
     'retried all',
     'retried one',
     'claimed a suspect',

@@ -22,7 +22,7 @@ function filesIn(
 }
 
 function write(files: RunFileOwnership, rows: readonly ResultRow[]): ReturnType<typeof writeRunFiles> {
-  return writeRunFiles({ ...files, readPage: pagesOf(rows, 2), includeInput: false });
+  return writeRunFiles({ ...files, readPage: pagesOf(rows, 2) });
 }
 
 function linesOf(path: string): number[] {

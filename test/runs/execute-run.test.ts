@@ -385,7 +385,7 @@ describe('a run that an earlier process left in the middle', () => {
     );
     let completedBefore = -1;
     await run.executeOver([laneOf('a', null, server)], random, undefined, {
-      onDrain: (_, before) => {
+      onDrain: async (_, before) => {
         completedBefore = before.counts.completed;
       },
     });

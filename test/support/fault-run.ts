@@ -61,7 +61,7 @@ export class FaultRun {
     const args = [
       ...(command === 'run' ? ['run', 'docs.jsonl'] : ['resume']),
       ...['--base-url', this.simulator.url, '--concurrency', String(this.concurrency)],
-      ...(prints ? ['-o', '-'] : []),
+      ...(prints ? ['-o', '-', '--only-new'] : []),
       ...this.#flags,
     ];
     const environment = { OPENAI_API_KEY: PLANTED_KEY, ...options.environment };

@@ -150,7 +150,7 @@ export class StoredRun {
       onSettled: () => undefined,
       onShared: async () => undefined,
       interrupts: () => 0,
-      onDrain,
+      onDrain: async (drain) => onDrain(drain),
       ...changes,
     });
     return this.#clock.runUntil(work);

@@ -42,11 +42,15 @@ describe('an error', () => {
 
 describe('the plan of an edited input', () => {
   it('names what there is', () => {
-    expect(formatImportPlan({ unchanged: 9_950, changed: 40, added: 10, gone: 3 })).toBe(
+    expect(formatImportPlan({ unchanged: 9_950, answeredBefore: 0, changed: 40, added: 10, gone: 3 })).toBe(
       '9,950 unchanged · 40 changed · 10 new · 3 gone',
     );
-    expect(formatImportPlan({ unchanged: 0, changed: 0, added: 10, gone: 0 })).toBe('10 new');
-    expect(formatImportPlan({ unchanged: 0, changed: 0, added: 0, gone: 0 })).toBe('no documents');
+    expect(formatImportPlan({ unchanged: 0, answeredBefore: 0, changed: 0, added: 10, gone: 0 })).toBe(
+      '10 new',
+    );
+    expect(formatImportPlan({ unchanged: 0, answeredBefore: 0, changed: 0, added: 0, gone: 0 })).toBe(
+      'no documents',
+    );
   });
 });
 

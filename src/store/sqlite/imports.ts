@@ -5,7 +5,8 @@
  */
 import type Database from 'better-sqlite3';
 import type { TaskState } from '../../core/task.js';
-import type { ImportMatch, ImportTally, NewTask } from '../store.js';
+import type { ImportMatch, ImportTally, NewTask, ReimportOptions } from '../store.js';
+import { EarlierAnswers } from './earlier-answers.js';
 import { hashKey, type KeyIndex } from './key-index.js';
 import { runMissing } from './runs.js';
 import { UNPAIRED } from './sharing.js';
@@ -32,6 +33,7 @@ type Bindings = (string | number | null)[];
 
 export class Imports {
   readonly #keys: KeyIndex;
+  readonly #earlier: EarlierAnswers;
   readonly #insertTasks: readonly [one: Database.Statement<Bindings>, many: Database.Statement<Bindings>];
   readonly #insertDocuments: readonly [one: Database.Statement<Bindings>, many: Database.Statement<Bindings>];
   readonly #generation;
@@ -49,6 +51,7 @@ export class Imports {
 
   constructor(database: Database.Database, keys: KeyIndex) {
     this.#keys = keys;
+    this.#earlier = new EarlierAnswers(database);
     const insert = (table: string, columns: string, values: string, rows: number) =>
       database.prepare<Bindings>(
         `INSERT INTO ${table} (${columns}) VALUES ${Array(rows).fill(values).join(', ')}`,
@@ -144,14 +147,23 @@ export class Imports {
   match(
     runId: number,
     documents: readonly Pick<NewTask, 'key' | 'occurrence' | 'requestHash'>[],
+    answeredBy: string,
   ): ImportMatch[] {
     this.#keys.open(runId);
     return documents.map((document) => {
       const existing = this.#existing(document);
-      if (existing === undefined) return 'new';
-      if (existing.request_hash === storableText(document.requestHash)) return 'unchanged';
-      return existing.state === 'completed' ? 'changed_finished' : 'changed_open';
+      return existing === undefined ? 'new' : this.#compare(existing, document.requestHash, answeredBy);
     });
+  }
+
+  #compare(existing: ExistingTask, requestHash: string, answeredBy: string): Exclude<ImportMatch, 'new'> {
+    const hash = storableText(requestHash);
+    const isUnchanged = existing.request_hash === hash;
+    const isFinished = existing.state === 'completed';
+    if (isUnchanged && isFinished) return 'unchanged';
+    if (this.#earlier.has(existing.id, hash, answeredBy)) return 'answered_before';
+    if (isUnchanged) return 'unchanged';
+    return isFinished ? 'changed_finished' : 'changed_open';
   }
 
   begin(runId: number): void {
@@ -159,39 +171,55 @@ export class Imports {
     this.#begin.run(runId);
   }
 
-  reimport(runId: number, tasks: readonly NewTask[], keepFinished: boolean): ImportTally {
+  reimport(
+    runId: number,
+    tasks: readonly NewTask[],
+    { keepFinished, answerers }: ReimportOptions,
+  ): ImportTally {
     const generation = this.#generationOf(runId);
     this.#keys.open(runId);
     const added: NewTask[] = [];
-    let unchanged = 0;
-    let replaced = 0;
-    let kept = 0;
+    const tally = { unchanged: 0, replaced: 0, kept: 0, answeredBefore: 0 };
     for (const task of tasks) {
       const existing = this.#existing(task);
       if (existing === undefined) {
         added.push(task);
-      } else if (existing.request_hash === storableText(task.requestHash)) {
+        continue;
+      }
+      const match = this.#compare(existing, task.requestHash, answerers.fromNowOn);
+      if (match === 'unchanged') {
         this.#moveTo(existing, generation, task);
         this.#setDocument(existing.id, task);
-        unchanged += 1;
-      } else if (keepFinished && existing.state === 'completed') {
+        tally.unchanged += 1;
+      } else if (match === 'changed_finished' && keepFinished) {
         // The hash and the document stay those of the answer.
         this.#moveTo(existing, generation, task);
-        kept += 1;
+        tally.kept += 1;
       } else {
-        this.#deleteResult.run(existing.id);
-        this.#setDocument(existing.id, task);
-        this.#replace.run(
-          generation,
-          storableInteger(task.line),
-          storableReal(task.priority),
-          storableText(task.requestHash),
-          existing.id,
-        );
-        replaced += 1;
+        this.#replaceBy(task, existing, generation, answerers.soFar);
+        if (match === 'answered_before') {
+          this.#earlier.take(existing.id, storableText(task.requestHash), answerers.fromNowOn);
+          tally.answeredBefore += 1;
+        } else {
+          tally.replaced += 1;
+        }
       }
     }
-    return { added: this.add(runId, added).added, unchanged, replaced, kept };
+    return { added: this.add(runId, added).added, ...tally };
+  }
+
+  /** The task is ready to be asked anew; the answer it had is kept aside. */
+  #replaceBy(task: NewTask, existing: ExistingTask, generation: number, answeredBy: string | null): void {
+    this.#earlier.keep(existing.id, answeredBy);
+    this.#deleteResult.run(existing.id);
+    this.#setDocument(existing.id, task);
+    this.#replace.run(
+      generation,
+      storableInteger(task.line),
+      storableReal(task.priority),
+      storableText(task.requestHash),
+      existing.id,
+    );
   }
 
   finish(runId: number): { gone: number } {

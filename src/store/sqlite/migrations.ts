@@ -265,7 +265,7 @@ END;
   },
   {
     version: 3,
-    name: 'answers as they came, ids with their type',
+    name: 'answers as they came and for as long as the run is there, ids with their type',
     sql: `
 -- What an answer holds beside its text, as the server wrote it; null where it is a text and nothing more.
 ALTER TABLE results ADD COLUMN details_json TEXT;
@@ -274,6 +274,30 @@ ALTER TABLE results ADD COLUMN response_packed BLOB;
 
 -- 0 and 1 take no room in a row, and so are read without the body that stands before them.
 ALTER TABLE documents ADD COLUMN id_is_number INTEGER NOT NULL DEFAULT 0;
+
+-- Answers to requests that their task asks no more, as results has them: see earlier-answers.ts. answered_by stands
+-- for the servers and checks they came from, empty where that is not known.
+CREATE TABLE earlier_answers (
+  task_id          INTEGER NOT NULL REFERENCES tasks (id),
+  request_hash     TEXT    NOT NULL,
+  answered_by      TEXT    NOT NULL,
+  attempts         INTEGER NOT NULL,
+  shared_from      TEXT,
+  settled_at_ms    INTEGER NOT NULL,
+  model            TEXT,
+  finish_reason    TEXT,
+  request_id       TEXT,
+  latency_ms       REAL,
+  cost_micro_usd   REAL,
+  input_tokens     INTEGER,
+  output_tokens    INTEGER,
+  cached_tokens    INTEGER,
+  reasoning_tokens INTEGER,
+  output_json      TEXT    NOT NULL,
+  details_json     TEXT,
+  response_packed  BLOB,
+  PRIMARY KEY (task_id, request_hash, answered_by)
+) STRICT;
 `,
   },
 ];

@@ -32,6 +32,28 @@ CREATE TABLE documents (
   body          TEXT NOT NULL
 , id_is_number INTEGER NOT NULL DEFAULT 0) STRICT;
 
+CREATE TABLE earlier_answers (
+  task_id          INTEGER NOT NULL REFERENCES tasks (id),
+  request_hash     TEXT    NOT NULL,
+  answered_by      TEXT    NOT NULL,
+  attempts         INTEGER NOT NULL,
+  shared_from      TEXT,
+  settled_at_ms    INTEGER NOT NULL,
+  model            TEXT,
+  finish_reason    TEXT,
+  request_id       TEXT,
+  latency_ms       REAL,
+  cost_micro_usd   REAL,
+  input_tokens     INTEGER,
+  output_tokens    INTEGER,
+  cached_tokens    INTEGER,
+  reasoning_tokens INTEGER,
+  output_json      TEXT    NOT NULL,
+  details_json     TEXT,
+  response_packed  BLOB,
+  PRIMARY KEY (task_id, request_hash, answered_by)
+) STRICT;
+
 CREATE TABLE lane_totals (
   run_id           INTEGER NOT NULL REFERENCES runs (id),
   lane             TEXT    NOT NULL,

@@ -13,6 +13,7 @@ import type {
   NewTask,
   RecentCall,
   RecordedProgress,
+  ReimportOptions,
   RescueReport,
   ResultPageOptions,
   ResultRow,
@@ -149,16 +150,17 @@ export class SqliteStore implements Store {
   matchTasks(
     runId: number,
     documents: readonly Pick<NewTask, 'key' | 'occurrence' | 'requestHash'>[],
+    answeredBy: string,
   ): Promise<readonly ImportMatch[]> {
-    return this.#connection.read(() => this.#imports.match(runId, documents));
+    return this.#connection.read(() => this.#imports.match(runId, documents, answeredBy));
   }
 
   beginReimport(runId: number): Promise<void> {
     return this.#connection.write(() => this.#imports.begin(runId));
   }
 
-  reimportTasks(runId: number, tasks: readonly NewTask[], keepFinished: boolean): Promise<ImportTally> {
-    return this.#connection.write(() => this.#imports.reimport(runId, tasks, keepFinished));
+  reimportTasks(runId: number, tasks: readonly NewTask[], options: ReimportOptions): Promise<ImportTally> {
+    return this.#connection.write(() => this.#imports.reimport(runId, tasks, options));
   }
 
   finishReimport(runId: number): Promise<{ gone: number }> {

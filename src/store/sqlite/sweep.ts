@@ -16,6 +16,8 @@ export interface SweepPass {
 /** Counts and sums of a run; small. */
 const TOTALS = ['task_counts', 'latency_buckets', 'lane_totals', 'run_totals'] as const;
 
+const OF_TASKS = ['results', 'earlier_answers', 'documents'] as const;
+
 type RangeOfRuns = [afterId: number, upToId: number, runIds: string];
 
 const IN_PASS = 'run_id IN (SELECT value FROM json_each(?))';
@@ -41,9 +43,10 @@ export class Sweep {
       .pluck();
     // Children first: foreign keys are checked at once.
     this.#deleteTasks = [
-      database.prepare<RangeOfRuns>(`DELETE FROM results WHERE task_id IN (SELECT id FROM ${TASKS_IN_PASS})`),
-      database.prepare<RangeOfRuns>(
-        `DELETE FROM documents WHERE task_id IN (SELECT id FROM ${TASKS_IN_PASS})`,
+      ...OF_TASKS.map((table) =>
+        database.prepare<RangeOfRuns>(
+          `DELETE FROM ${table} WHERE task_id IN (SELECT id FROM ${TASKS_IN_PASS})`,
+        ),
       ),
       database.prepare<RangeOfRuns>(`DELETE FROM ${TASKS_IN_PASS}`),
     ];

@@ -195,3 +195,7 @@ export function results(
 ): Promise<readonly ResultRow[]> {
   return store.readResults({ runId, only, afterLine: 0, limit: 1_000, includeBody: true });
 }
+
+/** Nobody else has answered or is asked. */
+export const SAME_ANSWERERS = { soFar: 'server', fromNowOn: 'server' };
+export const RERUN = { keepFinished: false, answerers: SAME_ANSWERERS };

@@ -111,7 +111,7 @@ export function importsContract(storeOf: StoreOf): void {
       const lone = [document(1, { key: 'k\ud800', body: '{"text":"\udc00!"}' })];
       const runId = await openRun(store, lone);
       expect(await store.addTasks(runId, lone)).toEqual({ added: 0, duplicates: 1 });
-      expect(await store.matchTasks(runId, lone)).toEqual(['unchanged']);
+      expect(await store.matchTasks(runId, lone, 'server')).toEqual(['unchanged']);
       expect(await claim(store, runId, 1)).toMatchObject([{ key: 'k\ufffd', body: '{"text":"\ufffd!"}' }]);
     });
   });

@@ -10,6 +10,7 @@ import {
   failed,
   NOW_MS,
   openRun,
+  RERUN,
   released,
   results,
   retried,
@@ -293,7 +294,7 @@ export function queueContract(storeOf: StoreOf): void {
       const runId = await withSuspects(store, 2, 2);
       await store.beginReimport(runId);
       const changed = documents(2).map((task) => ({ ...task, requestHash: 'another' }));
-      await store.reimportTasks(runId, changed, false);
+      await store.reimportTasks(runId, changed, RERUN);
       await store.finishReimport(runId);
       expect(await claim(store, runId, 9)).toMatchObject([{ crashCount: 0 }, { crashCount: 0 }]);
     });

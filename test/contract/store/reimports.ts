@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { ImportTally, NewTask, Store } from '../../../src/store/store.js';
+import type { Answerers, ImportTally, NewTask, Store } from '../../../src/store/store.js';
 import {
   claim,
   claimOne,
@@ -10,8 +10,10 @@ import {
   failed,
   NOW_MS,
   openRun,
+  RERUN,
   results,
   retried,
+  SAME_ANSWERERS,
   startCall,
 } from './builders.js';
 import type { StoreOf } from './store-of.js';
@@ -21,9 +23,10 @@ async function reimport(
   runId: number,
   input: readonly NewTask[],
   keepFinished = false,
+  answerers: Answerers = SAME_ANSWERERS,
 ): Promise<ImportTally & { gone: number }> {
   await store.beginReimport(runId);
-  const tally = await store.reimportTasks(runId, input, keepFinished);
+  const tally = await store.reimportTasks(runId, input, { keepFinished, answerers });
   return { ...tally, ...(await store.finishReimport(runId)) };
 }
 
@@ -49,14 +52,18 @@ export function reimportsContract(storeOf: StoreOf): void {
       await store.retryTasks(runId, { key: 'document-2' });
       const before = await store.summarizeRun(runId);
       expect(
-        await store.matchTasks(runId, [
-          document(1),
-          document(1, { requestHash: 'other' }),
-          document(2, { requestHash: 'other' }),
-          document(3, { requestHash: 'other' }),
-          document(1, { occurrence: 1 }),
-          document(9),
-        ]),
+        await store.matchTasks(
+          runId,
+          [
+            document(1),
+            document(1, { requestHash: 'other' }),
+            document(2, { requestHash: 'other' }),
+            document(3, { requestHash: 'other' }),
+            document(1, { occurrence: 1 }),
+            document(9),
+          ],
+          'server',
+        ),
       ).toEqual(['unchanged', 'changed_finished', 'changed_open', 'changed_open', 'new', 'new']);
       expect(await store.summarizeRun(runId)).toEqual(before);
     });
@@ -70,7 +77,7 @@ export function reimportsContract(storeOf: StoreOf): void {
       await answerWithKey(store, runId);
 
       const tally = await reimport(store, runId, [x, { ...a, line: 2 }, { ...b, line: 3 }]);
-      expect(tally).toEqual({ added: 1, unchanged: 2, replaced: 0, kept: 0, gone: 0 });
+      expect(tally).toEqual({ added: 1, unchanged: 2, replaced: 0, kept: 0, answeredBefore: 0, gone: 0 });
       expect(await answers(store, runId)).toEqual([
         [2, 'a', '"a"'],
         [3, 'b', '"b"'],
@@ -110,12 +117,12 @@ export function reimportsContract(storeOf: StoreOf): void {
         metadataJson: '{"v":2}',
       });
       const tally = await reimport(store, runId, [changed, document(2)]);
-      expect(tally).toEqual({ added: 0, unchanged: 1, replaced: 1, kept: 0, gone: 0 });
+      expect(tally).toEqual({ added: 0, unchanged: 1, replaced: 1, kept: 0, answeredBefore: 0, gone: 0 });
       expect((await results(store, runId)).map((row) => row.line)).toEqual([2]);
       expect(await claim(store, runId, 9)).toMatchObject([
         { key: 'document-1', body: '{"text":"edited"}', attempts: 0, crashCount: 0, throttledSinceMs: null },
       ]);
-      expect(await store.matchTasks(runId, [changed])).toEqual(['unchanged']);
+      expect(await store.matchTasks(runId, [changed], 'server')).toEqual(['unchanged']);
     });
 
     it('replaces a changed document that failed, is delayed or in progress, and drops a late outcome', async () => {
@@ -138,14 +145,77 @@ export function reimportsContract(storeOf: StoreOf): void {
       await drain(store, runId);
       const changed = document(1, { line: 2, requestHash: 'other', body: '{"text":"edited"}' });
       const tally = await reimport(store, runId, [document(2, { line: 1 }), changed], true);
-      expect(tally).toEqual({ added: 0, unchanged: 1, replaced: 0, kept: 1, gone: 0 });
+      expect(tally).toEqual({ added: 0, unchanged: 1, replaced: 0, kept: 1, answeredBefore: 0, gone: 0 });
       const rows = await results(store, runId);
       expect(rows.map((row) => [row.line, row.key])).toEqual([
         [1, 'document-2'],
         [2, 'document-1'],
       ]);
       expect(rows[1]?.body).toBe('{"text":"document 1"}');
-      expect(await store.matchTasks(runId, [changed])).toEqual(['changed_finished']);
+      expect(await store.matchTasks(runId, [changed], 'server')).toEqual(['changed_finished']);
+    });
+
+    it('gives a document the answer that its request had before, with all its figures and no call', async () => {
+      const store = await storeOf();
+      const edited = documents(2).map((task) => ({ ...task, requestHash: `edited ${task.line}` }));
+      const runId = await openRun(store, documents(2));
+      await answerWithKey(store, runId);
+      const first = await results(store, runId);
+      await reimport(store, runId, edited);
+      await drain(store, runId);
+      const second = await results(store, runId);
+      const { calls, usage, costMicroUsd } = await store.summarizeRun(runId);
+
+      expect(await store.matchTasks(runId, documents(2), 'server')).toEqual([
+        'answered_before',
+        'answered_before',
+      ]);
+      // Whether finished answers are to be kept is no question where nothing is to be paid for.
+      expect(await reimport(store, runId, documents(2), true)).toMatchObject({ answeredBefore: 2, kept: 0 });
+      expect(await results(store, runId)).toEqual(first);
+      expect(await reimport(store, runId, edited)).toMatchObject({ answeredBefore: 2, replaced: 0 });
+      expect(await results(store, runId)).toEqual(second);
+      expect(await store.summarizeRun(runId)).toMatchObject({
+        calls,
+        usage,
+        costMicroUsd,
+        counts: { ready: 0, completed: 2 },
+      });
+      expect(await store.recount()).toEqual([]);
+      expect(await claim(store, runId, 9)).toEqual([]);
+    });
+
+    it('takes an earlier answer for a document that waits or has failed meanwhile', async () => {
+      const store = await storeOf();
+      const runId = await openRun(store, documents(2));
+      await answerWithKey(store, runId);
+      await reimport(
+        store,
+        runId,
+        documents(2).map((task) => ({ ...task, requestHash: 'edited' })),
+      );
+      await store.record([], [failed(await claimOne(store, runId))]);
+      expect(await reimport(store, runId, documents(2))).toMatchObject({ answeredBefore: 2 });
+      expect(await answers(store, runId)).toEqual([
+        [1, 'document-1', '"document-1"'],
+        [2, 'document-2', '"document-2"'],
+      ]);
+      expect(await store.recount()).toEqual([]);
+    });
+
+    it('takes no earlier answer of others, nor one of which nobody can tell whose it is', async () => {
+      const store = await storeOf();
+      const edited = [document(1, { requestHash: 'edited' })];
+      const runId = await openRun(store, documents(1));
+      await drain(store, runId);
+      await reimport(store, runId, edited, false, { soFar: 'here', fromNowOn: 'there' });
+      expect(await store.matchTasks(runId, documents(1), 'there')).toEqual(['changed_open']);
+      expect(await store.matchTasks(runId, documents(1), 'here')).toEqual(['answered_before']);
+
+      await drain(store, runId);
+      await reimport(store, runId, documents(1), false, { soFar: null, fromNowOn: 'there' });
+      await drain(store, runId);
+      expect(await store.matchTasks(runId, edited, 'there')).toEqual(['changed_finished']);
     });
 
     it('carries over fields that the request does not use', async () => {
@@ -185,7 +255,7 @@ export function reimportsContract(storeOf: StoreOf): void {
       await reimport(store, runId, [document(2)]);
       expect(await answers(store, runId)).toEqual([[2, 'document-2', '"document-2"']]);
       const back = [document(3, { line: 1 }), document(2), document(1, { line: 3 })];
-      expect(await store.matchTasks(runId, back)).toEqual(['unchanged', 'unchanged', 'unchanged']);
+      expect(await store.matchTasks(runId, back, 'server')).toEqual(['unchanged', 'unchanged', 'unchanged']);
       expect(await reimport(store, runId, back)).toMatchObject({ added: 0, unchanged: 3, gone: 0 });
       expect(await answers(store, runId)).toEqual([
         [1, 'document-3', '"document-3"'],
@@ -215,7 +285,7 @@ export function reimportsContract(storeOf: StoreOf): void {
       const status = async (): Promise<string | undefined> => (await store.listRuns())[0]?.status;
       await store.beginReimport(runId);
       expect(await status()).toBe('importing');
-      await store.reimportTasks(runId, documents(1), false);
+      await store.reimportTasks(runId, documents(1), RERUN);
       expect(await status()).toBe('importing');
       await store.finishReimport(runId);
       expect(await status()).toBe('open');
@@ -226,7 +296,7 @@ export function reimportsContract(storeOf: StoreOf): void {
       const runId = await openRun(store, documents(4));
       await answerWithKey(store, runId);
       await store.beginReimport(runId);
-      await store.reimportTasks(runId, [document(4, { line: 1 }), document(9, { line: 2 })], false);
+      await store.reimportTasks(runId, [document(4, { line: 1 }), document(9, { line: 2 })], RERUN);
 
       const restarted = await storeOf.again();
       expect((await restarted.listRuns())[0]?.status).toBe('importing');
@@ -235,6 +305,7 @@ export function reimportsContract(storeOf: StoreOf): void {
         unchanged: 2,
         replaced: 0,
         kept: 0,
+        answeredBefore: 0,
         gone: 3,
       });
       expect(await answers(restarted, runId)).toEqual([
@@ -252,7 +323,7 @@ export function reimportsContract(storeOf: StoreOf): void {
       const runId = await openRun(store, documents(4));
       await drain(store, runId);
       await store.beginReimport(runId);
-      await store.reimportTasks(runId, [document(4, { line: 1 }), document(3, { line: 2 })], false);
+      await store.reimportTasks(runId, [document(4, { line: 1 }), document(3, { line: 2 })], RERUN);
       const keys: string[] = [];
       for (let afterLine = 0; ; ) {
         const page = await store.readResults({ runId, only: 'all', afterLine, limit: 1, includeBody: false });

@@ -12,6 +12,7 @@ import {
   failed,
   NOW_MS,
   openRun,
+  RERUN,
   results,
   retried,
   startCall,
@@ -67,7 +68,20 @@ export function removalContract(storeOf: StoreOf): void {
       expect(await results(heir, kept)).toHaveLength(8);
       expect(await heir.readRecentCalls(0)).toHaveLength(8);
       expect(await heir.recount()).toEqual([]);
-      expect(await heir.matchTasks(kept, [document(8), document(9)])).toEqual(['unchanged', 'new']);
+      expect(await heir.matchTasks(kept, [document(8), document(9)], 'server')).toEqual(['unchanged', 'new']);
+    });
+
+    it('takes with it the answers to requests that its documents ask no more', async () => {
+      const store = await storeOf();
+      const runId = await openRun(store, documents(4));
+      await drain(store, runId);
+      await store.beginReimport(runId);
+      const edited = documents(4).map((task) => ({ ...task, requestHash: 'edited' }));
+      await store.reimportTasks(runId, edited, RERUN);
+      await store.finishReimport(runId);
+      await store.deleteRun(runId);
+      await sweep(store);
+      expect(await store.examine()).toMatchObject({ unsweptRuns: 0, damage: [] });
     });
 
     it('may be one of several, deleted while others are swept up', async () => {
@@ -217,7 +231,7 @@ export function removalContract(storeOf: StoreOf): void {
       await startCall(store, runId, await claimOne(store, runId));
       await store.rescueTasks({ nowMs: NOW_MS, whose: 'everyone', crashLimit: 3 });
       await store.beginReimport(runId);
-      await store.reimportTasks(runId, documents(12), false);
+      await store.reimportTasks(runId, documents(12), RERUN);
       await store.finishReimport(runId);
       expect(await store.recount()).toEqual([]);
     });

@@ -10,6 +10,7 @@ import {
   failed,
   NOW_MS,
   openRun,
+  RERUN,
   released,
   results,
   retried,
@@ -221,7 +222,7 @@ export function sharingContract(storeOf: StoreOf): void {
       const runId = await openRun(store, [document(1, SAME), document(2, SAME)]);
       await pair(store, { runId, dedupe: true });
       await store.beginReimport(runId);
-      await store.reimportTasks(runId, [document(1, SAME), document(2)], false);
+      await store.reimportTasks(runId, [document(1, SAME), document(2)], RERUN);
       await store.finishReimport(runId);
       expect(await linesToCall(store, runId)).toEqual([1, 2]);
     });
@@ -231,7 +232,7 @@ export function sharingContract(storeOf: StoreOf): void {
       const runId = await openRun(store, [document(1, SAME), document(2, SAME)]);
       await pair(store, { runId, dedupe: true });
       await store.beginReimport(runId);
-      await store.reimportTasks(runId, [document(1), document(2, SAME)], false);
+      await store.reimportTasks(runId, [document(1), document(2, SAME)], RERUN);
       await store.finishReimport(runId);
       await drain(store, runId);
       expect(await settleAll(store, runId)).toBe(0);

@@ -10,6 +10,7 @@ import {
   failed,
   NOW_MS,
   openRun,
+  RERUN,
   results,
   retried,
 } from './builders.js';
@@ -101,7 +102,7 @@ export function tasksContract(storeOf: StoreOf): void {
       await store.reimportTasks(
         runId,
         [document(1, { key: 'document-3', requestHash: 'request-3' }), document(2)],
-        false,
+        RERUN,
       );
       await store.finishReimport(runId);
       expect(await listedLines(store, runId, 10)).toEqual([2, 1]);

@@ -27,6 +27,17 @@ describe('the schema', () => {
     database.close();
   });
 
+  it('keeps of an earlier answer all that a result has, but for what only an error has', () => {
+    const database = new Database(':memory:');
+    migrate(database);
+    const columnsOf = (table: string): string[] =>
+      database.prepare<[string], string>('SELECT name FROM pragma_table_info(?)').pluck().all(table);
+    const ofErrors = ['error_kind', 'error_message', 'error_code', 'http_status', 'partial_output_json'];
+    const missing = columnsOf('results').filter((name) => !columnsOf('earlier_answers').includes(name));
+    expect(missing).toEqual(ofErrors);
+    database.close();
+  });
+
   it('comes from migrations that are numbered without a gap', () => {
     expect(MIGRATIONS.map((migration) => migration.version)).toEqual(MIGRATIONS.map((_, index) => index + 1));
   });
