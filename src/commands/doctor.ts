@@ -57,7 +57,7 @@ async function doctor(
   runName: string | undefined,
   flags: DoctorFlags,
 ): Promise<ExitCode> {
-  const resolved = readSettings(command, context);
+  const resolved = await readSettings(command, context);
   const { stdout, environment, interrupts } = context;
   const leave = new AbortController();
   const stopListening = interrupts.subscribe(() => leave.abort());

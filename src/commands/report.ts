@@ -50,7 +50,7 @@ async function report(
   const { readChartLibrary } = await import('../report/chart-library.js');
   const { renderReport, reportMark } = await import('../report/page.js');
   const { readReportFacts } = await import('../report/report-facts.js');
-  const { settings } = readSettings(command, context);
+  const { settings } = await readSettings(command, context);
   return withStore(context, settings, 'read', async (store) => {
     const run = await findRun(store, runName);
     const facts = await readReportFacts(store, withPresentFiles(run), context.clock);

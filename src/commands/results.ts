@@ -72,7 +72,7 @@ async function results(
   runName: string | undefined,
   options: ResultsOptions,
 ): Promise<ExitCode> {
-  const { settings } = readSettings(command, context);
+  const { settings } = await readSettings(command, context);
   refuseContradictions(command, options);
   const { run, path } = await withStore(context, settings, 'read', async (store) => {
     const run = await findRun(store, runName);

@@ -47,7 +47,7 @@ async function resume(
   runName: string | undefined,
   options: ResumeOptions,
 ): Promise<ExitCode> {
-  const resolved = readSettings(command, context);
+  const resolved = await readSettings(command, context);
   const { settings } = resolved;
   const force = options.force ?? false;
   return withStore(context, settings, 'change', async (store) => {

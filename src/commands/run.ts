@@ -73,7 +73,7 @@ async function run(
   inputs: readonly string[],
   options: RunOptions,
 ): Promise<ExitCode> {
-  const resolved = readSettings(command, context);
+  const resolved = await readSettings(command, context);
   const { settings } = resolved;
   if (options.rerunChanged && options.keep) {
     throw usageError(
