@@ -13,9 +13,10 @@ import type { ResultFilter, RunRecord, Store } from '../store/store.js';
 import { formatCount, formatQuantity } from '../ui/numbers.js';
 import type { Action } from './action.js';
 import type { CommandContext } from './context.js';
-import { withStore } from './open-store.js';
+import { homeFolders, withStore } from './open-store.js';
 import { claimFiles } from './outputs.js';
 import { addSettingFlags, readSettings } from './setting-flags.js';
+import { refuseForeignPlace } from './stored-reach.js';
 
 const EXAMPLES = `
 Examples:
@@ -77,7 +78,12 @@ async function results(
   const { run, path } = await withStore(context, settings, 'read', async (store) => {
     const run = await findRun(store, runName);
     if (options.join) return { run, path: await join(context, settings, store, run, options) };
-    const destination = destinationOf(context, run, options, resultsPath(context, run, options));
+    const path = resultsPath(context, run, options);
+    if (options.output === undefined) {
+      const isDerived = path !== settingsOfRun(run).output;
+      refuseForeignPlace(context, path, isDerived, await homeFolders(context, settings));
+    }
+    const destination = destinationOf(context, run, options, path);
     const written = await writeResults({
       format: options.format,
       only: options.only,
@@ -156,10 +162,12 @@ async function join(
       'leave it out: each answer is an object in the field output',
     );
   }
+  const homes = await homeFolders(context, settings);
   const path = joinedPathFor(run.inputPath, input.format, {
     workingDirectory: context.workingFolder,
     ...(options.output === undefined ? {} : { output: options.output }),
   });
+  if (options.output === undefined) refuseForeignPlace(context, path, true, homes);
   const destination = destinationOf(context, run, options, path);
   const written = await writeJoined({
     input,

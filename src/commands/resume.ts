@@ -11,10 +11,11 @@ import { checkConnection, checkPrices } from './composition.js';
 import type { CommandContext } from './context.js';
 import { Display } from './display.js';
 import { driveRun } from './drive-run.js';
-import { withStore } from './open-store.js';
+import { homeFolders, withStore } from './open-store.js';
 import { checkOutputs } from './outputs.js';
 import { outputFile, unusedLanesNotice, withGivenFlags } from './run-settings.js';
 import { addSettingFlags, readSettings } from './setting-flags.js';
+import { refuseForeignPlace, trustStoredRun } from './stored-reach.js';
 
 const EXAMPLES = `
 Examples:
@@ -29,7 +30,8 @@ export function registerResume(program: Command, context: CommandContext, action
     .description('go on after a crash, a reboot, a Ctrl-C or an empty account; needs the store only')
     .addHelpText('after', EXAMPLES)
     .option('-o, --output <file>', 'results file, or - to stream each new answer to standard output')
-    .option('--force', 'overwrite a results file of another run');
+    .option('--force', 'overwrite a results file of another run')
+    .option('--trust-store', 'use the servers, keys and folders that the store names without asking');
   addSettingFlags(command, ['connection', 'pacing', 'budget', 'store', 'display']);
   command.action(
     action((run: string | undefined, options: ResumeOptions) => resume(command, context, run, options)),
@@ -39,6 +41,7 @@ export function registerResume(program: Command, context: CommandContext, action
 interface ResumeOptions {
   readonly output?: string;
   readonly force?: boolean;
+  readonly trustStore?: boolean;
 }
 
 async function resume(
@@ -71,6 +74,8 @@ async function resume(
       options.output === undefined
         ? stored
         : { ...stored, output: outputFile(options.output, context.workingFolder) };
+    const homes = await homeFolders(context, settings);
+    await trustStoredRun(context, runSettings, resolved, homes, options.trustStore ?? false);
     checkConnection(runSettings, context);
     checkTokenLimit(runSettings);
     await checkPrices(runSettings, context);
@@ -85,6 +90,10 @@ async function resume(
       workingDirectory: context.workingFolder,
       ...(output === undefined ? {} : { output }),
     });
+    if (options.output === undefined) {
+      refuseForeignPlace(context, outputPaths.results, output === undefined, homes);
+      refuseForeignPlace(context, outputPaths.errors, true, homes);
+    }
     const replaceablePaths = await checkOutputs(store, found, {
       paths: outputPaths,
       inputPath: found.inputPath,

@@ -102,7 +102,9 @@ export function readConfigFile(path: string): JsonObject | null {
       `${path} does not hold a JSON object.`,
       'Write settings into it, such as {"rpm": 500}.',
     );
-  const known = [...SETTINGS.map((setting) => setting.name as string), LANES].filter((name) => name !== 'config');
+  const known = [...SETTINGS.map((setting) => setting.name as string), LANES].filter(
+    (name) => name !== 'config',
+  );
   for (const name of Object.keys(config)) {
     if (known.includes(name)) continue;
     throw usageError(

@@ -95,6 +95,11 @@ export function settingsOfRun(run: RunRecord): RunSettings {
   return { ...EARLIER, ...(run.settings as unknown as RunSettings) };
 }
 
+/** The folder that documents name files of; null where the prompt takes none. */
+export function imageFolderOf({ promptTemplate, imageFolder = '' }: RequestSettings): string | null {
+  return imageFolder !== '' && /\{\{\s*image\s/.test(promptTemplate ?? '') ? imageFolder : null;
+}
+
 const SIMULATED_LANE = 'simulator';
 export const OPENAI_BASE_URL = 'https://api.openai.com/v1';
 

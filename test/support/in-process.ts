@@ -13,6 +13,8 @@ export interface InProcessOptions {
   readonly clock?: Clock;
   /** Default 0: every back-off is its shortest. */
   readonly random?: Random;
+  /** What a user types at a terminal; without it there is none. */
+  readonly typed?: string;
 }
 
 /** Errors that the program would report end it with their exit code and message; all others are thrown. */
@@ -22,8 +24,8 @@ export async function runInProcess(
 ): Promise<Omit<ProgramEnd, 'signal'>> {
   const clock = options.clock ?? systemClock;
   const environment = { NO_COLOR: '1', ...options.environment };
-  const stdin = new PassThrough();
-  stdin.end();
+  const stdin = Object.assign(new PassThrough(), { isTTY: options.typed !== undefined });
+  stdin.end(options.typed);
   const stdout = new PassThrough();
   const stderr = new PassThrough();
   const read = (stream: PassThrough): string => String(stream.read() ?? '');
