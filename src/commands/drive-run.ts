@@ -13,7 +13,7 @@ import { connect } from './composition.js';
 import type { CommandContext } from './context.js';
 import type { Display } from './display.js';
 import { homeFolders, storeFile } from './open-store.js';
-import { claimOutputs, disclaimOutputs } from './outputs.js';
+import { claimOutputs, disclaimOutputs, filesOf, noteWrittenFile } from './outputs.js';
 import { settledRowOf, settledTaskRow } from './settled-row.js';
 import { rememberReach } from './stored-reach.js';
 
@@ -25,8 +25,6 @@ export interface DriveOptions {
   readonly settings: Settings;
   readonly run: RunRecord;
   readonly outputPaths: OutputPaths;
-  /** As `checkOutputs` found them before the first call. */
-  readonly replaceablePaths: readonly string[];
   readonly force: boolean;
 }
 
@@ -116,12 +114,13 @@ export async function driveRun(options: DriveOptions): Promise<ExitCode> {
 
 /** Results so far are written however the drain ended; the store stays the source and can write them again. */
 async function writeFiles(options: DriveOptions): Promise<WrittenRunFiles> {
-  const { display, store, run, outputPaths, replaceablePaths, force } = options;
+  const { display, store, run, outputPaths, force } = options;
   display.writing();
   const files = writeRunFiles({
     paths: outputPaths,
-    ownedPaths: replaceablePaths,
+    ownFiles: await filesOf(store, run),
     force,
+    onComplete: (file) => noteWrittenFile(store, run.id, file),
     includeInput: false,
     readPage: (afterLine) =>
       store.readResults({

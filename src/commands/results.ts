@@ -3,6 +3,7 @@ import { type Command, Option } from 'commander';
 import type { Settings } from '../config/settings.js';
 import { EXIT_CODES, type ExitCode, LlmBatchError, usageError } from '../core/errors.js';
 import type { InputDescription } from '../documents/input-description.js';
+import { fileAt } from '../results/atomic-file.js';
 import { type ResultDestination, writeResults } from '../results/export.js';
 import { writeJoined } from '../results/join.js';
 import { joinedPathFor, outputPathsFor } from '../results/output-paths.js';
@@ -14,7 +15,7 @@ import { formatCount, formatQuantity } from '../ui/numbers.js';
 import type { Action } from './action.js';
 import type { CommandContext } from './context.js';
 import { homeFolders, withStore } from './open-store.js';
-import { claimFiles } from './outputs.js';
+import { claimFiles, noteWrittenFile } from './outputs.js';
 import { addSettingFlags, readSettings } from './setting-flags.js';
 import { refuseForeignPlace } from './stored-reach.js';
 
@@ -121,10 +122,13 @@ async function claim(
   run: RunRecord,
   path: string,
 ): Promise<void> {
-  if (run.outputPaths.includes(path)) return;
+  const file = await fileAt(path);
+  // A device is nobody's.
+  if (file === null) return;
   try {
     await withStore(context, settings, 'change', async (store) => {
       await claimFiles(store, await findRun(store, run.name), [path]);
+      await noteWrittenFile(store, run.id, file);
     });
   } catch (error) {
     if (!(error instanceof LlmBatchError)) throw error;
@@ -193,7 +197,7 @@ function destinationOf(
   path: string | null,
 ): ResultDestination {
   if (path === null) return { kind: 'stream', stream: context.stdout, name: 'standard output' };
-  return { kind: 'file', path, mayReplace: (options.force ?? false) || run.outputPaths.includes(path) };
+  return { kind: 'file', path, mayReplace: (options.force ?? false) || run.writtenFiles };
 }
 
 /** Failed documents alone are an errors file; everything else is a results file. Null for standard output. */

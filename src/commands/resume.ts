@@ -94,7 +94,7 @@ async function resume(
       refuseForeignPlace(context, outputPaths.results, output === undefined, homes);
       refuseForeignPlace(context, outputPaths.errors, true, homes);
     }
-    const replaceablePaths = await checkOutputs(store, found, {
+    await checkOutputs(store, found, {
       paths: outputPaths,
       inputPath: found.inputPath,
       force,
@@ -110,7 +110,6 @@ async function resume(
       settings,
       run,
       outputPaths,
-      replaceablePaths,
       force,
     });
   });

@@ -132,7 +132,7 @@ async function run(
       sinceMs: context.clock.now(),
     });
     const force = options.force ?? false;
-    const replaceablePaths = await checkOutputs(store, existing, { paths: outputPaths, inputPath, force });
+    await checkOutputs(store, existing, { paths: outputPaths, inputPath, force });
     const imported = await bringIn({
       context,
       display,
@@ -153,7 +153,7 @@ async function run(
       changed: options.rerunChanged ? 'rerun' : options.keep ? 'keep' : 'ask',
       skipBadLines: options.skipBadLines ?? false,
       rejectsPath: outputPaths.rejects,
-      mayReplaceRejects: force || existing !== null,
+      force,
     });
     if (imported === 'interrupted') return EXIT_CODES.interrupted;
     return driveRun({
@@ -163,7 +163,6 @@ async function run(
       settings,
       run: imported,
       outputPaths,
-      replaceablePaths,
       force,
     });
   });

@@ -2,8 +2,8 @@
 import { existsSync } from 'node:fs';
 import { stat, unlink } from 'node:fs/promises';
 import { usageError } from '../core/errors.js';
-import type { RunRecord } from '../store/store.js';
-import { inspectOutput } from './atomic-file.js';
+import type { RunRecord, WrittenFile } from '../store/store.js';
+import { type AtomicFileOptions, inspectOutput, mayReplace } from './atomic-file.js';
 import { errorCodeOf, outputError, outputExistsError } from './output-error.js';
 import type { OutputPaths } from './output-paths.js';
 import { resultLine } from './result-line.js';
@@ -12,8 +12,8 @@ import { type OutputSink, openFileSink } from './sink.js';
 
 export interface RunFileOwnership {
   readonly paths: OutputPaths;
-  /** `RunRecord.outputPaths`: absolute paths this run has written or announced; only these may be replaced. */
-  readonly ownedPaths: readonly string[];
+  /** Files as the run left them; only what is still so may be replaced. */
+  readonly ownFiles: readonly WrittenFile[];
   /** `--force`: anything may be replaced, except the input. */
   readonly force: boolean;
 }
@@ -24,8 +24,7 @@ export function withPresentFiles(run: RunRecord): RunRecord {
 }
 
 /**
- * Refuses a run whose outputs could not be written at its end, before any call is made. Record `paths` as the run's
- * `outputPaths` right after it: a crash between writing a file and recording it must not make the file look foreign.
+ * Refuses a run whose outputs could not be written at its end, before any call is made.
  * @throws LlmBatchError OUTPUT_EXISTS, OUTPUT_IS_INPUT, OUTPUT_PATH (exit 2)
  */
 export async function checkRunFiles(ownership: RunFileOwnership, inputPath: string): Promise<void> {
@@ -37,7 +36,7 @@ export async function checkRunFiles(ownership: RunFileOwnership, inputPath: stri
     if (await isSameFile(target.path, inputPath)) {
       throw usageError('OUTPUT_IS_INPUT', `${path} is the input itself.`, 'name another file with -o.');
     }
-    if (!mayReplace(ownership, path)) throw outputExistsError(path);
+    if (!mayReplace(replaceable(ownership), target.file)) throw outputExistsError(path);
   }
 }
 
@@ -53,14 +52,16 @@ async function isSameFile(path: string, inputPath: string): Promise<boolean> {
   }
 }
 
-function mayReplace(ownership: RunFileOwnership, path: string): boolean {
-  return ownership.force || ownership.ownedPaths.includes(path);
+function replaceable({ force, ownFiles }: RunFileOwnership): Pick<AtomicFileOptions, 'mayReplace'> {
+  return { mayReplace: force || ownFiles };
 }
 
 export interface WriteRunFilesOptions extends RunFileOwnership {
   /** Must read completed and failed tasks both. */
   readonly readPage: ReadResultPage;
   readonly includeInput: boolean;
+  /** Told of each file when it is complete, before it gets its name: a crash between the two must not make it look foreign. */
+  readonly onComplete: (file: WrittenFile) => Promise<void>;
   /** Called after each page with the rows written so far. */
   readonly onProgress?: (rows: number) => void;
 }
@@ -110,8 +111,9 @@ export async function writeRunFiles(options: WriteRunFilesOptions): Promise<Writ
 }
 
 async function ownsExistingFile(ownership: RunFileOwnership, path: string | null): Promise<boolean> {
-  if (path === null || !ownership.ownedPaths.includes(path)) return false;
-  return (await inspectOutput(path)).kind === 'file';
+  if (path === null) return false;
+  const target = await inspectOutput(path);
+  return target.kind === 'file' && mayReplace({ mayReplace: ownership.ownFiles }, target.file);
 }
 
 async function removeOwnedFile(ownership: RunFileOwnership, path: string): Promise<void> {
@@ -126,12 +128,12 @@ async function removeOwnedFile(ownership: RunFileOwnership, path: string): Promi
 /** A file that is made when its first line comes. */
 class LazyFile {
   readonly #path: string | null;
-  readonly #ownership: RunFileOwnership;
+  readonly #options: AtomicFileOptions;
   #sink: OutputSink | null = null;
 
-  constructor(path: string | null, ownership: RunFileOwnership) {
+  constructor(path: string | null, options: WriteRunFilesOptions) {
     this.#path = path;
-    this.#ownership = ownership;
+    this.#options = { ...replaceable(options), onComplete: options.onComplete };
   }
 
   write(text: string): Promise<void> | undefined {
@@ -146,7 +148,7 @@ class LazyFile {
 
   async open(): Promise<void> {
     if (this.#path === null || this.#sink !== null) return;
-    this.#sink = await openFileSink(this.#path, { mayReplace: mayReplace(this.#ownership, this.#path) });
+    this.#sink = await openFileSink(this.#path, this.#options);
   }
 
   /** @returns the path, null when there was no such file to make */

@@ -11,6 +11,7 @@ import type {
   SharedFrom,
   TaskError,
   TaskRow,
+  WrittenFile,
 } from '../store.js';
 
 export interface RunRow {
@@ -27,6 +28,7 @@ export interface RunRow {
 }
 
 export function toRun(row: RunRow): RunRecord {
+  const outputs = JSON.parse(row.output_paths_json) as readonly (string | WrittenFile)[];
   return {
     id: row.id,
     name: row.name,
@@ -37,7 +39,8 @@ export function toRun(row: RunRow): RunRecord {
     createdAtMs: row.created_at_ms,
     stoppedAtMs: row.stopped_at_ms,
     haltReason: row.halt_reason,
-    outputPaths: JSON.parse(row.output_paths_json) as string[],
+    outputPaths: outputs.filter((output) => typeof output === 'string'),
+    writtenFiles: outputs.filter((output) => typeof output !== 'string'),
   };
 }
 
