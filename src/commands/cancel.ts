@@ -42,7 +42,7 @@ async function cancel(
   runName: string | undefined,
   options: CancelOptions,
 ): Promise<ExitCode> {
-  const { settings } = readSettings(command, context);
+  const { settings } = await readSettings(command, context);
   const { clock, stderr } = context;
   return withStore(context, settings, 'change', async (store) => {
     const run = await findRun(store, runName);

@@ -60,7 +60,7 @@ async function check(
   options: CheckOptions,
 ): Promise<ExitCode> {
   const { checkInput } = await import('../runs/check/check-input.js');
-  const resolved = readSettings(command, context);
+  const resolved = await readSettings(command, context);
   const runSettings = await runSettingsFrom(
     resolved,
     { inputs, parameters: parseParameters(options.param ?? []), simulate: false, output: undefined },

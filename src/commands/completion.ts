@@ -1,4 +1,5 @@
 /** `completion <shell>`: a script that completes commands, flags, choices and the names of runs. */
+import { Readable } from 'node:stream';
 import { Argument, type Command } from 'commander';
 import { EXIT_CODES, type ExitCode } from '../core/errors.js';
 import type { Action } from './action.js';
@@ -43,7 +44,8 @@ export function registerCompletion(program: Command, context: CommandContext, ac
 }
 
 async function runNames(command: Command, context: CommandContext): Promise<ExitCode> {
-  const { settings } = readSettings(command, context);
+  // Nobody is asked in the middle of typing.
+  const { settings } = await readSettings(command, { ...context, stdin: Readable.from([]) });
   return withStore(context, settings, 'read', async (store) => {
     for (const { name } of await store.listRuns()) {
       // A name of two lines would be completed as two.

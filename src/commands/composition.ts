@@ -12,11 +12,14 @@ import { billedMicroUsd, worstCaseAtTier } from '../pricing/service-tier.js';
 import type { Provider } from '../provider/provider.js';
 import { checkBudget } from '../runs/run-budget.js';
 import { type LaneSettings, lanesOf, type RunSettings } from '../runs/run-settings.js';
+import type { SimulatorOptions } from '../simulator/options.js';
 import type { CommandContext } from './context.js';
 import { mostConnections, openFilesLimit } from './open-files.js';
 
 /** `--concurrency auto` stays below this many. */
 const MOST_AUTO_CONNECTIONS = 512;
+/** A rehearsal should feel like a server: some calls are quick, some are not. */
+const REHEARSAL: SimulatorOptions = { latencyMs: { min: 80, max: 400 } };
 /** How the simulator names the models it stands in for. */
 const SIMULATED_PREFIX = 'simulated/';
 
@@ -110,7 +113,7 @@ export async function connect(settings: RunSettings, context: CommandContext): P
   const concurrency =
     settings.pacing.concurrency === 'auto' ? MOST_AUTO_CONNECTIONS : settings.pacing.concurrency;
   const prices = await openPriceBook(settings.pricesFile);
-  const simulator = settings.simulator === null ? null : await startSimulator(settings, context);
+  const simulator = settings.simulator === null ? null : await startSimulator(context);
   const laneSettings = lanesOf(settings, simulator?.url ?? null);
   const all = mostConnections(openFilesLimit());
   // The simulator's end of each connection is in this process too. Lanes keep connections open that are idle.
@@ -198,10 +201,10 @@ function withModelNames(provider: Provider, models: Readonly<Record<string, stri
   };
 }
 
-async function startSimulator(settings: RunSettings, context: CommandContext) {
+async function startSimulator(context: CommandContext) {
   const { startSimulator: start } = await import('../simulator/simulator.js');
   try {
-    return await start(settings.simulator ?? {}, { clock: context.clock, random: context.random });
+    return await start(REHEARSAL, { clock: context.clock, random: context.random });
   } catch (cause) {
     throw new LlmBatchError(`The simulator could not be started: ${(cause as Error).message}.`, {
       code: 'SIMULATOR_FAILED',

@@ -1,7 +1,8 @@
-/** Asks before something is destroyed. */
+/** Asks before something is destroyed, and before something that came from elsewhere is trusted. */
 import { createInterface } from 'node:readline';
-import { usageError } from '../core/errors.js';
-import { wrapToWidth } from '../ui/width.js';
+import { type TrustedFact, TrustRecord } from '../config/trust-record.js';
+import { type LlmBatchError, usageError } from '../core/errors.js';
+import { printable, wrapToWidth } from '../ui/width.js';
 import type { CommandContext } from './context.js';
 
 /**
@@ -13,14 +14,14 @@ import type { CommandContext } from './context.js';
 export async function confirm(context: CommandContext, question: string, isSure: boolean): Promise<boolean> {
   if (isSure) return true;
   const { stdin, stderr, interrupts } = context;
-  if ((stdin as { isTTY?: boolean }).isTTY !== true) {
+  if (!isThereToBeAsked(context)) {
     throw usageError(
       'CONFIRMATION_NEEDED',
       `${question} Nobody can be asked here: standard input is no terminal.`,
       'add --yes when you are sure',
     );
   }
-  const lines = wrapToWidth(`${question} [y/N]`, stderr.columns || 100);
+  const lines = wrapToWidth(printable(`${question} [y/N]`), stderr.columns || 100);
   stderr.write(`${lines.join('\n')} `);
   // The terminal edits the line itself, so that Ctrl-C stays a signal.
   const reader = createInterface({ input: stdin, terminal: false });
@@ -36,4 +37,23 @@ export async function confirm(context: CommandContext, question: string, isSure:
     reader.close();
     stdin.pause();
   }
+}
+
+/**
+ * Asks once whether what came from elsewhere may be used, and remembers a yes.
+ * @throws refusal after a no, and where nobody is there to be asked
+ */
+export async function trustOrRefuse(
+  context: CommandContext,
+  facts: readonly TrustedFact[],
+  question: string,
+  refusal: LlmBatchError,
+): Promise<void> {
+  if (!isThereToBeAsked(context) || !(await confirm(context, question, false))) throw refusal;
+  const record = new TrustRecord(context.environment);
+  for (const fact of facts) record.remember(fact);
+}
+
+function isThereToBeAsked({ stdin }: CommandContext): boolean {
+  return (stdin as { isTTY?: boolean }).isTTY === true;
 }

@@ -11,8 +11,11 @@ export interface CommandContext {
   readonly stdout: OutputStream;
   /** Progress, notices and errors. */
   readonly stderr: OutputStream;
-  /** A copy of the environment; keys are taken out of the process's own by `takeSecret`. */
-  readonly environment: Readonly<Record<string, string | undefined>>;
+  /**
+   * A copy of the environment, to which a trusted `.env` adds what is not set; keys are taken out of the process's own
+   * by `takeSecret`.
+   */
+  readonly environment: Record<string, string | undefined>;
   /** Reads a variable that holds a key and removes it from the process's environment, so that neither children nor crash reports inherit it. */
   readonly takeSecret: (name: string) => string | undefined;
   readonly workingFolder: string;

@@ -13,8 +13,9 @@ import { engineVersion, storePath } from '../store/open.js';
 import type { RunRecord } from '../store/store.js';
 import { checkConnection, openProvider } from './composition.js';
 import type { CommandContext } from './context.js';
-import { storeUrl, withStore } from './open-store.js';
+import { homeFolders, storeUrl, withStore } from './open-store.js';
 import { runSettingsFrom, withGivenFlags } from './run-settings.js';
+import { trustStoredRun } from './stored-reach.js';
 
 export interface DiagnosisOptions {
   readonly resolved: ResolvedSettings;
@@ -22,6 +23,8 @@ export interface DiagnosisOptions {
   readonly runName: string | undefined;
   /** Nobody is called. */
   readonly offline: boolean;
+  /** The servers that the store names are asked without asking the user. */
+  readonly trustStore: boolean;
   readonly signal: AbortSignal;
 }
 
@@ -29,7 +32,7 @@ const OLDEST_NODE = 20;
 
 export async function* diagnose(
   context: CommandContext,
-  { resolved, runName, offline, signal }: DiagnosisOptions,
+  { resolved, runName, offline, trustStore, signal }: DiagnosisOptions,
 ): AsyncGenerator<Finding> {
   yield lookAtNode();
   const engine = await lookAtEngine();
@@ -41,7 +44,7 @@ export async function* diagnose(
       yield finding;
     }
   }
-  const found = await findSettings(context, resolved, runName, isSound);
+  const found = await findSettings(context, resolved, runName, isSound, trustStore || offline);
   if ('check' in found) {
     yield found;
     return;
@@ -106,6 +109,7 @@ async function findSettings(
   resolved: ResolvedSettings,
   runName: string | undefined,
   hasStore: boolean,
+  isTrusted: boolean,
 ): Promise<FoundSettings | Finding> {
   try {
     const run = hasStore ? await findRunToResume(context, resolved.settings, runName) : null;
@@ -116,6 +120,8 @@ async function findSettings(
     }
     const settings = withGivenFlags(settingsOfRun(run), resolved, context.workingFolder);
     if (settings.simulator !== null) return { settings, origin: `Run '${run.name}'` };
+    const homes = await homeFolders(context, resolved.settings);
+    await trustStoredRun(context, settings, resolved, homes, isTrusted);
     const { model } = resolved.settings;
     const request = resolved.given.has('model') ? { ...settings.request, model } : settings.request;
     return { settings: { ...settings, request }, origin: `Those of run '${run.name}'.` };

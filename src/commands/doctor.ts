@@ -39,7 +39,8 @@ export function registerDoctor(program: Command, context: CommandContext, action
     )
     .addHelpText('after', EXAMPLES)
     .option('--offline', 'leave out what needs the network')
-    .option('--json', 'as JSON on standard output');
+    .option('--json', 'as JSON on standard output')
+    .option('--trust-store', 'use the servers, keys and folders that the store names without asking');
   addSettingFlags(command, ['request', 'connection', 'store', 'display'], HIDDEN);
   command.action(
     action((run: string | undefined, flags: DoctorFlags) => doctor(command, context, run, flags)),
@@ -49,6 +50,7 @@ export function registerDoctor(program: Command, context: CommandContext, action
 interface DoctorFlags {
   readonly offline?: boolean;
   readonly json?: boolean;
+  readonly trustStore?: boolean;
 }
 
 async function doctor(
@@ -57,7 +59,7 @@ async function doctor(
   runName: string | undefined,
   flags: DoctorFlags,
 ): Promise<ExitCode> {
-  const resolved = readSettings(command, context);
+  const resolved = await readSettings(command, context);
   const { stdout, environment, interrupts } = context;
   const leave = new AbortController();
   const stopListening = interrupts.subscribe(() => leave.abort());
@@ -68,6 +70,7 @@ async function doctor(
       resolved,
       runName,
       offline: flags.offline ?? false,
+      trustStore: flags.trustStore ?? false,
       signal: leave.signal,
     });
     for await (const finding of checks) {

@@ -13,8 +13,9 @@ import type { ResultRow, RunRecord, RunSummary, Store, TaskRow } from '../store/
 import { connect } from './composition.js';
 import type { CommandContext } from './context.js';
 import type { Display } from './display.js';
-import { storeFile } from './open-store.js';
-import { afterTheCalls, claimOutputs } from './outputs.js';
+import { homeFolders, storeFile } from './open-store.js';
+import { afterTheCalls, claimOutputs, filesOf, noteWrittenFile } from './outputs.js';
+import { rememberReach } from './stored-reach.js';
 
 export interface DriveOptions {
   readonly context: CommandContext;
@@ -24,8 +25,6 @@ export interface DriveOptions {
   readonly settings: Settings;
   readonly run: RunRecord;
   readonly outputPaths: OutputPaths;
-  /** As `checkOutputs` found them before the first call. */
-  readonly replaceablePaths: readonly string[];
   readonly force: boolean;
   /** Standard output gets the answers that this drain brings, and none that are there already. */
   readonly onlyNew: boolean;
@@ -39,6 +38,10 @@ export async function driveRun(options: DriveOptions): Promise<ExitCode> {
   const { context, display, store, run, outputPaths } = options;
   const { clock, interrupts } = context;
   const runSettings = settingsOfRun(run);
+  const homes = await homeFolders(context, options.settings);
+  if (!rememberReach(context, runSettings, outputPaths, homes)) {
+    display.warn('which server this run uses could not be noted for this user: `resume` will ask for it');
+  }
   await claimOutputs(store, run, outputPaths);
   const before = await store.summarizeRun(run.id);
   const connection = await connect(runSettings, context);
@@ -130,12 +133,13 @@ function answersSoFar(store: Store, run: RunRecord): AsyncIterable<readonly Resu
 
 /** Results so far are written however the drain ended; the store stays the source and can write them again. */
 async function writeFiles(options: DriveOptions): Promise<WrittenRunFiles> {
-  const { display, store, run, outputPaths, replaceablePaths, force } = options;
+  const { display, store, run, outputPaths, force } = options;
   display.writing();
   const files = writeRunFiles({
     paths: outputPaths,
-    ownedPaths: replaceablePaths,
+    ownFiles: await filesOf(store, run),
     force,
+    onComplete: (file) => noteWrittenFile(store, run.id, file),
     readPage: (afterLine) =>
       store.readResults({
         runId: run.id,

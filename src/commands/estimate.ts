@@ -84,7 +84,7 @@ async function estimate(
   models: readonly string[],
   options: EstimateCommandOptions,
 ): Promise<ExitCode> {
-  const resolved = readSettings(command, context);
+  const resolved = await readSettings(command, context);
   const runSettings = await runSettingsFrom(
     resolved,
     {

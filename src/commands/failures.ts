@@ -41,7 +41,7 @@ async function failures(
   runName: string | undefined,
   options: FailuresOptions,
 ): Promise<ExitCode> {
-  const { settings } = readSettings(command, context);
+  const { settings } = await readSettings(command, context);
   return withStore(context, settings, 'read', async (store) => {
     const run = await findRun(store, runName);
     const grouping = new FailureGrouping();

@@ -17,6 +17,7 @@ import { answererOf, answererSoFar } from '../runs/share-answers.js';
 import type { NewRun, RunRecord, Store } from '../store/store.js';
 import type { CommandContext } from './context.js';
 import type { Display } from './display.js';
+import { noteWrittenFile } from './outputs.js';
 import { type SpooledInput, spoolStandardInput } from './standard-input.js';
 
 export interface BringInOptions {
@@ -37,7 +38,8 @@ export interface BringInOptions {
   readonly changed: 'ask' | 'rerun' | 'keep';
   readonly skipBadLines: boolean;
   readonly rejectsPath: string;
-  readonly mayReplaceRejects: boolean;
+  /** A rejects file may be replaced whoever wrote it. */
+  readonly force: boolean;
 }
 
 /**
@@ -46,7 +48,12 @@ export interface BringInOptions {
  */
 export async function bringIn(options: BringInOptions): Promise<RunRecord | 'interrupted'> {
   const { context, display, store, existing } = options;
-  const rejects = new RejectsWriter(options.rejectsPath, { mayReplace: options.mayReplaceRejects });
+  const rejects = new RejectsWriter(options.rejectsPath, {
+    mayReplace: options.force || (existing?.writtenFiles ?? []),
+    onComplete: async (file) => {
+      if (run !== null) await noteWrittenFile(store, run.id, file);
+    },
+  });
   const stopping = new AbortController();
   const isStandardInput = options.newRun.inputPath === '-';
   const stopListening = context.interrupts.subscribe(() => {

@@ -1,6 +1,6 @@
 /** Opens the store that the settings name, as a reader or to change it. */
 import { realpath } from 'node:fs/promises';
-import { resolve } from 'node:path';
+import { dirname, resolve } from 'node:path';
 import type { Settings } from '../config/settings.js';
 import { openStore } from '../store/open.js';
 import type { Store } from '../store/store.js';
@@ -36,4 +36,17 @@ export function storeUrl(context: CommandContext, settings: Settings): string {
 /** The file of a store that is open, the same by whatever name it was opened. */
 export function storeFile(context: CommandContext, settings: Settings): Promise<string> {
   return realpath(resolve(context.workingFolder, settings.db.replace(/^sqlite:(\/\/)?/i, '')));
+}
+
+/** Where a stored path needs no trust: the folder where the user is now, and the one that the store came in. */
+export interface HomeFolders {
+  readonly workingFolder: string;
+  readonly storeFolder: string;
+}
+
+export async function homeFolders(context: CommandContext, settings: Settings): Promise<HomeFolders> {
+  return {
+    workingFolder: context.workingFolder,
+    storeFolder: dirname(await storeFile(context, settings)),
+  };
 }

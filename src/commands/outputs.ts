@@ -4,9 +4,10 @@
  * run ends with answers and no place to put them; a file that turns up in between is not overwritten either.
  */
 import { EXIT_CODES, LlmBatchError, usageError } from '../core/errors.js';
+import { fileAt, isUnchanged } from '../results/atomic-file.js';
 import { isStandardOutput, type OutputPaths } from '../results/output-paths.js';
 import { checkRunFiles } from '../results/run-files.js';
-import type { RunRecord, Store } from '../store/store.js';
+import type { RunRecord, Store, WrittenFile } from '../store/store.js';
 
 export const OUTPUT_FLAG = [
   '-o, --output <file>',
@@ -34,23 +35,33 @@ export interface OutputClaim {
   readonly force: boolean;
 }
 
-/**
- * @returns the paths that may be replaced at the end
- * @throws LlmBatchError (exit 2, since no call was made) when the run's files could not be written at its end
- */
-export async function checkOutputs(
-  store: Store,
-  run: RunRecord | null,
-  claim: OutputClaim,
-): Promise<readonly string[]> {
-  const rehearsals = (await store.listRuns()).filter((other) => other.simulated);
-  const ownedPaths = [...(run?.outputPaths ?? []), ...rehearsals.flatMap((other) => other.outputPaths)];
+/** @throws LlmBatchError (exit 2, since no call was made) when the run's files could not be written at its end */
+export async function checkOutputs(store: Store, run: RunRecord | null, claim: OutputClaim): Promise<void> {
+  const ownFiles = await filesOf(store, run);
   try {
-    await checkRunFiles({ paths: claim.paths, ownedPaths, force: claim.force }, claim.inputPath);
+    await checkRunFiles({ paths: claim.paths, ownFiles, force: claim.force }, claim.inputPath);
   } catch (error) {
     throw beforeTheFirstCall(error);
   }
-  return ownedPaths;
+}
+
+/** What a run may replace, as it was written: its own files, and those of rehearsals. */
+export async function filesOf(store: Store, run: RunRecord | null): Promise<readonly WrittenFile[]> {
+  const runs = await store.listRuns();
+  return runs
+    .filter((other) => other.id === run?.id || other.simulated)
+    .flatMap((other) => other.writtenFiles);
+}
+
+/** Notes a file as the run's own as it is now. The one that it is about to replace is kept: a crash may come between. */
+export async function noteWrittenFile(store: Store, runId: number, file: WrittenFile): Promise<void> {
+  const run = (await store.listRuns()).find((other) => other.id === runId);
+  if (run === undefined) return;
+  const replaced = await fileAt(file.path).catch(() => null);
+  const kept = run.writtenFiles.filter(
+    (written) => written.path !== file.path || isUnchanged(written, replaced),
+  );
+  await store.updateRun(runId, { writtenFiles: [...kept, file] });
 }
 
 /** Where a file can not be written at the end, the answers are safe in the store; here there are none yet. */

@@ -18,6 +18,7 @@ import { registerRetry } from './retry.js';
 import { registerRun } from './run.js';
 import { registerSimulate } from './simulate.js';
 import { registerStatus } from './status.js';
+import { registerTrust } from './trust.js';
 
 export interface Program {
   readonly command: Command;
@@ -64,6 +65,7 @@ export function buildProgram(context: CommandContext): Program {
     registerDoctor,
     registerCheck,
     registerEstimate,
+    registerTrust,
     registerSimulate,
     registerCompletion,
   ]) {

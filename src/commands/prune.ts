@@ -38,7 +38,7 @@ interface PruneFlags {
 }
 
 async function prune(command: Command, context: CommandContext, flags: PruneFlags): Promise<ExitCode> {
-  const { settings } = readSettings(command, context);
+  const { settings } = await readSettings(command, context);
   const { clock, stdout, stderr, environment, interrupts } = context;
   const olderThanMs = parseAge(flags.olderThan);
   return withStore(context, settings, flags.dryRun ? 'read' : 'change', async (store) => {

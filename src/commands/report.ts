@@ -11,8 +11,9 @@ import { settingsOfRun } from '../runs/run-settings.js';
 import type { RunRecord } from '../store/store.js';
 import type { Action } from './action.js';
 import type { CommandContext } from './context.js';
-import { withStore } from './open-store.js';
+import { homeFolders, withStore } from './open-store.js';
 import { addSettingFlags, readSettings } from './setting-flags.js';
+import { refuseForeignPlace } from './stored-reach.js';
 
 const EXAMPLES = `
 Examples:
@@ -50,7 +51,7 @@ async function report(
   const { readChartLibrary } = await import('../report/chart-library.js');
   const { renderReport, reportMark } = await import('../report/page.js');
   const { readReportFacts } = await import('../report/report-facts.js');
-  const { settings } = readSettings(command, context);
+  const { settings } = await readSettings(command, context);
   return withStore(context, settings, 'read', async (store) => {
     const run = await findRun(store, runName);
     const facts = await readReportFacts(store, withPresentFiles(run), context.clock);
@@ -63,6 +64,9 @@ async function report(
       options.output === undefined
         ? defaultPath(context, run)
         : resolve(context.workingFolder, options.output);
+    if (options.output === undefined) {
+      refuseForeignPlace(context, path, true, await homeFolders(context, settings));
+    }
     const mayReplace = (options.force ?? false) || (await beginsWith(path, reportMark(run.name)));
     const file = await openAtomicFile(path, { mayReplace });
     try {

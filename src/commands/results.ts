@@ -3,6 +3,7 @@ import { type Command, Option } from 'commander';
 import type { Settings } from '../config/settings.js';
 import { EXIT_CODES, type ExitCode, LlmBatchError, usageError } from '../core/errors.js';
 import type { InputDescription } from '../documents/input-description.js';
+import { fileAt } from '../results/atomic-file.js';
 import { type ResultDestination, writeResults } from '../results/export.js';
 import { writeJoined } from '../results/join.js';
 import { joinedPathFor, outputPathsFor } from '../results/output-paths.js';
@@ -13,9 +14,10 @@ import type { ResultFilter, RunRecord, Store } from '../store/store.js';
 import { formatCount, formatQuantity } from '../ui/numbers.js';
 import type { Action } from './action.js';
 import type { CommandContext } from './context.js';
-import { withStore } from './open-store.js';
-import { claimFiles } from './outputs.js';
+import { homeFolders, withStore } from './open-store.js';
+import { claimFiles, noteWrittenFile } from './outputs.js';
 import { addSettingFlags, readSettings } from './setting-flags.js';
+import { refuseForeignPlace } from './stored-reach.js';
 
 const EXAMPLES = `
 Examples:
@@ -77,7 +79,7 @@ async function results(
   runName: string | undefined,
   options: ResultsOptions,
 ): Promise<ExitCode> {
-  const { settings } = readSettings(command, context);
+  const { settings } = await readSettings(command, context);
   refuseContradictions(command, options);
   const { run, path } = await withStore(context, settings, 'read', async (store) => {
     const run = await findRun(store, runName);
@@ -85,6 +87,10 @@ async function results(
     const { path, format } = placeOf(context, run, options);
     if (options.csvColumns && format !== 'csv' && format !== 'tsv') {
       throw usageError('CSV_COLUMNS', '--csv-columns is for tables of text.', 'add --format csv, or --join');
+    }
+    if (options.output === undefined) {
+      const isDerived = path !== settingsOfRun(run).output;
+      refuseForeignPlace(context, path, isDerived, await homeFolders(context, settings));
     }
     const destination = destinationOf(context, run, options, path);
     const written = await writeResults({
@@ -125,10 +131,13 @@ async function claim(
   run: RunRecord,
   path: string,
 ): Promise<void> {
-  if (run.outputPaths.includes(path)) return;
+  const file = await fileAt(path);
+  // A device is nobody's.
+  if (file === null) return;
   try {
     await withStore(context, settings, 'change', async (store) => {
       await claimFiles(store, await findRun(store, run.name), [path]);
+      await noteWrittenFile(store, run.id, file);
     });
   } catch (error) {
     if (!(error instanceof LlmBatchError)) throw error;
@@ -163,11 +172,13 @@ async function join(
       'leave it out: each answer is an object in the field output',
     );
   }
+  const homes = await homeFolders(context, settings);
   const path = joinedPathFor(run.inputPath, input.format, {
     workingDirectory: context.workingFolder,
     runName: givenName(run),
     ...(options.output === undefined ? {} : { output: options.output }),
   });
+  if (options.output === undefined) refuseForeignPlace(context, path, true, homes);
   const destination = destinationOf(context, run, options, path);
   const written = await writeJoined({
     input,
@@ -193,7 +204,7 @@ function destinationOf(
   path: string | null,
 ): ResultDestination {
   if (path === null) return { kind: 'stream', stream: context.stdout, name: 'standard output' };
-  return { kind: 'file', path, mayReplace: (options.force ?? false) || run.outputPaths.includes(path) };
+  return { kind: 'file', path, mayReplace: (options.force ?? false) || run.writtenFiles };
 }
 
 /**

@@ -11,10 +11,11 @@ import { checkConnection, checkPrices } from './composition.js';
 import type { CommandContext } from './context.js';
 import { Display } from './display.js';
 import { driveRun } from './drive-run.js';
-import { withStore } from './open-store.js';
+import { homeFolders, withStore } from './open-store.js';
 import { checkOutputs, ONLY_NEW_FLAG, OUTPUT_FLAG, refuseOnlyNewAlone } from './outputs.js';
 import { outputFile, unusedLanesNotice, withGivenFlags } from './run-settings.js';
 import { addSettingFlags, readSettings } from './setting-flags.js';
+import { refuseForeignPlace, trustStoredRun } from './stored-reach.js';
 
 const EXAMPLES = `
 Examples:
@@ -30,7 +31,8 @@ export function registerResume(program: Command, context: CommandContext, action
     .addHelpText('after', EXAMPLES)
     .option(...OUTPUT_FLAG)
     .option(...ONLY_NEW_FLAG)
-    .option('--force', 'overwrite a results file of another run');
+    .option('--force', 'overwrite a results file of another run')
+    .option('--trust-store', 'use the servers, keys and folders that the store names without asking');
   addSettingFlags(command, ['connection', 'pacing', 'budget', 'store', 'display']);
   command.action(
     action((run: string | undefined, options: ResumeOptions) => resume(command, context, run, options)),
@@ -41,6 +43,7 @@ interface ResumeOptions {
   readonly output?: string;
   readonly onlyNew?: boolean;
   readonly force?: boolean;
+  readonly trustStore?: boolean;
 }
 
 async function resume(
@@ -49,7 +52,7 @@ async function resume(
   runName: string | undefined,
   options: ResumeOptions,
 ): Promise<ExitCode> {
-  const resolved = readSettings(command, context);
+  const resolved = await readSettings(command, context);
   const { settings } = resolved;
   const force = options.force ?? false;
   refuseOnlyNewAlone(options);
@@ -74,6 +77,8 @@ async function resume(
       options.output === undefined
         ? stored
         : { ...stored, output: outputFile(options.output, context.workingFolder) };
+    const homes = await homeFolders(context, settings);
+    await trustStoredRun(context, runSettings, resolved, homes, options.trustStore ?? false);
     checkConnection(runSettings, context);
     checkTokenLimit(runSettings);
     await checkPrices(runSettings, context);
@@ -89,7 +94,11 @@ async function resume(
       runName: givenName(found),
       ...(output === undefined ? {} : { output }),
     });
-    const replaceablePaths = await checkOutputs(store, found, {
+    if (options.output === undefined) {
+      refuseForeignPlace(context, outputPaths.results, output === undefined, homes);
+      refuseForeignPlace(context, outputPaths.errors, true, homes);
+    }
+    await checkOutputs(store, found, {
       paths: outputPaths,
       inputPath: found.inputPath,
       force,
@@ -105,7 +114,6 @@ async function resume(
       settings,
       run,
       outputPaths,
-      replaceablePaths,
       force,
       onlyNew: options.onlyNew ?? false,
     });

@@ -43,7 +43,7 @@ async function retry(
   runName: string | undefined,
   options: RetryOptions,
 ): Promise<ExitCode> {
-  const { settings } = readSettings(command, context);
+  const { settings } = await readSettings(command, context);
   const { kind, id } = options;
   return withStore(context, settings, 'change', async (store) => {
     const run = await findRun(store, runName);

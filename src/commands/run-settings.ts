@@ -19,9 +19,6 @@ import type {
 import { readNamedFile } from './named-file.js';
 import { askFor, wantedOutput } from './wanted-output.js';
 
-/** A rehearsal should feel like a server: some calls are quick, some are not. */
-const REHEARSAL: JsonObject = { latencyMs: { min: 80, max: 400 } };
-
 export interface RunFlags {
   /** Paths, a pattern or `-`, as the user gave them. */
   readonly inputs: readonly string[];
@@ -48,7 +45,7 @@ export async function runSettingsFrom(
     pacing: pacingSettings(settings),
     budget: budgetSettings(settings),
     pricesFile: pricesFile(settings, workingFolder),
-    simulator: flags.simulate ? REHEARSAL : null,
+    simulator: flags.simulate ? {} : null,
     output: outputFile(flags.output, workingFolder),
   };
 }

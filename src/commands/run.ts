@@ -75,7 +75,7 @@ async function run(
   inputs: readonly string[],
   options: RunOptions,
 ): Promise<ExitCode> {
-  const resolved = readSettings(command, context);
+  const resolved = await readSettings(command, context);
   const { settings } = resolved;
   if (options.rerunChanged && options.keep) {
     throw usageError(
@@ -140,7 +140,7 @@ async function run(
     });
     const force = options.force ?? false;
     const outputPaths = pathsOf(givenName({ name, inputPath, simulated: simulate }));
-    const replaceablePaths = await checkOutputs(store, existing, { paths: outputPaths, inputPath, force });
+    await checkOutputs(store, existing, { paths: outputPaths, inputPath, force });
     const imported = await bringIn({
       context,
       display,
@@ -161,7 +161,7 @@ async function run(
       changed: options.rerunChanged ? 'rerun' : options.keep ? 'keep' : 'ask',
       skipBadLines: options.skipBadLines ?? false,
       rejectsPath: outputPaths.rejects,
-      mayReplaceRejects: force || existing !== null,
+      force,
     });
     if (imported === 'interrupted') return EXIT_CODES.interrupted;
     return driveRun({
@@ -171,7 +171,6 @@ async function run(
       settings,
       run: imported,
       outputPaths,
-      replaceablePaths,
       force,
       onlyNew: options.onlyNew ?? false,
     });

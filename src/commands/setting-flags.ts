@@ -1,8 +1,9 @@
 /** The table of settings as commander options, and back from parsed options to settings. */
 import { type Command, Option } from 'commander';
-import { type ResolvedSettings, readConfigFile, resolveSettings } from '../config/load.js';
+import { type ResolvedSettings, resolveSettings } from '../config/load.js';
 import { SETTINGS, type SettingGroup, type Settings, settingsOf } from '../config/settings.js';
 import type { CommandContext } from './context.js';
+import { dotEnvOf, readTrustedConfig } from './folder-settings.js';
 
 /** @param hidden settings of the groups that are taken, but are not in the help of the command */
 export function addSettingFlags(
@@ -32,19 +33,42 @@ export function addOtherRunFlags(command: Command, shown: readonly (keyof Settin
   return addSettingFlags(command, groups, hidden);
 }
 
-/** @throws LlmBatchError (exit 2) for the first bad value, wherever it came from */
-export function readSettings(command: Command, context: CommandContext): ResolvedSettings {
+/**
+ * What a folder's own files (`llm-batch.config.json`, `.env`) say counts as far as they are trusted: where this command
+ * uses what they are not trusted with, the user is asked, or it is refused.
+ * @throws LlmBatchError (exit 2) for the first bad value, wherever it came from; CONFIG_UNTRUSTED
+ */
+export async function readSettings(command: Command, context: CommandContext): Promise<ResolvedSettings> {
   const flags: Record<string, unknown> = {};
   const options = command.optsWithGlobals() as Record<string, unknown>;
   for (const { name, flags: flagText } of SETTINGS) {
     const optionName = optionNameOf(flagText);
     if (command.getOptionValueSource(optionName) === 'cli') flags[name] = options[optionName];
   }
-  return resolveSettings({
-    flags,
-    environment: context.environment,
-    file: readConfigFile(context.workingFolder),
-  });
+  const used = settingsUsedBy(command);
+  const adoptVariables = dotEnvOf(context);
+  await adoptVariables(
+    SETTINGS.filter(({ name }) => used.has(name) && flags[name] === undefined).map(
+      ({ environment }) => environment,
+    ),
+  );
+  const sources = { flags, environment: context.environment };
+  const file = await readTrustedConfig(context, sources, used);
+  const resolved = resolveSettings({ ...sources, file });
+  if (used.has('apiKeyEnv')) {
+    await adoptVariables(resolved.lanes?.map((lane) => lane.apiKeyEnv) ?? resolved.settings.apiKeyEnv);
+  }
+  return resolved;
+}
+
+/** Those whose flags the command has in its help; others it only tolerates. A rehearsal calls no server. */
+function settingsUsedBy(command: Command): ReadonlySet<string> {
+  const shown = command.options.filter((option) => !option.hidden).map((option) => option.attributeName());
+  const rehearses = command.getOptionValue('simulate') === true;
+  const used = SETTINGS.filter(
+    ({ flags, reaches }) => shown.includes(optionNameOf(flags)) && !(rehearses && reaches === 'server'),
+  );
+  return new Set(used.map(({ name }) => name));
 }
 
 /** commander names `--max-line-bytes <size>` maxLineBytes and `--no-color` color. */

@@ -47,7 +47,7 @@ async function status(
   runName: string | undefined,
   options: StatusOptions,
 ): Promise<ExitCode> {
-  const { settings } = readSettings(command, context);
+  const { settings } = await readSettings(command, context);
   return withStore(context, settings, 'read', async (store) => {
     const leave = new AbortController();
     context.interrupts.subscribe(() => leave.abort());

@@ -1,12 +1,16 @@
 /** Where a setting's value comes from: flag, then environment, then `llm-batch.config.json`, then default. */
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { resolve } from 'node:path';
 import { usageError } from '../core/errors.js';
-import { isJsonObject, type JsonObject } from '../core/json.js';
+import { isJsonObject, type Json, type JsonObject } from '../core/json.js';
+import { isInside } from './inside.js';
 import { type LaneDefinition, parseLanes } from './lanes.js';
 import { SETTINGS, type SettingDefinition, type Settings } from './settings.js';
+import { readSmallFile } from './small-file.js';
 
 export const CONFIG_FILE_NAME = 'llm-batch.config.json';
+const LANES = 'lanes';
+/** At least two letters, so that a Windows drive is a path. */
+const URL_SCHEME = /^[a-z][a-z0-9+.-]+:/i;
 
 export interface SettingSources {
   /** Values given on the command line, by setting name; absent where no flag was given. */
@@ -46,30 +50,42 @@ export function resolveSettings(sources: SettingSources): ResolvedSettings {
       values[name] = definition.initial;
     }
   }
-  const lanes = parseLanes(sources.file['lanes']);
+  const lanes = parseLanes(sources.file[LANES]);
   const settings = values as unknown as Settings;
   return given.has('apiKeyEnv') || given.has('baseUrl')
     ? { settings, given, lanes: null, unusedLanes: lanes }
     : { settings, given, lanes, unusedLanes: null };
 }
 
+/** Whether a flag or the environment says it already, so that the file is not asked. */
+export function isOverruled(name: string, { flags, environment }: Omit<SettingSources, 'file'>): boolean {
+  if (name === LANES) return flags['apiKeyEnv'] !== undefined || flags['baseUrl'] !== undefined;
+  const variable = SETTINGS.find((setting) => setting.name === name)?.environment;
+  return flags[name] !== undefined || (variable !== undefined && (environment[variable] ?? '') !== '');
+}
+
 /**
- * Reads `llm-batch.config.json` of a folder; empty where there is none.
+ * What of a configuration leads out of its folder, to a server or to a file: to be taken only from a file that the
+ * user has named or trusted.
+ * @param folder the working folder, where relative paths start
+ */
+export function reachOfConfig(file: JsonObject, folder: string): JsonObject {
+  const reaches = (name: string, value: Json | undefined): boolean => {
+    if (name === LANES) return true;
+    const kind = SETTINGS.find((setting) => setting.name === name)?.reaches;
+    if (kind !== 'path' || typeof value !== 'string') return kind !== undefined;
+    return URL_SCHEME.test(value) || !isInside(folder, resolve(folder, value));
+  };
+  return Object.fromEntries(Object.entries(file).filter(([name, value]) => reaches(name, value)));
+}
+
+/**
+ * Reads a settings file; null where there is none.
  * @throws LlmBatchError (exit 2) when it is not JSON, not an object or names an unknown setting
  */
-export function readConfigFile(folder: string): JsonObject {
-  const path = join(folder, CONFIG_FILE_NAME);
-  let text: string;
-  try {
-    text = readFileSync(path, 'utf8');
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return {};
-    throw usageError(
-      'CONFIG_UNREADABLE',
-      `${path} can not be read: ${(error as Error).message}.`,
-      'It may hold settings for this folder: change its permissions, or move it away.',
-    );
-  }
+export function readConfigFile(path: string): JsonObject | null {
+  const text = readSmallFile(path);
+  if (text === null) return null;
   let config: unknown;
   try {
     config = JSON.parse(text);
@@ -86,7 +102,9 @@ export function readConfigFile(folder: string): JsonObject {
       `${path} does not hold a JSON object.`,
       'Write settings into it, such as {"rpm": 500}.',
     );
-  const known = [...SETTINGS.map((setting) => setting.name as string), 'lanes'];
+  const known = [...SETTINGS.map((setting) => setting.name as string), LANES].filter(
+    (name) => name !== 'config',
+  );
   for (const name of Object.keys(config)) {
     if (known.includes(name)) continue;
     throw usageError(

@@ -17,6 +17,8 @@ import {
 } from './values.js';
 
 export interface Settings {
+  /** Null: `llm-batch.config.json` of the working folder, if there is one. */
+  readonly config: string | null;
   readonly db: string;
   readonly model: string | null;
   readonly prompt: string | null;
@@ -75,6 +77,12 @@ export interface SettingDefinition<Name extends keyof Settings = keyof Settings>
   readonly initial: Settings[Name];
   /** How the default is written in help; empty: not shown. */
   readonly initialText: string;
+  /**
+   * What the setting gives away: a server is somebody to send documents and keys to, a path names a file or folder.
+   * A configuration that the user has neither named nor trusted may not say the one at all, and the other only
+   * inside its folder. Absent for all that changes nothing but how the program works.
+   */
+  readonly reaches?: 'server' | 'path';
   /** Text or JSON value to the setting's value; @throws Error whose message completes "expected …". */
   readonly parse: (value: unknown) => Settings[Name];
 }
@@ -87,6 +95,16 @@ const MEBIBYTE = 1024 * 1024;
 
 export const SETTINGS: readonly SettingDefinition[] = [
   define({
+    name: 'config',
+    group: 'store',
+    flags: '--config <file>',
+    environment: 'LLM_BATCH_CONFIG',
+    help: 'settings file to be used as it is; the one of the working folder has to be trusted first (`llm-batch trust`)',
+    initial: null,
+    initialText: './llm-batch.config.json',
+    parse: parseText,
+  }),
+  define({
     name: 'db',
     group: 'store',
     flags: '--db <file>',
@@ -94,6 +112,7 @@ export const SETTINGS: readonly SettingDefinition[] = [
     help: 'the store: a SQLite file',
     initial: './llm-batch.db',
     initialText: './llm-batch.db',
+    reaches: 'path',
     parse: parseText,
   }),
   define({
@@ -124,6 +143,7 @@ export const SETTINGS: readonly SettingDefinition[] = [
     help: 'the same, read from a file',
     initial: null,
     initialText: '',
+    reaches: 'path',
     parse: parseText,
   }),
   define({
@@ -144,6 +164,7 @@ export const SETTINGS: readonly SettingDefinition[] = [
     help: 'where relative paths of images start',
     initial: null,
     initialText: 'the folder of the input',
+    reaches: 'path',
     parse: parseText,
   }),
   define({
@@ -164,6 +185,7 @@ export const SETTINGS: readonly SettingDefinition[] = [
     help: 'ask for answers that fit this JSON Schema, and check each',
     initial: null,
     initialText: '',
+    reaches: 'path',
     parse: parseText,
   }),
   define({
@@ -224,6 +246,7 @@ export const SETTINGS: readonly SettingDefinition[] = [
     help: 'an OpenAI-compatible server, e.g. http://localhost:11434/v1',
     initial: null,
     initialText: '',
+    reaches: 'server',
     parse: parseText,
   }),
   define({
@@ -234,6 +257,7 @@ export const SETTINGS: readonly SettingDefinition[] = [
     help: 'environment variable that holds the API key; several, with commas between, make a lane each',
     initial: ['OPENAI_API_KEY'],
     initialText: 'OPENAI_API_KEY',
+    reaches: 'server',
     parse: parseList,
   }),
   define({
@@ -244,6 +268,7 @@ export const SETTINGS: readonly SettingDefinition[] = [
     help: "prices of your own, or LiteLLM's table; what it names overrules the packaged prices",
     initial: null,
     initialText: '',
+    reaches: 'path',
     parse: parseText,
   }),
   define({

@@ -17,11 +17,17 @@ import {
   unlink,
 } from 'node:fs/promises';
 import { basename, dirname, isAbsolute, join, resolve } from 'node:path';
+import type { WrittenFile } from '../store/store.js';
 import { errorCodeOf, outputError, outputExistsError } from './output-error.js';
 
 export interface AtomicFileOptions {
-  /** False: an existing target is refused, now and again when the file gets its name. */
-  readonly mayReplace: boolean;
+  /**
+   * Whether an existing target may be replaced: any or none, or one that is still as it was written. What may not is
+   * refused, now and again when the file gets its name.
+   */
+  readonly mayReplace: boolean | readonly WrittenFile[];
+  /** Told of the file when it is complete, before it gets its name. */
+  readonly onComplete?: (file: WrittenFile) => Promise<void>;
 }
 
 export interface AtomicFile {
@@ -54,9 +60,9 @@ export async function openAtomicFile(path: string, options: AtomicFileOptions): 
   try {
     const target = await inspectOutput(path);
     if (target.kind === 'special') return await openSpecialFile(path);
-    if (target.kind === 'file' && !options.mayReplace) throw outputExistsError(path);
+    if (target.kind === 'file' && !mayReplace(options, target.file)) throw outputExistsError(path);
     await removeLeftovers(target.path);
-    return await openTemporaryFile(path, target.path, target.mode, options.mayReplace);
+    return await openTemporaryFile(path, target.path, target.mode, options);
   } catch (error) {
     throw outputError(path, error);
   }
@@ -65,8 +71,35 @@ export async function openAtomicFile(path: string, options: AtomicFileOptions): 
 /** What stands at an output's path now, symbolic links followed. */
 export type OutputTarget =
   | { readonly kind: 'absent'; readonly path: string; readonly mode: null }
-  | { readonly kind: 'file'; readonly path: string; readonly mode: number }
+  | { readonly kind: 'file'; readonly path: string; readonly mode: number; readonly file: WrittenFile }
   | { readonly kind: 'special' };
+
+/** Whether the file that is there now may be replaced. */
+export function mayReplace(options: Pick<AtomicFileOptions, 'mayReplace'>, found: WrittenFile): boolean {
+  return typeof options.mayReplace === 'boolean'
+    ? options.mayReplace
+    : options.mayReplace.some((written) => isUnchanged(written, found));
+}
+
+/** Whether it is the same file, and nobody has written to it. */
+export function isUnchanged(written: WrittenFile, found: WrittenFile | null): boolean {
+  return (
+    written.path === found?.path &&
+    written.inode === found.inode &&
+    written.size === found.size &&
+    written.modifiedAtMs === found.modifiedAtMs
+  );
+}
+
+/** The file that is there now, links followed; null where there is none. */
+export async function fileAt(path: string): Promise<WrittenFile | null> {
+  const found = await statOrNull(path);
+  return found?.isFile() ? identityOf(path, found) : null;
+}
+
+function identityOf(path: string, { ino, size, mtimeMs }: Stats): WrittenFile {
+  return { path: resolve(path), inode: ino, size, modifiedAtMs: mtimeMs };
+}
 
 /**
  * Looks at an output's path without touching it.
@@ -83,7 +116,9 @@ export async function inspectOutput(path: string): Promise<OutputTarget> {
     }
     if (found !== null && !found.isFile()) return { kind: 'special' };
     const target = await followLinks(resolve(path));
-    if (found !== null) return { kind: 'file', path: target, mode: found.mode & 0o7777 };
+    if (found !== null) {
+      return { kind: 'file', path: target, mode: found.mode & 0o7777, file: identityOf(path, found) };
+    }
     const folder = await stat(dirname(target));
     if (!folder.isDirectory()) throw Object.assign(new Error('not a directory'), { code: 'ENOTDIR' });
     return { kind: 'absent', path: target, mode: null };
@@ -142,7 +177,7 @@ async function openTemporaryFile(
   shownPath: string,
   target: string,
   mode: number | null,
-  mayReplace: boolean,
+  options: AtomicFileOptions,
 ): Promise<AtomicFile> {
   const temporary = temporaryPathOf(target);
   const handle = await open(temporary, 'wx', mode ?? 0o666);
@@ -161,9 +196,11 @@ async function openTemporaryFile(
     // The mode given to `open` was narrowed by the umask; a replaced file's own mode holds exactly.
     if (mode !== null) await handle.chmod(mode);
     await handle.sync();
+    await options.onComplete?.(identityOf(shownPath, await handle.stat()));
     state = 'closed';
     await handle.close();
-    if (mayReplace) await rename(temporary, target);
+    const found = await fileAt(shownPath);
+    if (found !== null && mayReplace(options, found)) await rename(temporary, target);
     else await renameExclusively(temporary, target, shownPath);
     state = 'done';
     openTemporaryPaths.delete(temporary);

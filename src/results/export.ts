@@ -1,13 +1,14 @@
 /** `results`: the settled tasks of a run in one file or on one stream. */
 import type { Writable } from 'node:stream';
 import type { ResultFilter } from '../store/store.js';
+import type { AtomicFileOptions } from './atomic-file.js';
 import { OutputFields } from './output-fields.js';
 import { openRowWriter, type ResultFormat } from './result-format.js';
 import { type ReadResultPage, resultPages } from './result-pages.js';
 import { type OutputSink, openFileSink, openStreamSink } from './sink.js';
 
 export type ResultDestination =
-  | { readonly kind: 'file'; readonly path: string; readonly mayReplace: boolean }
+  | { readonly kind: 'file'; readonly path: string; readonly mayReplace: AtomicFileOptions['mayReplace'] }
   /** Not ended by us; `name` is for error messages, e.g. `standard output`. */
   | { readonly kind: 'stream'; readonly stream: Writable; readonly name: string };
 

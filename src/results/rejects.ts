@@ -1,4 +1,5 @@
 /** The lines that an import left out (`--skip-bad-lines`), each with its number and what is wrong with it. */
+import type { AtomicFileOptions } from './atomic-file.js';
 import { oneLine } from './result-line.js';
 import { type OutputSink, openFileSink } from './sink.js';
 
@@ -10,11 +11,6 @@ export interface RejectedLine {
   readonly text: string | null;
   /** The file's path where each document is a file of its own. */
   readonly place?: string;
-}
-
-export interface RejectsOptions {
-  /** The file may be replaced: this run wrote it, or `--force`. */
-  readonly mayReplace: boolean;
 }
 
 /** `{"line", "reason", "text"}`, with `path` behind `line` for a file; without its newline. */
@@ -29,11 +25,11 @@ export function rejectLine(rejected: RejectedLine): string {
  */
 export class RejectsWriter {
   readonly #path: string;
-  readonly #options: RejectsOptions;
+  readonly #options: AtomicFileOptions;
   #sink: OutputSink | null = null;
   #count = 0;
 
-  constructor(path: string, options: RejectsOptions) {
+  constructor(path: string, options: AtomicFileOptions) {
     this.#path = path;
     this.#options = options;
   }

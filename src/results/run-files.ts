@@ -2,8 +2,8 @@
 import { constants, existsSync } from 'node:fs';
 import { access, stat, unlink } from 'node:fs/promises';
 import { usageError } from '../core/errors.js';
-import type { ResultRow, RunRecord } from '../store/store.js';
-import { inspectOutput, openAtomicFile } from './atomic-file.js';
+import type { ResultRow, RunRecord, WrittenFile } from '../store/store.js';
+import { type AtomicFileOptions, inspectOutput, mayReplace, openAtomicFile } from './atomic-file.js';
 import { errorCodeOf, outputError, outputExistsError } from './output-error.js';
 import type { OutputPaths } from './output-paths.js';
 import { openRowWriter, type ResultFormat, type RowWriter } from './result-format.js';
@@ -12,8 +12,8 @@ import { type OutputSink, openFileSink } from './sink.js';
 
 export interface RunFileOwnership {
   readonly paths: OutputPaths;
-  /** `RunRecord.outputPaths`: absolute paths this run has written or announced; only these may be replaced. */
-  readonly ownedPaths: readonly string[];
+  /** Files as the run left them; only what is still so may be replaced. */
+  readonly ownFiles: readonly WrittenFile[];
   /** `--force`: anything may be replaced, except the input. */
   readonly force: boolean;
 }
@@ -25,8 +25,7 @@ export function withPresentFiles(run: RunRecord): RunRecord {
 
 /**
  * Refuses a run whose outputs could not be written at its end, before any call is made: what would be written there is
- * begun and dropped again. Record `paths` as the run's `outputPaths` right after it: a crash between writing a file and
- * recording it must not make the file look foreign.
+ * begun and dropped again.
  * @throws LlmBatchError OUTPUT_EXISTS, OUTPUT_IS_INPUT, OUTPUT_PATH (exit 2), OUTPUT_WRITE (exit 5)
  */
 export async function checkRunFiles(ownership: RunFileOwnership, inputPath: string): Promise<void> {
@@ -38,7 +37,7 @@ export async function checkRunFiles(ownership: RunFileOwnership, inputPath: stri
       if (await isSameFile(target.path, inputPath)) {
         throw usageError('OUTPUT_IS_INPUT', `${path} is the input itself.`, 'name another file with -o.');
       }
-      if (!mayReplace(ownership, path)) throw outputExistsError(path);
+      if (!mayReplace(replaceable(ownership), target.file)) throw outputExistsError(path);
     }
     if (target.kind === 'special') await checkSpecialFile(path);
     else await (await openAtomicFile(path, { mayReplace: true })).abort();
@@ -66,13 +65,15 @@ async function isSameFile(path: string, inputPath: string): Promise<boolean> {
   }
 }
 
-function mayReplace(ownership: RunFileOwnership, path: string): boolean {
-  return ownership.force || ownership.ownedPaths.includes(path);
+function replaceable({ force, ownFiles }: RunFileOwnership): Pick<AtomicFileOptions, 'mayReplace'> {
+  return { mayReplace: force || ownFiles };
 }
 
 export interface WriteRunFilesOptions extends RunFileOwnership {
   /** Must read completed and failed tasks both. */
   readonly readPage: ReadResultPage;
+  /** Told of each file when it is complete, before it gets its name: a crash between the two must not make it look foreign. */
+  readonly onComplete: (file: WrittenFile) => Promise<void>;
   /** Called after each page with the rows written so far. */
   readonly onProgress?: (rows: number) => void;
 }
@@ -121,8 +122,9 @@ export async function writeRunFiles(options: WriteRunFilesOptions): Promise<Writ
 }
 
 async function ownsExistingFile(ownership: RunFileOwnership, path: string | null): Promise<boolean> {
-  if (path === null || !ownership.ownedPaths.includes(path)) return false;
-  return (await inspectOutput(path)).kind === 'file';
+  if (path === null) return false;
+  const target = await inspectOutput(path);
+  return target.kind === 'file' && mayReplace({ mayReplace: ownership.ownFiles }, target.file);
 }
 
 async function removeOwnedFile(ownership: RunFileOwnership, path: string): Promise<void> {
@@ -138,15 +140,15 @@ async function removeOwnedFile(ownership: RunFileOwnership, path: string): Promi
 class LazyFile {
   readonly #path: string | null;
   readonly #format: ResultFormat;
-  readonly #ownership: RunFileOwnership;
+  readonly #options: AtomicFileOptions;
   #sink: OutputSink | null = null;
   #writer: RowWriter<ResultRow> | null = null;
 
   /** @param path null: its rows go nowhere */
-  constructor(path: string | null, format: ResultFormat, ownership: RunFileOwnership) {
+  constructor(path: string | null, format: ResultFormat, options: WriteRunFilesOptions) {
     this.#path = path;
     this.#format = format;
-    this.#ownership = ownership;
+    this.#options = { ...replaceable(options), onComplete: options.onComplete };
   }
 
   async write(rows: readonly ResultRow[]): Promise<void> {
@@ -157,7 +159,7 @@ class LazyFile {
 
   async open(): Promise<void> {
     if (this.#path === null || this.#sink !== null) return;
-    this.#sink = await openFileSink(this.#path, { mayReplace: mayReplace(this.#ownership, this.#path) });
+    this.#sink = await openFileSink(this.#path, this.#options);
     const plain = { includeInput: false, outputFields: [] };
     this.#writer = await openRowWriter(this.#format, this.#sink, plain);
   }

@@ -2,11 +2,13 @@
 
 import type { LaneDefinition } from '../config/lanes.js';
 import type { FailureLimit } from '../config/values.js';
+import { EXIT_CODES, LlmBatchError } from '../core/errors.js';
 import type { JsonObject } from '../core/json.js';
 import type { InputDescription } from '../documents/input-description.js';
 import type { RequestSettings } from '../documents/request.js';
 import type { PriceTable } from '../pricing/model-price.js';
 import type { RunRecord } from '../store/store.js';
+import { STORED_SETTINGS } from './stored-settings.js';
 
 export interface ConnectionSettings {
   /** Null: the provider's own public endpoint. */
@@ -87,7 +89,7 @@ export interface RunSettings {
   readonly prices?: PriceTable;
   /** `--prices`; null: the prices that come with the program. */
   readonly pricesFile: string | null;
-  /** Options of the simulator; null for a real server. */
+  /** Not null for a rehearsal. What earlier versions wrote in it is not read: the simulator's options can name files. */
   readonly simulator: JsonObject | null;
   /** Absolute path of the results file that `-o` named; null: beside the input. */
   readonly output: string | null;
@@ -100,9 +102,27 @@ export function settingsToJson(settings: RunSettings): JsonObject {
 /** What runs of earlier versions do not say. */
 const EARLIER: Pick<RunSettings, 'sharing'> = { sharing: { dedupe: false, reuse: false } };
 
-/** The inverse of `settingsToJson`: what this program stored, it may trust. */
+/**
+ * The inverse of `settingsToJson`.
+ * @throws LlmBatchError STORE_RUN_ODD (exit 5) for what this program does not write
+ */
 export function settingsOfRun(run: RunRecord): RunSettings {
-  return { ...EARLIER, ...(run.settings as unknown as RunSettings) };
+  const settings = { ...EARLIER, ...run.settings };
+  const odd = STORED_SETTINGS(settings);
+  if (odd === null) return settings as unknown as RunSettings;
+  throw new LlmBatchError(
+    `The store's settings of run '${run.name}' are not as this program writes them: ${odd.slice(1)}.`,
+    {
+      code: 'STORE_RUN_ODD',
+      exitCode: EXIT_CODES.store,
+      hint: 'Somebody has changed the store, or it is damaged: run the input again with another one, --db FILE.',
+    },
+  );
+}
+
+/** The folder that documents name files of; null where the prompt takes none. */
+export function imageFolderOf({ promptTemplate, imageFolder = '' }: RequestSettings): string | null {
+  return imageFolder !== '' && /\{\{\s*image\s/.test(promptTemplate ?? '') ? imageFolder : null;
 }
 
 const SIMULATED_LANE = 'simulator';

@@ -4,15 +4,17 @@
  * nobody else has taken the task meanwhile.
  */
 import { createHash } from 'node:crypto';
-import { constants, existsSync } from 'node:fs';
+import { constants, lstatSync } from 'node:fs';
 import { type FileHandle, open, unlink } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { EXIT_CODES, LlmBatchError } from '../core/errors.js';
+import { FAILURE_KINDS } from '../core/failure.js';
+import { amount, either, objectOf, oneOf, orNull, positive, text } from '../core/shape.js';
 import type { Store, TaskOutcome } from '../store/store.js';
 
-/** Anybody may put a file, or a link to one, into the folder for temporary files. */
-const NO_LINK = constants.O_NOFOLLOW ?? 0;
+/** Anybody may put a file, a link to one or a pipe into the folder for temporary files: none is followed or waited on. */
+const WARILY = (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0);
 
 /**
  * The file itself, where outcomes are found whatever becomes of the environment, then one in the system's folder for
@@ -71,22 +73,62 @@ export async function applySalvage(store: Store, path: string): Promise<number> 
 
 /** The files that wait for the next start. */
 export function findSalvage(path: string): readonly string[] {
-  return placesOf(path).filter((place) => existsSync(place));
+  return placesOf(path).filter((place) => lstatSync(place, { throwIfNoEntry: false })?.isFile());
 }
 
-/** None for a line that was cut: the disk may have filled up in the middle of it. */
+/** None for a line that was cut, as the disk may have filled up in the middle of it, nor for one that is not ours. */
 function outcomeOf(line: string): TaskOutcome[] {
   try {
-    return line === '' ? [] : [JSON.parse(line) as TaskOutcome];
+    const outcome: unknown = JSON.parse(line || 'null');
+    return OUTCOME(outcome) === null ? [outcome as TaskOutcome] : [];
   } catch {
     return [];
   }
 }
 
+const USAGE = objectOf({
+  inputTokens: amount,
+  outputTokens: amount,
+  cachedTokens: amount,
+  reasoningTokens: amount,
+});
+const CALL = objectOf({
+  callId: positive,
+  finishedAtMs: amount,
+  latencyMs: amount,
+  httpStatus: orNull(amount),
+  kind: orNull(oneOf(...FAILURE_KINDS, 'aborted')),
+  usage: orNull(USAGE),
+  costMicroUsd: orNull(amount),
+  requestId: orNull(text),
+});
+const SETTLEMENT = { taskId: positive, attemptToken: text, call: orNull(CALL) };
+const ERROR = objectOf({
+  kind: oneOf(...FAILURE_KINDS),
+  message: text,
+  httpStatus: orNull(amount),
+  code: orNull(text),
+  requestId: orNull(text),
+  partialOutputJson: orNull(text),
+});
+const RESULT = objectOf({ outputJson: text, model: text, finishReason: text });
+/** Of `TaskOutcome`: the file lies where others may write. */
+const OUTCOME = either(
+  objectOf({ ...SETTLEMENT, action: oneOf('completed'), result: RESULT, atMs: amount }),
+  objectOf({ ...SETTLEMENT, action: oneOf('failed'), error: ERROR, atMs: amount }),
+  objectOf({ ...SETTLEMENT, action: oneOf('retry'), error: ERROR, notBeforeMs: amount }),
+  objectOf({
+    ...SETTLEMENT,
+    action: oneOf('released'),
+    notBeforeMs: orNull(amount),
+    throttledSinceMs: orNull(amount),
+  }),
+);
+
 async function appendDurably(path: string, text: string): Promise<void> {
   const handle = await open(
     path,
-    constants.O_WRONLY | constants.O_APPEND | constants.O_CREAT | NO_LINK,
+    constants.O_WRONLY | constants.O_APPEND | constants.O_CREAT | WARILY,
     0o600,
   );
   try {
@@ -102,9 +144,10 @@ async function appendDurably(path: string, text: string): Promise<void> {
 async function readOwn(path: string): Promise<string | null> {
   let handle: FileHandle;
   try {
-    handle = await open(path, constants.O_RDONLY | NO_LINK);
+    handle = await open(path, constants.O_RDONLY | WARILY);
   } catch (error) {
-    if (['ENOENT', 'ELOOP', 'EACCES'].includes((error as NodeJS.ErrnoException).code ?? '')) return null;
+    if (['ENOENT', 'ELOOP', 'EACCES', 'ENXIO'].includes((error as NodeJS.ErrnoException).code ?? ''))
+      return null;
     throw error;
   }
   try {

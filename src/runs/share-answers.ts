@@ -7,7 +7,7 @@ import { setImmediate } from 'node:timers/promises';
 import type { Clock } from '../core/clock.js';
 import { digest } from '../documents/key.js';
 import type { RunRecord, SharedPage, Store } from '../store/store.js';
-import { lanesOf, type RunSettings, settingsOfRun } from './run-settings.js';
+import { imageFolderOf, lanesOf, type RunSettings, settingsOfRun } from './run-settings.js';
 
 /** Short enough that Ctrl-C and the display are not kept waiting. */
 const TASKS_PER_PAGE = 2_000;
@@ -78,8 +78,7 @@ export async function answererSoFar(store: Store, run: RunRecord): Promise<strin
  */
 export function answererOf(settings: RunSettings): string {
   const servers = lanesOf(settings).map(({ baseUrl, models }) => JSON.stringify([baseUrl, models]));
-  const { promptTemplate, imageFolder = null } = settings.request;
   // A request's hash has a picture's path as the document gives it: in another folder that is another picture.
-  const folder = /\{\{\s*image\s/.test(promptTemplate ?? '') ? imageFolder : null;
+  const folder = imageFolderOf(settings.request);
   return digest(JSON.stringify([[...new Set(servers)].sort(), settings.answers.check, folder]));
 }

@@ -34,8 +34,19 @@ export interface RunRecord {
   readonly stoppedAtMs: number | null;
   /** Why the last drain stopped early, for `status`; null when it did not. */
   readonly haltReason: string | null;
-  /** Paths this run has written; only these may be overwritten without `--force`. */
+  /** Paths of the files that are this run's. */
   readonly outputPaths: readonly string[];
+  /** Files as this run left them; only what is still so may be overwritten without `--force`. */
+  readonly writtenFiles: readonly WrittenFile[];
+}
+
+/** Tells a file from every other, and from itself after somebody changed it. */
+export interface WrittenFile {
+  /** Absolute. */
+  readonly path: string;
+  readonly inode: number;
+  readonly size: number;
+  readonly modifiedAtMs: number;
 }
 
 export interface NewRun {
@@ -52,6 +63,7 @@ export interface RunChange {
   readonly stoppedAtMs?: number | null;
   readonly haltReason?: string | null;
   readonly outputPaths?: readonly string[];
+  readonly writtenFiles?: readonly WrittenFile[];
 }
 
 /** A document as the import hands it to the store. */

@@ -78,6 +78,7 @@ it('lanes of the config file that a flag switches off are told of, by run and by
     environment: { ...environment, OPENAI_BASE_URL: simulator.url },
   };
   const ran = (...args: string[]) => runInProcess(args, options);
+  expect((await ran('trust')).exitCode).toBe(0);
   expect((await ran('run', 'docs.jsonl')).stderr).not.toContain('not used');
   const unused = (flag: string) =>
     `the lanes of llm-batch.config.json (KEY_A, second) are not used: ${flag} takes their place\n`;

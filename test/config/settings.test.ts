@@ -56,25 +56,27 @@ describe('the config file', () => {
   });
   afterEach(() => rmSync(folder, { recursive: true }));
 
-  const write = (text: string): void => writeFileSync(join(folder, 'llm-batch.config.json'), text);
+  const path = (): string => join(folder, 'llm-batch.config.json');
+  const write = (text: string): void => writeFileSync(path(), text);
+  const read = () => readConfigFile(path());
 
   it('may be absent', () => {
-    expect(readConfigFile(folder)).toEqual({});
+    expect(read()).toBeNull();
   });
 
   it('gives settings by name', () => {
     write('{"rpm": 500}');
-    expect(readConfigFile(folder)).toEqual({ rpm: 500 });
+    expect(read()).toEqual({ rpm: 500 });
   });
 
   it('names a setting it does not know, and those it does', () => {
     write('{"rmp": 500}');
-    expect(() => readConfigFile(folder)).toThrow(/'rmp' that is not known/);
+    expect(() => read()).toThrow(/'rmp' that is not known/);
   });
 
   it.each(['{', '[]', '"x"'])('that holds %s is refused', (text) => {
     write(text);
-    expect(() => readConfigFile(folder)).toThrow(/llm-batch\.config\.json/);
+    expect(() => read()).toThrow(/llm-batch\.config\.json/);
   });
 });
 

@@ -1,9 +1,19 @@
-import { existsSync, linkSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import {
+  appendFileSync,
+  existsSync,
+  linkSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
-import { describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import { outputPathsFor } from '../../src/results/output-paths.js';
 import { checkRunFiles, type RunFileOwnership, writeRunFiles } from '../../src/results/run-files.js';
-import type { ResultRow } from '../../src/store/store.js';
+import type { ResultRow, WrittenFile } from '../../src/store/store.js';
 import { completedRow, failedRow, pagesOf, temporaryFolder } from './rows.js';
 
 function filesIn(
@@ -13,7 +23,7 @@ function filesIn(
   const paths = outputPathsFor('reviews.jsonl', { workingDirectory: folder });
   return {
     paths,
-    ownedPaths: [],
+    ownFiles: [],
     force: false,
     results: paths.results ?? '',
     errors: paths.errors,
@@ -21,8 +31,19 @@ function filesIn(
   };
 }
 
+/** What a run has noted of its files. */
+let noted: WrittenFile[];
+
+beforeEach(() => {
+  noted = [];
+});
+
 function write(files: RunFileOwnership, rows: readonly ResultRow[]): ReturnType<typeof writeRunFiles> {
-  return writeRunFiles({ ...files, readPage: pagesOf(rows, 2) });
+  return writeRunFiles({
+    ...files,
+    readPage: pagesOf(rows, 2),
+    onComplete: async (file) => void noted.push(file),
+  });
 }
 
 function linesOf(path: string): number[] {
@@ -56,8 +77,7 @@ describe('the files of a run', () => {
   it('lose an errors file of ours when nothing is failed any more', async () => {
     const files = filesIn(temporaryFolder());
     await write(files, [completedRow(1), failedRow(2)]);
-    const again = { ...files, ownedPaths: [files.results, files.errors] };
-    await write(again, [completedRow(1), completedRow(2)]);
+    await write({ ...files, ownFiles: noted }, [completedRow(1), completedRow(2)]);
     expect(existsSync(files.errors)).toBe(false);
     expect(linesOf(files.results)).toEqual([1, 2]);
   });
@@ -83,7 +103,7 @@ describe('the files of a run', () => {
   it('are emptied when their answers are gone', async () => {
     const files = filesIn(temporaryFolder());
     await write(files, [completedRow(1)]);
-    await write({ ...files, ownedPaths: [files.results] }, []);
+    await write({ ...files, ownFiles: noted }, []);
     expect(readFileSync(files.results, 'utf8')).toBe('');
   });
 
@@ -105,10 +125,52 @@ describe('the files of a run', () => {
     expect(linesOf(files.results)).toEqual([1]);
   });
 
+  it.each([
+    ['written to', (path: string) => appendFileSync(path, 'a note')],
+    ['written over with as many bytes', (path: string) => writeFileSync(path, readFileSync(path, 'utf8'))],
+    [
+      'replaced',
+      (path: string) => {
+        const text = readFileSync(path, 'utf8');
+        writeFileSync(`${path}.new`, text);
+        renameSync(`${path}.new`, path);
+      },
+    ],
+  ])('are not replaced once somebody has %s them', async (_, change) => {
+    const files = filesIn(temporaryFolder());
+    await write(files, [completedRow(1), failedRow(2)]);
+    // Long ago, so that what comes now has another time.
+    for (const path of [files.results, files.errors]) utimesSync(path, 1_000, 1_000);
+    noted = noted.map((file) => ({ ...file, modifiedAtMs: 1_000_000 }));
+    await checkRunFiles({ ...files, ownFiles: noted }, '-');
+    for (const which of ['results', 'errors'] as const) {
+      change(files[which]);
+      const before = readFileSync(files[which], 'utf8');
+      const again = { ...files, ownFiles: noted };
+      await expect(checkRunFiles(again, '-')).rejects.toMatchObject({ code: 'OUTPUT_EXISTS' });
+      const rows = which === 'results' ? [completedRow(1)] : [failedRow(2)];
+      await expect(write(again, rows)).rejects.toMatchObject({ code: 'OUTPUT_EXISTS' });
+      expect(readFileSync(files[which], 'utf8')).toBe(before);
+    }
+  });
+
+  it('are not replaced where somebody came in between', async () => {
+    const files = filesIn(temporaryFolder());
+    await write(files, [completedRow(1)]);
+    const late = writeRunFiles({
+      ...files,
+      ownFiles: noted,
+      readPage: pagesOf([completedRow(1)], 2),
+      onComplete: async () => appendFileSync(files.results, 'a note'),
+    });
+    await expect(late).rejects.toMatchObject({ code: 'OUTPUT_EXISTS' });
+    expect(readFileSync(files.results, 'utf8')).toContain('a note');
+  });
+
   it('are the errors alone when answers go to standard output', async () => {
     const folder = temporaryFolder();
     const paths = outputPathsFor('reviews.jsonl', { workingDirectory: folder, output: '-' });
-    const written = await write({ paths, ownedPaths: [], force: false }, [completedRow(1), failedRow(2)]);
+    const written = await write({ paths, ownFiles: [], force: false }, [completedRow(1), failedRow(2)]);
     expect(written).toMatchObject({ completed: 1, failed: 1, resultsPath: null, errorsPath: paths.errors });
     expect(readdirSync(folder)).toEqual(['reviews.errors.jsonl']);
   });
@@ -120,10 +182,7 @@ describe('the check before a run', () => {
     const files = filesIn(folder);
     await checkRunFiles(files, join(folder, 'reviews.jsonl'));
     await write(files, [completedRow(1), failedRow(2)]);
-    await checkRunFiles(
-      { ...files, ownedPaths: [files.results, files.errors] },
-      join(folder, 'reviews.jsonl'),
-    );
+    await checkRunFiles({ ...files, ownFiles: noted }, join(folder, 'reviews.jsonl'));
   });
 
   it.each(['results', 'errors'] as const)('refuses a foreign %s file unless forced', async (which) => {

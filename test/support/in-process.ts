@@ -17,6 +17,8 @@ export interface InProcessOptions {
   readonly interrupts?: Interrupts;
   /** Told of each piece that the command says to people, as it says it. */
   readonly onStderr?: (text: string) => void;
+  /** What a user types at a terminal; without it there is none. */
+  readonly typed?: string;
 }
 
 /** Errors that the program would report end it with their exit code and message; all others are thrown. */
@@ -26,8 +28,8 @@ export async function runInProcess(
 ): Promise<Omit<ProgramEnd, 'signal'>> {
   const clock = options.clock ?? systemClock;
   const environment = { NO_COLOR: '1', ...options.environment };
-  const stdin = new PassThrough();
-  stdin.end();
+  const stdin = Object.assign(new PassThrough(), { isTTY: options.typed !== undefined });
+  stdin.end(options.typed);
   const stdout = new PassThrough();
   const stderr = new PassThrough();
   const write = stderr.write.bind(stderr);

@@ -1,5 +1,16 @@
 /** Opens a store file: makes it where there is none, checks that it is ours, and brings its schema up to date. */
-import { accessSync, closeSync, constants, existsSync, openSync, realpathSync, statSync } from 'node:fs';
+import {
+  accessSync,
+  chmodSync,
+  closeSync,
+  constants,
+  existsSync,
+  lstatSync,
+  openSync,
+  realpathSync,
+  type Stats,
+  statSync,
+} from 'node:fs';
 import { resolve } from 'node:path';
 import Database from 'better-sqlite3';
 import type { Clock } from '../../core/clock.js';
@@ -37,7 +48,7 @@ export async function openDatabase(file: string, options: OpenDatabaseOptions): 
   const connection = new Connection(path, { readonly: options.mode === 'read', clock: options.clock });
   try {
     assertSqliteVersion(connection.database);
-    const version = await connection.patiently(() => identify(connection.database, path, migrations.length));
+    const version = await connection.patiently(() => identify(connection.database, path, migrations));
     if (options.mode === 'read') {
       if (version === 0) throw missing(path);
       if (version < migrations.length) await migrateFile(path, options.clock, migrations);
@@ -79,15 +90,54 @@ export function createPrivateFile(path: string): void {
 /** The real path, so that two names for one store meet at one lock file. */
 function locate(file: string, { mode, create = true }: OpenDatabaseOptions): string {
   const path = resolve(file);
+  refuseDanglingLink(path);
   if (mode === 'write' && create) createPrivateFile(path);
   else if (!existsSync(path)) throw missing(path);
   try {
-    // SQLite opens a read-only file without complaint, and the first paid answer would be the one to find out.
-    if (mode === 'write') accessSync(path, constants.W_OK);
-    return realpathSync(path);
+    const realPath = realpathSync(path);
+    refuseOddFiles(realPath);
+    if (mode === 'write') {
+      // SQLite opens a read-only file without complaint, and the first paid answer would be the one to find out.
+      accessSync(realPath, constants.W_OK);
+      // An empty file that somebody has put there, perhaps for all to read, becomes a store.
+      if (statSync(realPath).size === 0) chmodSync(realPath, 0o600);
+    }
+    return realPath;
   } catch (error) {
     throw translateError(error, path);
   }
+}
+
+/** A store is not made where a link happens to point. */
+function refuseDanglingLink(path: string): void {
+  if (!existsSync(path) && lookAt(path)?.isSymbolicLink()) {
+    throw oddFile(path, 'is a symbolic link to a file that is not there');
+  }
+}
+
+/**
+ * A pipe would be waited on, a device read, a link followed. The store may be a link itself; what stands beside it is
+ * made by SQLite and by this program.
+ */
+function refuseOddFiles(realPath: string): void {
+  const beside = ['-wal', '-shm', '-journal'].map((ending) => realPath + ending);
+  for (const path of [realPath, ...beside, lockPathOf(realPath)]) {
+    const found = lookAt(path);
+    if (found === null || found.isFile() || found.isDirectory()) continue;
+    throw oddFile(path, found.isSymbolicLink() ? 'is a symbolic link' : 'is a pipe, a socket or a device');
+  }
+}
+
+function lookAt(path: string): Stats | null {
+  return lstatSync(path, { throwIfNoEntry: false }) ?? null;
+}
+
+function oddFile(path: string, what: string): LlmBatchError {
+  return new LlmBatchError(`${path} ${what}, and not a file of a store.`, {
+    code: 'STORE_ODD_FILE',
+    exitCode: EXIT_CODES.store,
+    hint: 'Move it away, or name another file with --db.',
+  });
 }
 
 function missing(path: string): LlmBatchError {
@@ -133,7 +183,7 @@ function assertSqliteVersion(database: Database.Database): string {
  * The schema version of a store, 0 for an empty file. Reads only: a file of someone else is left as it is.
  * @throws LlmBatchError STORE_FOREIGN, STORE_NEWER_SCHEMA
  */
-function identify(database: Database.Database, path: string, newestVersion: number): number {
+function identify(database: Database.Database, path: string, migrations: readonly Migration[]): number {
   const applicationId = database.pragma('application_id', { simple: true }) as number;
   const version = database.pragma('user_version', { simple: true }) as number;
   const objects = database.prepare<[], number>('SELECT count(*) FROM sqlite_schema').pluck().get() ?? 0;
@@ -144,9 +194,9 @@ function identify(database: Database.Database, path: string, newestVersion: numb
       hint: 'It was left untouched. Name another file with --db.',
     });
   }
-  if (version > newestVersion) {
+  if (version > migrations.length) {
     throw new LlmBatchError(
-      `${path} was written by a newer llm-batch (schema ${version}; this version knows ${newestVersion}).`,
+      `${path} was written by a newer llm-batch (schema ${version}; this version knows ${migrations.length}).`,
       {
         code: 'STORE_NEWER_SCHEMA',
         exitCode: EXIT_CODES.store,
@@ -154,7 +204,29 @@ function identify(database: Database.Database, path: string, newestVersion: numb
       },
     );
   }
+  refuseForeignCode(database, path, migrations);
   return version;
+}
+
+/** Triggers, views and virtual tables run at our statements: a store has those that its migrations made, no others. */
+function refuseForeignCode(
+  database: Database.Database,
+  path: string,
+  migrations: readonly Migration[],
+): void {
+  const own = migrations.map(({ sql }) => sql).join('\n');
+  const foreign = database
+    .prepare<[], { name: string; sql: string | null }>(
+      `SELECT name, sql FROM sqlite_schema WHERE type IN ('trigger', 'view') OR (type = 'table' AND rootpage = 0)`,
+    )
+    .all()
+    .find(({ sql }) => sql === null || !own.includes(sql));
+  if (foreign === undefined) return;
+  throw new LlmBatchError(`${path} holds code of somebody else: ${JSON.stringify(foreign.name)}.`, {
+    code: 'STORE_FOREIGN',
+    exitCode: EXIT_CODES.store,
+    hint: 'It was left untouched. Do not use it, unless you know who put that there and have taken it out.',
+  });
 }
 
 /** A file that is there already is looked through before anything is written to it. */
@@ -169,7 +241,7 @@ async function prepareForWriting(connection: Connection, migrations: readonly Mi
   await connection.patiently(() => database.pragma('journal_mode = WAL'));
   configure(database);
   await connection.write(() => {
-    const version = identify(database, path, migrations.length);
+    const version = identify(database, path, migrations);
     // The process that drains it may be of the earlier version, and its statements would fail.
     if (version > 0 && version < migrations.length && isLocked(lockPathOf(path))) throw inUse(path);
     migrate(database, migrations);

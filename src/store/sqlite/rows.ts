@@ -1,6 +1,6 @@
 /** Rows as SQLite gives them, and what they are to the rest of the program. No snake_case leaves this folder. */
 import type { FailureKind } from '../../core/failure.js';
-import type { JsonObject } from '../../core/json.js';
+import { isJsonObject, type Json } from '../../core/json.js';
 import type { TaskState } from '../../core/task.js';
 import type { TokenUsage } from '../../core/usage.js';
 import type {
@@ -12,6 +12,7 @@ import type {
   SharedFrom,
   TaskError,
   TaskRow,
+  WrittenFile,
 } from '../store.js';
 import { unpackResponse } from './packed-response.js';
 
@@ -34,19 +35,36 @@ export interface RunRow {
   settings_json: string;
 }
 
+/** @throws Error as SQLite's own for a damaged file */
 export function toRun(row: RunRow): RunRecord {
+  const outputs = storedJson(row.output_paths_json);
+  const settings = storedJson(row.settings_json);
+  if (!Array.isArray(outputs) || !isJsonObject(settings)) throw damaged();
   return {
     id: row.id,
     name: row.name,
     status: row.status,
     inputPath: row.input_path,
     simulated: row.simulated === 1,
-    settings: JSON.parse(row.settings_json) as JsonObject,
+    settings,
     createdAtMs: row.created_at_ms,
     stoppedAtMs: row.stopped_at_ms,
     haltReason: row.halt_reason,
-    outputPaths: JSON.parse(row.output_paths_json) as string[],
+    outputPaths: outputs.filter((output) => typeof output === 'string'),
+    writtenFiles: outputs.filter((output) => isJsonObject(output)) as unknown as WrittenFile[],
   };
+}
+
+function storedJson(text: string): Json {
+  try {
+    return JSON.parse(text) as Json;
+  } catch {
+    throw damaged();
+  }
+}
+
+function damaged(): Error {
+  return Object.assign(new Error('what is stored of a run is not JSON'), { code: 'SQLITE_CORRUPT' });
 }
 
 /** A tuple: naming the columns of each row would cost a claim more than reading them. */

@@ -87,7 +87,7 @@ export class Runs {
       JSON.stringify(run.settings),
       storableIntegerOrNull(run.stoppedAtMs),
       storableTextOrNull(run.haltReason),
-      JSON.stringify(run.outputPaths),
+      JSON.stringify([...run.outputPaths, ...run.writtenFiles]),
       runId,
     );
     return this.get(runId);

@@ -35,6 +35,7 @@ export function runsContract(storeOf: StoreOf): void {
         stoppedAtMs: null,
         haltReason: null,
         outputPaths: [],
+        writtenFiles: [],
       });
       expect(await store.listRuns()).toEqual([run]);
     });
@@ -74,8 +75,15 @@ export function runsContract(storeOf: StoreOf): void {
         status: 'open',
         haltReason: null,
         outputPaths: ['/a', '/b'],
+        writtenFiles: [{ path: '/a', inode: 2 ** 52, size: 0, modifiedAtMs: 1_700_000_000_000.123 }],
       });
-      expect(open).toEqual({ ...stopped, status: 'open', haltReason: null, outputPaths: ['/a', '/b'] });
+      expect(open).toEqual({
+        ...stopped,
+        status: 'open',
+        haltReason: null,
+        outputPaths: ['/a', '/b'],
+        writtenFiles: [{ path: '/a', inode: 2 ** 52, size: 0, modifiedAtMs: 1_700_000_000_000.123 }],
+      });
       expect(await store.listRuns()).toEqual([open]);
     });
 

@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process';
 import {
   chmodSync,
   chownSync,
@@ -317,10 +318,16 @@ describe('a place that can not be written', () => {
     await expect(openStore(folder, write)).rejects.toMatchObject({ code: 'STORE_CANNOT_OPEN' });
   });
 
-  it('says so when a link leads nowhere', async () => {
-    symlinkSync(join(folder, 'nowhere', 'store.db'), path);
-    await expect(openStore(path, write)).rejects.toMatchObject({ code: 'STORE_CANNOT_OPEN' });
-  });
+  it.each(['nowhere/store.db', 'elsewhere.db'])(
+    'makes nothing where a link to %s leads nowhere',
+    async (to) => {
+      symlinkSync(join(folder, to), path);
+      for (const options of [write, read]) {
+        await expect(openStore(path, options)).rejects.toMatchObject({ code: 'STORE_ODD_FILE', exitCode: 5 });
+      }
+      expect(readdirSync(folder)).toEqual(['llm-batch.db']);
+    },
+  );
 
   const skipped = !ORDINARY_USER.available;
 
@@ -345,6 +352,73 @@ describe('a place that can not be written', () => {
       expect(runAsOrdinaryUser(CODE, path)).toBe('STORE_READ_ONLY 5 string');
     },
   );
+});
+
+describe('a folder that somebody else has filled', () => {
+  it('an empty file that all may read becomes a store of its user alone', async () => {
+    writeFileSync(path, '', { mode: 0o666 });
+    chmodSync(path, 0o666);
+    const store = await openStore(path, write);
+    await createRun(store);
+    const modes = readdirSync(folder).map((name) => statSync(join(folder, name)).mode & 0o777);
+    expect(new Set(modes)).toEqual(new Set([0o600]));
+    await store.close();
+  });
+
+  it.each(['.lock', '-wal', '-shm', '-journal'])('makes nothing where a link at %s leads', async (ending) => {
+    await createStore(1);
+    const victim = join(folder, 'victim');
+    rmSync(path + ending, { force: true });
+    symlinkSync(victim, path + ending);
+    for (const options of [write, read]) {
+      await expect(openStore(path, options)).rejects.toMatchObject({
+        code: 'STORE_ODD_FILE',
+        message: `${path}${ending} is a symbolic link, and not a file of a store.`,
+      });
+    }
+    expect(existsSync(victim)).toBe(false);
+  });
+
+  it.each(['', '.lock', '-wal', '-shm', '-journal'])('does not wait for a pipe at %j', async (ending) => {
+    if (ending !== '') await createStore(1);
+    rmSync(path + ending, { force: true });
+    execFileSync('mkfifo', [path + ending]);
+    for (const options of [write, read]) {
+      await expect(openStore(path, options)).rejects.toMatchObject({ code: 'STORE_ODD_FILE' });
+    }
+  });
+
+  it.each([
+    ['trigger', 'CREATE TRIGGER also AFTER UPDATE ON runs BEGIN DELETE FROM runs; END'],
+    [
+      'trigger in the place of ours',
+      `DROP TRIGGER tasks_counted_out;
+       CREATE TRIGGER tasks_counted_out AFTER DELETE ON tasks BEGIN DELETE FROM runs; END`,
+    ],
+    ['view', 'CREATE VIEW more AS SELECT * FROM runs'],
+    ['virtual table', 'CREATE VIRTUAL TABLE found USING fts5(words)'],
+  ])('a store with a %s that is not ours is refused, and not changed', async (_, sql) => {
+    await createStore(1);
+    alter(sql);
+    const before = readFileSync(path);
+    for (const options of [write, read]) {
+      await expect(openStore(path, options)).rejects.toMatchObject({
+        code: 'STORE_FOREIGN',
+        message: expect.stringContaining('code of somebody else'),
+      });
+    }
+    expect(readFileSync(path).equals(before)).toBe(true);
+  });
+
+  it.each(['settings_json', 'output_paths_json'])('what is not JSON in %s is damage', async (column) => {
+    await createStore(1);
+    for (const text of ['', '{', '3', '"x"', 'null', '[1', '{"a":1}, {}']) {
+      alter(`UPDATE runs SET ${column} = '${text}'`);
+      const store = await openStore(path, read);
+      await expect(store.listRuns(), text).rejects.toMatchObject({ code: 'STORE_CORRUPT', exitCode: 5 });
+      await store.close();
+    }
+  });
 });
 
 describe('two names for one store', () => {

@@ -1,0 +1,141 @@
+/**
+ * Where a stored run leads: to servers with keys, to files elsewhere. A store may have come from anybody, so what it
+ * says of these counts only where this user has used it on this machine, or where this call names it.
+ */
+import { dirname } from 'node:path';
+import { isInside } from '../config/inside.js';
+import type { ResolvedSettings } from '../config/load.js';
+import { type TrustedFact, TrustRecord } from '../config/trust-record.js';
+import { usageError } from '../core/errors.js';
+import type { OutputPaths } from '../results/output-paths.js';
+import {
+  type ConnectionSettings,
+  imageFolderOf,
+  lanesOf,
+  OPENAI_BASE_URL,
+  type RunSettings,
+} from '../runs/run-settings.js';
+import { shellWord } from '../ui/next-command.js';
+import { trustOrRefuse } from './confirm.js';
+import type { CommandContext } from './context.js';
+import type { HomeFolders } from './open-store.js';
+
+/**
+ * Before a stored run is sent on, or its servers are asked anything.
+ * @param settings of the run, with the flags of this call
+ * @param isSure `--trust-store` was given: nobody is asked
+ * @throws LlmBatchError STORE_UNTRUSTED (exit 2) after a no, and where nobody is there to be asked
+ */
+export async function trustStoredRun(
+  context: CommandContext,
+  settings: RunSettings,
+  resolved: ResolvedSettings,
+  homes: HomeFolders,
+  isSure: boolean,
+): Promise<void> {
+  if (isSure) return;
+  const record = new TrustRecord(context.environment);
+  const ownServers = serversOf({ ...settings, connection: connectionOf(resolved) });
+  const isOwn = (fact: TrustedFact): boolean =>
+    ownServers.some(({ name, detail }) => name === fact.name && detail === fact.detail) || record.knows(fact);
+  const unknown = [...serversOf(settings), ...filesReadBy(settings, homes)].filter((fact) => !isOwn(fact));
+  if (unknown.length === 0) return;
+  const said = unknown
+    .map(({ kind, name, detail }) => (kind === 'server' ? `${name} with the key in ${detail}` : name))
+    .join(', ');
+  await trustOrRefuse(
+    context,
+    unknown,
+    `The store names what you have not used on this machine: ${said}. Did you mean to use it?`,
+    usageError(
+      'STORE_UNTRUSTED',
+      `The store names what this user has not used on this machine: ${said}.`,
+      'if the store is yours, add --trust-store; or name the server and the key yourself: --base-url URL --api-key-env NAME',
+    ),
+  );
+}
+
+/**
+ * Notes where a run leads that this user has started, or agreed to, so that nothing is asked when it goes on.
+ * @returns false where it could not be noted
+ */
+export function rememberReach(
+  context: CommandContext,
+  settings: RunSettings,
+  paths: OutputPaths,
+  homes: HomeFolders,
+): boolean {
+  const record = new TrustRecord(context.environment);
+  const places = [
+    writeFact(paths.errors, true),
+    writeFact(paths.rejects, true),
+    ...(paths.results === null ? [] : [writeFact(paths.results, settings.output === null)]),
+  ].filter(({ name }) => !isAtHome(name, homes));
+  const facts = [...serversOf(settings), ...filesReadBy(settings, homes), ...places];
+  return facts.filter((fact) => !isDefault(fact)).every((fact) => record.remember(fact));
+}
+
+/**
+ * Before a file is written where a stored path says.
+ * @param path null for standard output
+ * @param isDerived the name follows from another file's by this program's own rule
+ * @throws LlmBatchError OUTPUT_OUTSIDE (exit 2)
+ */
+export function refuseForeignPlace(
+  context: CommandContext,
+  path: string | null,
+  isDerived: boolean,
+  homes: HomeFolders,
+): void {
+  if (path === null || isAtHome(path, homes)) return;
+  if (new TrustRecord(context.environment).knows(writeFact(path, isDerived))) return;
+  throw usageError(
+    'OUTPUT_OUTSIDE',
+    `The store says to write ${path}, which is outside this folder and that of the store, and where this user has not written before.`,
+    `if that is right, say so: -o ${shellWord(path)}`,
+  );
+}
+
+/** The program's own server and variable need no trust. */
+function isDefault({ name, detail }: TrustedFact): boolean {
+  return name === OPENAI_BASE_URL && detail === 'OPENAI_API_KEY';
+}
+
+function serversOf(settings: RunSettings): TrustedFact[] {
+  if (settings.simulator !== null) return [];
+  return lanesOf(settings)
+    .map(
+      (lane): TrustedFact => ({
+        kind: 'server',
+        name: addressOf(lane.baseUrl),
+        detail: lane.apiKeyEnv,
+      }),
+    )
+    .filter((fact) => !isDefault(fact));
+}
+
+/** The whole address: on one host several tenants may live. */
+function addressOf(baseUrl: string): string {
+  return URL.canParse(baseUrl) ? new URL(baseUrl).href.replace(/\/+$/, '') : baseUrl;
+}
+
+function connectionOf({ settings, lanes }: ResolvedSettings): ConnectionSettings {
+  return { baseUrl: settings.baseUrl, apiKeyEnv: settings.apiKeyEnv, lanes };
+}
+
+function filesReadBy({ request, pricesFile }: RunSettings, homes: HomeFolders): TrustedFact[] {
+  return [imageFolderOf(request), pricesFile].flatMap((path): TrustedFact[] =>
+    path === null || isAtHome(path, homes) ? [] : [{ kind: 'path', name: path, detail: 'read' }],
+  );
+}
+
+/** A name that follows from another is trusted with its folder: nothing there can be overwritten by it. */
+function writeFact(path: string, isDerived: boolean): TrustedFact {
+  return isDerived
+    ? { kind: 'path', name: dirname(path), detail: 'written beside' }
+    : { kind: 'path', name: path, detail: 'written' };
+}
+
+function isAtHome(path: string, { workingFolder, storeFolder }: HomeFolders): boolean {
+  return isInside(workingFolder, path) || isInside(storeFolder, path);
+}

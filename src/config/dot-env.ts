@@ -1,0 +1,30 @@
+/** `.env` of the working folder: variables for what the environment does not set. Read only where it is trusted. */
+import { join } from 'node:path';
+import { readSmallFile } from './small-file.js';
+import type { TrustedFact } from './trust-record.js';
+
+export interface DotEnv {
+  readonly path: string;
+  readonly variables: Readonly<Record<string, string>>;
+  readonly fact: TrustedFact;
+}
+
+/** @returns null where there is none @throws LlmBatchError CONFIG_UNREADABLE (exit 2) */
+export function readDotEnv(folder: string): DotEnv | null {
+  const path = join(folder, '.env');
+  const text = readSmallFile(path);
+  if (text === null) return null;
+  return { path, variables: parseDotEnv(text), fact: { kind: 'env', name: path, detail: text } };
+}
+
+/** Lines of `NAME=value`: `export` before it, quotes around the value and comments are understood. */
+function parseDotEnv(text: string): Record<string, string> {
+  const variables: Record<string, string> = Object.create(null);
+  for (const line of text.split(/\r?\n/)) {
+    const [, name, value = ''] = /^\s*(?:export\s+)?([A-Za-z_]\w*)\s*=\s*(.*)$/.exec(line) ?? [];
+    if (name === undefined) continue;
+    const [, , quoted] = /^(["'])(.*?)\1/.exec(value) ?? [];
+    variables[name] = quoted ?? value.replace(/(^|\s)#.*$/, '').trim();
+  }
+  return variables;
+}
