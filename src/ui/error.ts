@@ -1,7 +1,7 @@
 /** An error as the user sees it: what was wrong and where, then what to do. */
 import { LlmBatchError } from '../core/errors.js';
+import { disarmed } from '../core/foreign-text.js';
 import type { Appearance } from './colours.js';
-import { disarmed } from './width.js';
 
 /**
  * `error: …` and, where there is one, `  try: …`. Not wrapped: the sentences are to be copied and searched for.
