@@ -2,6 +2,7 @@
 import { type Command, Option } from 'commander';
 import type { Settings } from '../config/settings.js';
 import { EXIT_CODES, type ExitCode, LlmBatchError, usageError } from '../core/errors.js';
+import { printable } from '../core/foreign-text.js';
 import type { InputDescription } from '../documents/input-description.js';
 import { type ResultDestination, writeResults } from '../results/export.js';
 import { writeJoined } from '../results/join.js';
@@ -95,7 +96,9 @@ async function results(
     });
     if (destination.kind === 'file' && !settings.quiet) {
       const count = formatQuantity(written.completed + written.failed, 'document');
-      context.stderr.write(`${count} of run '${run.name}' written to ${destination.path}\n`);
+      context.stderr.write(
+        `${count} of run '${printable(run.name)}' written to ${printable(destination.path)}\n`,
+      );
     }
     return { run, path: pathOf(destination) };
   });
@@ -172,7 +175,9 @@ async function join(
     const open = written.rows - written.settled;
     const pending = open === 0 ? '' : `, ${formatCount(open)} of them without an answer yet`;
     const count = formatQuantity(written.rows, 'document');
-    context.stderr.write(`${count} of run '${run.name}'${pending} written to ${destination.path}\n`);
+    context.stderr.write(
+      `${count} of run '${printable(run.name)}'${pending} written to ${printable(destination.path)}\n`,
+    );
   }
   return pathOf(destination);
 }

@@ -22,7 +22,7 @@ export function printable(text: string): string {
 const UNPRINTABLE = /[\s\p{Cc}\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]+/gu;
 
 /** Foreign text for a message: one line of at most `maxLength` characters. */
-export function oneLine(text: string, maxLength: number): string {
+export function shortLine(text: string, maxLength: number): string {
   const line = text.replace(UNPRINTABLE, ' ').trim();
   if (line.length <= maxLength) return line;
   // No half of a surrogate pair is left at the cut.

@@ -1,7 +1,7 @@
 /** From what a server answered instead of an answer to one `ProviderFailure`. */
 import { STATUS_CODES } from 'node:http';
 import type { FailureKind, ProviderFailure } from '../../core/failure.js';
-import { oneLine } from '../../core/foreign-text.js';
+import { shortLine } from '../../core/foreign-text.js';
 import { isJsonObject, type JsonObject } from '../../core/json.js';
 import type { Redactor } from '../../core/redact.js';
 import { type HeaderReader, readRequestId } from './headers.js';
@@ -76,7 +76,7 @@ export function buildFailure(
   refusal?: { status: number; headers: HeaderReader; error?: JsonObject },
 ): ProviderFailure {
   const clean = (text: string): string =>
-    oneLine(context.redact(text.slice(0, READ_MESSAGE_LENGTH)), KEPT_MESSAGE_LENGTH);
+    shortLine(context.redact(text.slice(0, READ_MESSAGE_LENGTH)), KEPT_MESSAGE_LENGTH);
   if (refusal === undefined) return { kind, message: clean(message) };
   const code = refusal.error && codeOf(refusal.error, refusal.status);
   const requestId = readRequestId(refusal.headers);
