@@ -104,6 +104,8 @@ export async function connect(settings: RunSettings, context: CommandContext): P
   const { createOpenAIProvider } = await import('../provider/openai/client.js');
   const { openPriceBook } = await import('../pricing/open-prices.js');
   const { clock, random, environment } = context;
+  const { BodyRoom } = await import('../provider/openai/body-room.js');
+  const bodyRoom = new BodyRoom();
   const { concurrency } = settings.pacing;
   const prices = await openPriceBook(settings.pricesFile);
   const simulator = settings.simulator === null ? null : await startSimulator(settings, context);
@@ -115,6 +117,7 @@ export async function connect(settings: RunSettings, context: CommandContext): P
         baseUrl: lane.baseUrl,
         apiKey: simulator === null ? (context.takeSecret(lane.apiKeyEnv) ?? null) : null,
         maxConnections: concurrency === 'auto' ? MOST_CONNECTIONS : concurrency,
+        bodyRoom,
         clock,
         environment,
       }),
@@ -178,13 +181,13 @@ function pricedAt(prices: PriceBook, baseUrl: string, clock: Clock): Pick<Lane, 
 function withModelNames(provider: Provider, models: Readonly<Record<string, string>>): Provider {
   if (Object.keys(models).length === 0) return provider;
   return {
+    ...provider,
     send(request, options) {
       const body = JSON.parse(request.bodyJson) as { model: string };
-      const model = models[body.model] ?? body.model;
+      // Documents name models: one called `constructor` is none of ours.
+      const model = Object.hasOwn(models, body.model) ? models[body.model] : body.model;
       return provider.send({ ...request, bodyJson: JSON.stringify({ ...body, model }) }, options);
     },
-    probe: (options) => provider.probe(options),
-    close: () => provider.close(),
   };
 }
 

@@ -3,12 +3,11 @@
  * many databases and social networks into the ids of other rows.
  */
 
+import { DEEPEST_NESTING } from '../core/json.js';
+
 /** As `JSON.parse` gives it, but an integer that a double can not hold is a `bigint`. */
 export type ExactJson = null | boolean | number | bigint | string | ExactJson[] | ExactObject;
 export type ExactObject = { [key: string]: ExactJson };
-
-/** Far beyond any real document, far below what makes recursion run out of stack. */
-const DEEPEST_NESTING = 500;
 
 const NUMBER = /-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/g;
 const INTEGER = /^-?\d+$/;

@@ -68,6 +68,11 @@ function describeRedirect(status: number, location: string | null, url: string):
   return `The server redirects to ${shown} (status ${status}). Redirects are not followed, so that key and prompt go nowhere else: set the base URL to where the API is`;
 }
 
+/** A server's words as they may be kept and shown: one line, short, and free of secrets. */
+export function cleanText(text: string, { redact }: Pick<CallContext, 'redact'>): string {
+  return shortLine(redact(text.slice(0, READ_MESSAGE_LENGTH)), KEPT_MESSAGE_LENGTH);
+}
+
 /** Puts a failure together; its texts are one line, short, and free of secrets. */
 export function buildFailure(
   kind: FailureKind,
@@ -75,8 +80,7 @@ export function buildFailure(
   context: CallContext,
   refusal?: { status: number; headers: HeaderReader; error?: JsonObject },
 ): ProviderFailure {
-  const clean = (text: string): string =>
-    shortLine(context.redact(text.slice(0, READ_MESSAGE_LENGTH)), KEPT_MESSAGE_LENGTH);
+  const clean = (text: string): string => cleanText(text, context);
   if (refusal === undefined) return { kind, message: clean(message) };
   const code = refusal.error && codeOf(refusal.error, refusal.status);
   const requestId = readRequestId(refusal.headers);

@@ -6,12 +6,15 @@
 import { promisify } from 'node:util';
 import { brotliDecompress, gunzip, inflate, inflateRaw } from 'node:zlib';
 import type { Dispatcher } from 'undici';
+import type { BodyRoom, RoomHolder } from './body-room.js';
 import { createDispatcher, type DispatcherOptions } from './dispatcher.js';
 import { type HeaderRecord, ReceivedHeaders, ReceivedResponse } from './response.js';
 
 export interface TransportOptions extends DispatcherOptions {
   /** Of one body, after decompression. */
   readonly maxResponseBytes: number;
+  /** Shared by all transports of a run. */
+  readonly bodyRoom: BodyRoom;
 }
 
 export interface Transport {
@@ -77,7 +80,7 @@ export function createTransport(options: TransportOptions): Transport {
           if (outcome instanceof TransportError) reject(outcome);
           else resolve(outcome as unknown as Response);
         };
-        const exchange = new Exchange(address, options.maxResponseBytes, init.signal ?? null, settle);
+        const exchange = new Exchange(address, options, init.signal ?? null, settle);
         dispatcher.dispatch(
           { origin, path: lastPath, method: init.method ?? 'GET', headers, body: body ?? null },
           exchange,
@@ -89,18 +92,18 @@ export function createTransport(options: TransportOptions): Transport {
 }
 
 /** One request and its response, told by undici. */
-class Exchange implements Dispatcher.DispatchHandler {
+class Exchange implements Dispatcher.DispatchHandler, RoomHolder {
   #controller: Dispatcher.DispatchController | null = null;
   #status = 0;
   #headers: HeaderRecord = {};
-  readonly #chunks: Buffer[] = [];
-  #receivedBytes = 0;
+  #chunks: Buffer[] = [];
+  receivedBytes = 0;
   #settled = false;
   readonly #onAbort = (): void => this.#cut(new TransportError('ABORTED'));
 
   constructor(
     readonly url: string,
-    readonly maxBytes: number,
+    readonly limits: Pick<TransportOptions, 'maxResponseBytes' | 'bodyRoom'>,
     readonly signal: AbortSignal | null,
     readonly settle: (outcome: ReceivedResponse | TransportError) => void,
   ) {
@@ -118,14 +121,21 @@ class Exchange implements Dispatcher.DispatchHandler {
     // Interim responses (1xx) come through here too; the final one overwrites them.
     this.#status = status;
     this.#headers = headers;
-    if (Number(headers['content-length']) > this.maxBytes)
+    if (Number(headers['content-length']) > this.limits.maxResponseBytes)
       this.#cut(new TransportError('RESPONSE_TOO_LARGE'));
   }
 
   onResponseData(_: Dispatcher.DispatchController, chunk: Buffer): void {
-    this.#receivedBytes += chunk.length;
-    if (this.#receivedBytes > this.maxBytes) this.#cut(new TransportError('RESPONSE_TOO_LARGE'));
-    else this.#chunks.push(chunk);
+    // Parts may still come after the call was cut off.
+    if (this.#settled) return;
+    this.receivedBytes += chunk.length;
+    this.#chunks.push(chunk);
+    if (this.receivedBytes > this.limits.maxResponseBytes) this.cutForRoom();
+    else this.limits.bodyRoom.take(this, chunk.length);
+  }
+
+  cutForRoom(): void {
+    this.#cut(new TransportError('RESPONSE_TOO_LARGE'));
   }
 
   onResponseEnd(): void {
@@ -137,7 +147,9 @@ class Exchange implements Dispatcher.DispatchHandler {
       this.#finish(bytes);
       return;
     }
-    decompress(bytes, String(encoding), this.maxBytes).then(
+    const unpack = async (): Promise<Buffer> =>
+      this.#settled ? bytes : decompress(bytes, String(encoding), this.limits.maxResponseBytes);
+    this.limits.bodyRoom.unpack(unpack).then(
       (plain) => this.#finish(plain),
       (error: TransportError) => this.#end(error),
     );
@@ -161,6 +173,8 @@ class Exchange implements Dispatcher.DispatchHandler {
   #end(outcome: ReceivedResponse | TransportError): void {
     if (this.#settled) return;
     this.#settled = true;
+    this.#chunks = [];
+    this.limits.bodyRoom.leave(this);
     this.signal?.removeEventListener('abort', this.#onAbort);
     this.settle(outcome);
   }
