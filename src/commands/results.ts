@@ -50,6 +50,10 @@ export function registerResults(program: Command, context: CommandContext, actio
       'the input in its own format with columns added: every document, those without an answer too',
     )
     .option('--csv-columns', 'CSV: the fields of answers that are JSON objects in columns of their own')
+    .option(
+      '--escape-formulas',
+      "CSV for a spreadsheet program: a text that it would run as a formula (=, +, -, @ first) gets a ' in front",
+    )
     .option('--force', 'overwrite a file that this run did not write');
   addSettingFlags(command, ['store', 'display']);
   command.action(
@@ -64,6 +68,7 @@ interface ResultsOptions {
   readonly includeInput?: boolean;
   readonly join?: boolean;
   readonly csvColumns?: boolean;
+  readonly escapeFormulas?: boolean;
   readonly force?: boolean;
 }
 
@@ -84,6 +89,7 @@ async function results(
       only: options.only,
       includeInput: options.includeInput ?? false,
       spreadOutput: options.csvColumns ?? false,
+      escapeFormulas: options.escapeFormulas ?? false,
       destination,
       readPage: (afterLine) =>
         store.readResults({
@@ -168,6 +174,7 @@ async function join(
     input,
     destination,
     spreadOutput: options.csvColumns ?? false,
+    escapeFormulas: options.escapeFormulas ?? false,
     listTasks: (afterTaskId) => store.listTasks(run.id, afterTaskId, LISTED_TASKS),
     readTasks: (taskIds) => store.readTasks(run.id, taskIds),
   });

@@ -108,7 +108,8 @@ async function requestSettings(
   flags: RunFlags,
   workingFolder: string,
 ): Promise<RequestSettings> {
-  const { model, prompt, promptFile, system, imageFolder, idField } = settings;
+  const { model, prompt, promptFile, system, imageFolder, allowAnyPath, requestsAsTheyAre, idField } =
+    settings;
   if (prompt !== null && promptFile !== null) {
     throw usageError('PROMPT_TWICE', '--prompt and --prompt-file were both given.', 'keep one of them');
   }
@@ -122,6 +123,8 @@ async function requestSettings(
       imageFolder === null
         ? folderOfInput(flags.inputs, workingFolder)
         : await existingFolder(resolve(workingFolder, imageFolder)),
+    allowAnyPath,
+    requestsAsTheyAre,
     idField,
   };
 }

@@ -15,6 +15,8 @@ export interface RowWriterOptions {
   readonly includeInput: boolean;
   /** Of outputs that are objects, each a column of CSV; empty: the output is one column. */
   readonly outputFields: readonly string[];
+  /** CSV alone, see `CsvStyle`. */
+  readonly escapeFormulas?: boolean;
 }
 
 /** Writes to a sink that somebody else finishes or aborts. */
@@ -29,7 +31,7 @@ export interface RowWriter<Row> {
 export async function openRowWriter(
   format: ResultFormat,
   sink: OutputSink,
-  { includeInput, outputFields }: RowWriterOptions,
+  { includeInput, outputFields, escapeFormulas = false }: RowWriterOptions,
 ): Promise<RowWriter<ResultRow>> {
   switch (format) {
     case 'jsonl':
@@ -40,8 +42,8 @@ export async function openRowWriter(
     case 'openai':
       return textRows(sink, linesOf(openaiLine));
     case 'csv':
-      await sink.write(csvHeader(includeInput, outputFields));
-      return textRows(sink, (rows) => csvRows(rows, includeInput, outputFields));
+      await sink.write(csvHeader(includeInput, outputFields, { escapeFormulas }));
+      return textRows(sink, (rows) => csvRows(rows, includeInput, outputFields, { escapeFormulas }));
     case 'parquet':
       return parquetRows(sink, includeInput);
   }
