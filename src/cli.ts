@@ -9,10 +9,13 @@ import { Interrupts } from './commands/interrupts.js';
 import { buildProgram } from './commands/program.js';
 import { systemClock, systemRandom } from './core/clock.js';
 import { EXIT_CODES, LlmBatchError } from './core/errors.js';
+import { gateStream } from './core/terminal-gate.js';
 import { outputError } from './results/output-error.js';
 import { isReaderGone } from './results/sink.js';
 import { appearanceOf } from './ui/colours.js';
 import { renderError } from './ui/error.js';
+
+for (const stream of [process.stdout, process.stderr]) gateStream(stream, showsColour(stream));
 
 const interrupts = new Interrupts(systemClock);
 const context: CommandContext = {
@@ -56,10 +59,17 @@ process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   });
 });
 
+/** For what would else be told by the runtime itself, past the gate. */
+process.on('uncaughtException', (error) => process.exit(report(error)));
+
 try {
   process.exitCode = await buildProgram(context).run(process.argv);
 } catch (error) {
   process.exitCode = report(error);
+}
+
+function showsColour(stream: NodeJS.WriteStream): boolean {
+  return appearanceOf(stream, process.env, !process.argv.includes('--no-color')).colours.level > 0;
 }
 
 function report(error: unknown): number {

@@ -1,6 +1,7 @@
 /** `cancel [run]`: ends a run for good; its answers are kept. */
 import type { Command } from 'commander';
 import { EXIT_CODES, type ExitCode, usageError } from '../core/errors.js';
+import { printable } from '../core/foreign-text.js';
 import { cancelRun } from '../runs/cancel-run.js';
 import { findRun } from '../runs/find-run.js';
 import { shellWord } from '../ui/next-command.js';
@@ -47,7 +48,7 @@ async function cancel(
   return withStore(context, settings, 'change', async (store) => {
     const run = await findRun(store, runName);
     if (run.status === 'cancelled') {
-      stderr.write(`Run '${run.name}' is cancelled already; nothing changed.\n`);
+      stderr.write(`Run '${printable(run.name)}' is cancelled already; nothing changed.\n`);
       return EXIT_CODES.completed;
     }
     if (run.status === 'finished') {
@@ -76,7 +77,7 @@ async function cancel(
     const salvagePath = `${await storeFile(context, settings)}.salvage.jsonl`;
     const { counts } = await cancelRun(store, run, { clock, salvagePath });
     stderr.write(
-      `Run '${run.name}' is cancelled: ${formatQuantity(counts.cancelled, 'document')} will not be sent, ${formatCount(counts.completed)} answered and kept.\n` +
+      `Run '${printable(run.name)}' is cancelled: ${formatQuantity(counts.cancelled, 'document')} will not be sent, ${formatCount(counts.completed)} answered and kept.\n` +
         `Next: llm-batch results ${shellWord(run.name)}\n`,
     );
     return EXIT_CODES.completed;

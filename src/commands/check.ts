@@ -2,6 +2,7 @@
 import type { Command } from 'commander';
 import type { Settings } from '../config/settings.js';
 import { EXIT_CODES, type ExitCode } from '../core/errors.js';
+import { printableJson } from '../core/foreign-text.js';
 import { parseParameters } from '../documents/parameter.js';
 import type { CheckReport } from '../runs/check/check-input.js';
 import type { Action } from './action.js';
@@ -73,7 +74,7 @@ async function check(
   const { countFindings, renderCheck } = await import('../ui/check.js');
   const { errors } = countFindings(report.findings);
   if (options.json) {
-    context.stdout.write(`${JSON.stringify(await checkJson(inputName, report))}\n`);
+    context.stdout.write(`${printableJson(await checkJson(inputName, report))}\n`);
   } else if (!resolved.settings.quiet || errors > 0) {
     const { appearanceOf } = await import('../ui/colours.js');
     const appearance = appearanceOf(context.stdout, context.environment, resolved.settings.color);

@@ -1,6 +1,7 @@
 /** The composition root: the only place that knows which concrete provider answers and what a lane is made of. */
 import type { Clock } from '../core/clock.js';
 import { EXIT_CODES, LlmBatchError, usageError } from '../core/errors.js';
+import { isLoopback } from '../core/loopback.js';
 import { createRedactor } from '../core/redact.js';
 import { serviceTierOf } from '../documents/rendered-request.js';
 import { DEFAULT_MODEL } from '../documents/request.js';
@@ -40,7 +41,7 @@ export function checkConnection(settings: RunSettings, context: CommandContext):
   if (settings.simulator !== null) return;
   const lanes = lanesOf(settings);
   for (const lane of lanes) {
-    checkBaseUrl(lane.baseUrl);
+    checkBaseUrl(lane.baseUrl, context.environment[lane.apiKeyEnv]);
     checkKeyName(lane.apiKeyEnv);
   }
   // A server of the user's own needs no key; where several keys are named, all were meant to be there.
@@ -59,8 +60,11 @@ export function checkConnection(settings: RunSettings, context: CommandContext):
   );
 }
 
-/** The address is stored with the run and shown, so it must hold no secret. */
-function checkBaseUrl(baseUrl: string): void {
+/**
+ * The address is stored with the run and shown, so it must hold no secret.
+ * @param key the one that goes there, which may stand in the address as well
+ */
+function checkBaseUrl(baseUrl: string, key: string | undefined): void {
   const url = URL.canParse(baseUrl) ? new URL(baseUrl) : null;
   if (url === null || (url.protocol !== 'http:' && url.protocol !== 'https:')) {
     throw usageError(
@@ -69,13 +73,39 @@ function checkBaseUrl(baseUrl: string): void {
       'give the whole address, e.g. --base-url http://localhost:11434/v1',
     );
   }
-  const secrets = [...url.searchParams.keys()].filter((name) => /key|token|secret|sig/i.test(name));
-  if (url.username === '' && url.password === '' && secrets.length === 0) return;
+  const names = [...url.searchParams.keys(), ...new URLSearchParams(url.hash.slice(1)).keys()];
+  const named = names.find((name) => /key|token|secret|sig/i.test(name));
+  const rest = decoded(url.pathname + url.search + url.hash);
+  const secret =
+    url.username !== '' || url.password !== ''
+      ? 'user name or password'
+      : (named ?? (createRedactor(key === undefined ? [] : [key])(rest) === rest ? null : 'key'));
+  if (secret === null) return;
   throw usageError(
     'BASE_URL_CREDENTIALS',
-    `The base URL for ${url.host} holds a ${secrets[0] ?? 'user name or password'}, which would be stored with the run.`,
+    `The base URL for ${url.host} holds a ${hideKeys(secret)}, which would be stored with the run.`,
     'leave it out of the address and name an environment variable that holds it: --api-key-env NAME',
   );
+}
+
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
+/** What is to be said where a key, and with it all documents, would go over the network as they are; null: nothing. */
+export function plainHttpNotice(settings: RunSettings, { environment }: CommandContext): string | null {
+  const hosts = lanesOf(settings)
+    .filter(({ baseUrl, apiKeyEnv }) => {
+      const { protocol, hostname } = new URL(baseUrl);
+      return protocol === 'http:' && !isLoopback(hostname) && (environment[apiKeyEnv] ?? '') !== '';
+    })
+    .map(({ baseUrl }) => new URL(baseUrl).host);
+  if (hosts.length === 0) return null;
+  return `the key goes to ${hosts.join(', ')} over plain http, where everybody on the way can read it: use https`;
 }
 
 /** The name is stored with the run and shown: a key given in its place must not be. */
@@ -110,6 +140,8 @@ export async function connect(settings: RunSettings, context: CommandContext): P
   const { createOpenAIProvider } = await import('../provider/openai/client.js');
   const { openPriceBook } = await import('../pricing/open-prices.js');
   const { clock, random, environment } = context;
+  const { BodyRoom } = await import('../provider/openai/body-room.js');
+  const bodyRoom = new BodyRoom();
   const concurrency =
     settings.pacing.concurrency === 'auto' ? MOST_AUTO_CONNECTIONS : settings.pacing.concurrency;
   const prices = await openPriceBook(settings.pricesFile);
@@ -127,6 +159,7 @@ export async function connect(settings: RunSettings, context: CommandContext): P
         baseUrl: lane.baseUrl,
         apiKey: simulator === null ? (context.takeSecret(lane.apiKeyEnv) ?? null) : null,
         maxConnections: Math.min(concurrency, perLane),
+        bodyRoom,
         clock,
         environment,
       }),
@@ -191,13 +224,13 @@ function pricedAt(prices: PriceBook, baseUrl: string, clock: Clock): Pick<Lane, 
 function withModelNames(provider: Provider, models: Readonly<Record<string, string>>): Provider {
   if (Object.keys(models).length === 0) return provider;
   return {
+    ...provider,
     send(request, options) {
       const body = JSON.parse(request.bodyJson) as { model: string };
-      const model = models[body.model] ?? body.model;
+      // Documents name models: one called `constructor` is none of ours.
+      const model = Object.hasOwn(models, body.model) ? models[body.model] : body.model;
       return provider.send({ ...request, bodyJson: JSON.stringify({ ...body, model }) }, options);
     },
-    probe: (options) => provider.probe(options),
-    close: () => provider.close(),
   };
 }
 

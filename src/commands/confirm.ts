@@ -2,7 +2,8 @@
 import { createInterface } from 'node:readline';
 import { type TrustedFact, TrustRecord } from '../config/trust-record.js';
 import { type LlmBatchError, usageError } from '../core/errors.js';
-import { printable, wrapToWidth } from '../ui/width.js';
+import { printable } from '../core/foreign-text.js';
+import { wrapToWidth } from '../ui/width.js';
 import type { CommandContext } from './context.js';
 
 /**

@@ -2,6 +2,7 @@
 import { relative } from 'node:path';
 import type { Settings } from '../config/settings.js';
 import type { ProviderFailure } from '../core/failure.js';
+import { printable, printableJson } from '../core/foreign-text.js';
 import type { BadLine } from '../documents/bad-line.js';
 import type { DrainEnd, DrainNotice, FailedSeries } from '../engine/drain.js';
 import type { WrittenRunFiles } from '../results/run-files.js';
@@ -18,7 +19,6 @@ import { formatImportPlan } from '../ui/plan.js';
 import { createProgress, EMPTY_SNAPSHOT, type Progress, type ProgressSnapshot } from '../ui/progress.js';
 import { renderSummary } from '../ui/summary.js';
 import { sharingParts } from '../ui/summary-facts.js';
-import { printable } from '../ui/width.js';
 import type { CommandContext } from './context.js';
 import { DrainProgress, type DrainSource } from './progress-source.js';
 
@@ -113,20 +113,20 @@ export class Display {
         ? ''
         : `, ${formatQuantity(report.duplicates, 'repeat')} kept as documents of their own`;
     this.#say('imported', { run: run.name, ...report }, [
-      `${run.name}: ${formatQuantity(report.documents, 'document')} imported${repeats}`,
+      `${printable(run.name)}: ${formatQuantity(report.documents, 'document')} imported${repeats}`,
     ]);
   }
 
   planned(run: RunRecord, plan: ImportPlan): void {
     const changed = plan.changedOpen + plan.changedFinished;
     this.#say('planned', { run: run.name, ...plan }, [
-      `${run.name}: ${formatImportPlan({ ...plan, changed })}`,
+      `${printable(run.name)}: ${formatImportPlan({ ...plan, changed })}`,
     ]);
   }
 
   /** The plan line before the first call: what will be sent, where to, and how fast at most. */
   sending(plan: { readonly model: string; readonly message: string; readonly endpoint: string }): void {
-    this.#say('sending', plan, [`sending ${plan.message} to ${plan.model} at ${plan.endpoint}`]);
+    this.#say('sending', plan, [printable(`sending ${plan.message} to ${plan.model} at ${plan.endpoint}`)]);
   }
 
   warn(message: string): void {
@@ -316,10 +316,11 @@ export class Display {
   #say(event: string, details: object, lines: readonly string[]): void {
     if (this.#settings.logJson) {
       const time = new Date(this.#context.clock.now()).toISOString();
-      this.#context.stderr.write(`${JSON.stringify({ time, event, ...details })}\n`);
+      this.#context.stderr.write(`${printableJson({ time, event, ...details })}\n`);
       return;
     }
-    for (const line of lines) this.#progress.log(line);
+    // A name of two lines must not make a second message.
+    for (const line of lines) this.#progress.log(line.replace(/[\t\r\n]+/g, ' '));
   }
 }
 

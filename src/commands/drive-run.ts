@@ -10,7 +10,7 @@ import { openStreamSink } from '../results/sink.js';
 import { executeRun } from '../runs/execute-run.js';
 import { settingsOfRun } from '../runs/run-settings.js';
 import type { ResultRow, RunRecord, RunSummary, Store, TaskRow } from '../store/store.js';
-import { connect } from './composition.js';
+import { connect, plainHttpNotice } from './composition.js';
 import type { CommandContext } from './context.js';
 import type { Display } from './display.js';
 import { homeFolders, storeFile } from './open-store.js';
@@ -44,6 +44,8 @@ export async function driveRun(options: DriveOptions): Promise<ExitCode> {
   }
   await claimOutputs(store, run, outputPaths);
   const before = await store.summarizeRun(run.id);
+  const plainHttp = plainHttpNotice(runSettings, context);
+  if (plainHttp !== null) display.warn(plainHttp);
   const connection = await connect(runSettings, context);
   display.fewerConnections(connection.mostConnections, runSettings.pacing.concurrency);
   const startedAtMs = clock.monotonicMs();

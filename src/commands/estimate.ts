@@ -4,6 +4,7 @@ import type { ResolvedSettings } from '../config/load.js';
 import type { Settings } from '../config/settings.js';
 import { parseCount, parseDuration } from '../config/values.js';
 import { EXIT_CODES, type ExitCode, usageError } from '../core/errors.js';
+import { printableJson } from '../core/foreign-text.js';
 import { parseParameters } from '../documents/parameter.js';
 import type { EstimateReport } from '../runs/estimate/estimate-input.js';
 import type { TokenRange } from '../runs/estimate/output-assumption.js';
@@ -131,7 +132,7 @@ export async function showEstimate(
   const inputName = shownInput(inputs);
   if (json) {
     const { estimateJson } = await import('./estimate-json.js');
-    context.stdout.write(`${JSON.stringify(estimateJson(inputName, report))}\n`);
+    context.stdout.write(`${printableJson(estimateJson(inputName, report))}\n`);
   } else {
     const { renderEstimate } = await import('../ui/estimate.js');
     const { appearanceOf } = await import('../ui/colours.js');

@@ -1,6 +1,7 @@
 /** `failures [run]`: the dead letters, grouped by kind, each with an example and what to do. */
 import type { Command } from 'commander';
 import { EXIT_CODES, type ExitCode } from '../core/errors.js';
+import { printableJson } from '../core/foreign-text.js';
 import { resultPages } from '../results/result-pages.js';
 import { findRun } from '../runs/find-run.js';
 import { appearanceOf } from '../ui/colours.js';
@@ -64,7 +65,7 @@ async function failures(
         },
         advice: FAILURE_ADVICE[kind].advice,
       }));
-      context.stdout.write(`${JSON.stringify({ run: run.name, failures: report })}\n`);
+      context.stdout.write(`${printableJson({ run: run.name, failures: report })}\n`);
     } else {
       const appearance = appearanceOf(context.stdout, context.environment, settings.color);
       const lines = renderFailures(run.name, groups, context.stdout.columns || 100, appearance);

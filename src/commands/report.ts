@@ -3,6 +3,8 @@ import { open, stat } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import type { Command } from 'commander';
 import { EXIT_CODES, type ExitCode } from '../core/errors.js';
+import { printable } from '../core/foreign-text.js';
+import { writeData } from '../core/terminal-gate.js';
 import { openAtomicFile } from '../results/atomic-file.js';
 import { fileNameOf, isStandardOutput, outputPathsFor } from '../results/output-paths.js';
 import { withPresentFiles } from '../results/run-files.js';
@@ -57,7 +59,7 @@ async function report(
     const facts = await readReportFacts(store, withPresentFiles(run), context.clock);
     const page = renderReport(facts, await readChartLibrary());
     if (options.output !== undefined && isStandardOutput(options.output)) {
-      context.stdout.write(page);
+      writeData(context.stdout, page);
       return EXIT_CODES.completed;
     }
     const path =
@@ -75,7 +77,8 @@ async function report(
     } finally {
       await file.abort();
     }
-    if (!settings.quiet) context.stderr.write(`Report of run '${run.name}' written to ${path}\n`);
+    if (!settings.quiet)
+      context.stderr.write(`Report of run '${printable(run.name)}' written to ${printable(path)}\n`);
     return EXIT_CODES.completed;
   });
 }

@@ -2,6 +2,7 @@
 import { type Command, Option } from 'commander';
 import type { Settings } from '../config/settings.js';
 import { EXIT_CODES, type ExitCode, LlmBatchError, usageError } from '../core/errors.js';
+import { printable } from '../core/foreign-text.js';
 import type { InputDescription } from '../documents/input-description.js';
 import { fileAt } from '../results/atomic-file.js';
 import { type ResultDestination, writeResults } from '../results/export.js';
@@ -56,6 +57,10 @@ export function registerResults(program: Command, context: CommandContext, actio
       'the input in its own format with columns added: every document, those without an answer too',
     )
     .option('--csv-columns', 'CSV: the fields of answers that are JSON objects in columns of their own')
+    .option(
+      '--escape-formulas',
+      "CSV for a spreadsheet program: a text that it would run as a formula (=, +, -, @ first) gets a ' in front",
+    )
     .option('--force', 'overwrite a file that this run did not write');
   addSettingFlags(command, ['store', 'display']);
   command.action(
@@ -70,6 +75,7 @@ interface ResultsOptions {
   readonly includeInput?: boolean;
   readonly join?: boolean;
   readonly csvColumns?: boolean;
+  readonly escapeFormulas?: boolean;
   readonly force?: boolean;
 }
 
@@ -98,6 +104,7 @@ async function results(
       only: options.only,
       includeInput: options.includeInput ?? false,
       spreadOutput: options.csvColumns ?? false,
+      escapeFormulas: options.escapeFormulas ?? false,
       destination,
       readPage: (afterLine) =>
         store.readResults({
@@ -111,7 +118,9 @@ async function results(
     });
     if (destination.kind === 'file' && !settings.quiet) {
       const count = formatQuantity(written.completed + written.failed, 'document');
-      context.stderr.write(`${count} of run '${run.name}' written to ${destination.path}\n`);
+      context.stderr.write(
+        `${count} of run '${printable(run.name)}' written to ${printable(destination.path)}\n`,
+      );
     }
     return { run, path: pathOf(destination) };
   });
@@ -184,6 +193,7 @@ async function join(
     input,
     destination,
     spreadOutput: options.csvColumns ?? false,
+    escapeFormulas: options.escapeFormulas ?? false,
     listTasks: (afterTaskId) => store.listTasks(run.id, afterTaskId, LISTED_TASKS),
     readTasks: (taskIds) => store.readTasks(run.id, taskIds),
   });
@@ -191,7 +201,9 @@ async function join(
     const open = written.rows - written.settled;
     const pending = open === 0 ? '' : `, ${formatCount(open)} of them without an answer yet`;
     const count = formatQuantity(written.rows, 'document');
-    context.stderr.write(`${count} of run '${run.name}'${pending} written to ${destination.path}\n`);
+    context.stderr.write(
+      `${count} of run '${printable(run.name)}'${pending} written to ${printable(destination.path)}\n`,
+    );
   }
   return pathOf(destination);
 }

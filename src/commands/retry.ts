@@ -2,7 +2,9 @@
 import { type Command, Option } from 'commander';
 import { EXIT_CODES, type ExitCode, usageError } from '../core/errors.js';
 import { FAILURE_KINDS, type FailureKind } from '../core/failure.js';
+import { printable } from '../core/foreign-text.js';
 import { findRun } from '../runs/find-run.js';
+import { shellWord } from '../ui/next-command.js';
 import type { Action } from './action.js';
 import type { CommandContext } from './context.js';
 import { withStore } from './open-store.js';
@@ -67,8 +69,8 @@ async function retry(
     if (count > 0) await store.updateRun(run.id, { status: 'open' });
     context.stderr.write(
       count === 0
-        ? `No failed document of run '${run.name}' matches; nothing changed.\n`
-        : `${count} ${count === 1 ? 'document' : 'documents'} of run '${run.name}' back to pending. Next: llm-batch resume ${run.name}\n`,
+        ? `No failed document of run '${printable(run.name)}' matches; nothing changed.\n`
+        : `${count} ${count === 1 ? 'document' : 'documents'} of run '${printable(run.name)}' back to pending. Next: llm-batch resume ${shellWord(run.name)}\n`,
     );
     return EXIT_CODES.completed;
   });

@@ -105,7 +105,8 @@ async function requestSettings(
   flags: RunFlags,
   workingFolder: string,
 ): Promise<RequestSettings> {
-  const { model, prompt, promptFile, system, imageFolder, idField } = settings;
+  const { model, prompt, promptFile, system, imageFolder, allowAnyPath, requestsAsTheyAre, idField } =
+    settings;
   if (prompt !== null && promptFile !== null) {
     throw usageError('PROMPT_TWICE', '--prompt and --prompt-file were both given.', 'keep one of them');
   }
@@ -119,6 +120,8 @@ async function requestSettings(
       imageFolder === null
         ? folderOfInput(flags.inputs, workingFolder)
         : await existingFolder(resolve(workingFolder, imageFolder)),
+    allowAnyPath,
+    requestsAsTheyAre,
     idField,
   };
 }

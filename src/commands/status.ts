@@ -2,6 +2,8 @@
 import type { Command } from 'commander';
 import type { Settings } from '../config/settings.js';
 import { EXIT_CODES, type ExitCode } from '../core/errors.js';
+import { printableJson } from '../core/foreign-text.js';
+import { draw } from '../core/terminal-gate.js';
 import { withPresentFiles } from '../results/run-files.js';
 import { findRun } from '../runs/find-run.js';
 import { inspectRun, type RunInspection } from '../runs/inspect-run.js';
@@ -71,11 +73,11 @@ function show(
 ): void {
   const { stdout, environment } = context;
   if (options.json) {
-    stdout.write(`${JSON.stringify(statusJson(inspection))}\n`);
+    stdout.write(`${printableJson(statusJson(inspection))}\n`);
     return;
   }
   const appearance = appearanceOf(stdout, environment, settings.color);
   const lines = renderStatus(inspection, stdout.columns || 100, appearance);
   const clear = options.watch === true && stdout.isTTY === true ? CLEAR_SCREEN : '';
-  stdout.write(`${clear}${lines.join('\n')}\n`);
+  draw(stdout, (safe) => clear + safe(`${lines.join('\n')}\n`));
 }

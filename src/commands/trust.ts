@@ -3,7 +3,7 @@ import type { Command } from 'commander';
 import { CONFIG_FILE_NAME } from '../config/load.js';
 import { TrustRecord } from '../config/trust-record.js';
 import { EXIT_CODES, type ExitCode, usageError } from '../core/errors.js';
-import { printable } from '../ui/width.js';
+import { printable } from '../core/foreign-text.js';
 import type { Action } from './action.js';
 import type { CommandContext } from './context.js';
 import { folderFiles } from './folder-settings.js';

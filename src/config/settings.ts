@@ -26,6 +26,10 @@ export interface Settings {
   readonly system: string | null;
   /** Null: the folder of the input. */
   readonly imageFolder: string | null;
+  /** Documents may name images anywhere, not only in that folder. */
+  readonly allowAnyPath: boolean;
+  /** Whole requests beside a prompt are sent as they are; else every line is a record. */
+  readonly requestsAsTheyAre: boolean;
   readonly idField: string | null;
   /** A JSON Schema file that every answer has to fit. */
   readonly schema: string | null;
@@ -161,11 +165,31 @@ export const SETTINGS: readonly SettingDefinition[] = [
     group: 'request',
     flags: '--image-folder <folder>',
     environment: 'LLM_BATCH_IMAGE_FOLDER',
-    help: 'where relative paths of images start',
+    help: 'where the images are: relative paths start there, and no others are taken',
     initial: null,
     initialText: 'the folder of the input',
     reaches: 'path',
     parse: parseText,
+  }),
+  define({
+    name: 'allowAnyPath',
+    group: 'request',
+    flags: '--allow-any-path',
+    environment: 'LLM_BATCH_ALLOW_ANY_PATH',
+    help: 'documents may name images outside that folder too',
+    initial: false,
+    initialText: '',
+    parse: parseSwitch,
+  }),
+  define({
+    name: 'requestsAsTheyAre',
+    group: 'request',
+    flags: '--requests-as-they-are',
+    environment: 'LLM_BATCH_REQUESTS_AS_THEY_ARE',
+    help: 'with a prompt: lines that are whole requests are sent without it, with the model and tools that they name',
+    initial: false,
+    initialText: '',
+    parse: parseSwitch,
   }),
   define({
     name: 'idField',

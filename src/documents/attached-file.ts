@@ -1,7 +1,7 @@
 /** A local image or PDF: looked at when its document is read, read whole only when it is sent. */
-import { closeSync, openSync, readSync, type Stats, statSync } from 'node:fs';
+import { closeSync, openSync, readSync, realpathSync, type Stats, statSync } from 'node:fs';
 import { open } from 'node:fs/promises';
-import { resolve } from 'node:path';
+import { isAbsolute, relative, resolve, sep } from 'node:path';
 import pLimit from 'p-limit';
 import {
   type ImageSize,
@@ -12,10 +12,19 @@ import {
   sizeOfImage,
 } from '../core/image-head.js';
 
+/** Where documents may name files. */
+export interface ImagePlace {
+  /** What relative paths start from. */
+  readonly folder: string;
+  /** Files outside the folder are taken too. */
+  readonly isOpen: boolean;
+}
+
 export interface AttachedFile {
   /** As the document gives it. */
   readonly path: string;
   readonly absolutePath: string;
+  readonly place: ImagePlace;
   readonly mediaType: MediaType;
   /** Null for a PDF and where the head does not tell it. */
   readonly size: ImageSize | null;
@@ -34,19 +43,21 @@ export const MOST_FILE_BYTES = 50_000_000;
 const LONGEST_PATH = 4_096;
 
 /** @returns the file, or a clause that says why it can not be sent */
-export function inspectFile(path: string, folder: string): AttachedFile | string {
+export function inspectFile(path: string, place: ImagePlace): AttachedFile | string {
   // No file system takes it, and Node throws for it.
   if (path.includes('\0')) return 'holds a NUL character, which no path can have';
   if (path.length > LONGEST_PATH) return 'is too long for a path; base64 goes behind data:image/png;base64,';
-  const absolutePath = resolve(folder, path);
+  const absolutePath = resolve(place.folder, path);
   try {
-    const stats = statSync(absolutePath);
+    const realPath = realPathIn(place, absolutePath);
+    if (realPath === null) return clause(absolutePath, outside(place));
+    const stats = statSync(realPath);
     const problem = problemOf(stats);
     if (problem !== null) return clause(absolutePath, problem);
-    const { mediaType, size } = lookInto(absolutePath);
+    const { mediaType, size } = lookInto(realPath);
     if (mediaType === null) return clause(absolutePath, UNKNOWN_KIND);
     const changedAtMs = Math.round(stats.mtimeMs);
-    return { path, absolutePath, mediaType, size, bytes: stats.size, changedAtMs };
+    return { path, absolutePath, place, mediaType, size, bytes: stats.size, changedAtMs };
   } catch (error) {
     return clause(absolutePath, failureOf(error));
   }
@@ -62,11 +73,15 @@ export function loadFile(file: AttachedFile): Promise<string | { readonly proble
 
 async function readWhole({
   absolutePath,
+  place,
   mediaType,
 }: AttachedFile): Promise<string | { readonly problem: string }> {
   const refused = (problem: string) => ({ problem: clause(absolutePath, problem) });
   try {
-    const handle = await open(absolutePath);
+    // Looked at anew: a link may lead somewhere else by now.
+    const realPath = realPathIn(place, absolutePath);
+    if (realPath === null) return refused(outside(place));
+    const handle = await open(realPath);
     try {
       const problem = problemOf(await handle.stat());
       if (problem !== null) return refused(problem);
@@ -91,6 +106,18 @@ export function showBytes(bytes: number): string {
 
 const UNKNOWN_KIND = 'which is no PNG, JPEG, GIF, WebP or PDF';
 
+/** The file itself, links followed; null where it lies outside the place. */
+function realPathIn({ folder, isOpen }: ImagePlace, absolutePath: string): string | null {
+  const realPath = realpathSync(absolutePath);
+  if (isOpen) return realPath;
+  const way = relative(realpathSync(folder), realPath);
+  return way === '..' || way.startsWith(`..${sep}`) || isAbsolute(way) ? null : realPath;
+}
+
+function outside({ folder }: ImagePlace): string {
+  return `which lies outside ${folder}; --image-folder names another folder, --allow-any-path takes files from anywhere`;
+}
+
 function clause(absolutePath: string, problem: string): string {
   return `names ${absolutePath}, ${problem}`;
 }
@@ -107,8 +134,8 @@ function tooLarge(bytes: number): string {
   return `which has ${showBytes(bytes)}, over the ${showBytes(MOST_FILE_BYTES)} that a request may carry`;
 }
 
-function lookInto(absolutePath: string): { mediaType: MediaType | null; size: ImageSize | null } {
-  const file = openSync(absolutePath, 'r');
+function lookInto(path: string): { mediaType: MediaType | null; size: ImageSize | null } {
+  const file = openSync(path, 'r');
   try {
     const head = readHead(file, SHORT_HEAD_BYTES);
     const mediaType = mediaTypeOf(head);

@@ -2,7 +2,14 @@
 import { basename } from 'node:path';
 import { type ImageSize, sizeOfDataUrl } from '../core/image-head.js';
 import { isJsonObject, type Json, type JsonObject } from '../core/json.js';
-import { type AttachedFile, inspectFile, loadFile, MOST_FILE_BYTES, showBytes } from './attached-file.js';
+import {
+  type AttachedFile,
+  type ImagePlace,
+  inspectFile,
+  loadFile,
+  MOST_FILE_BYTES,
+  showBytes,
+} from './attached-file.js';
 import type { LineProblem } from './bad-line.js';
 import type { ExactJson } from './exact-json.js';
 import { showName } from './field.js';
@@ -28,26 +35,25 @@ export interface Attachment {
 
 /**
  * The attachments that a field's value means: one, or one for each member of a list.
- * @param folder what relative paths start from
  */
 export function attachmentsOf(
   field: string,
   value: ExactJson,
-  folder: string,
+  place: ImagePlace,
 ): readonly Attachment[] | LineProblem {
   const values = Array.isArray(value) ? value : [value];
   if (value === null || values.length === 0) return unusable(field, 'is empty');
   const attachments: Attachment[] = [];
   for (const [index, each] of values.entries()) {
-    const place = Array.isArray(value) ? `${field}.${index}` : field;
-    const attachment = attachmentOf(place, each, folder);
+    const name = Array.isArray(value) ? `${field}.${index}` : field;
+    const attachment = attachmentOf(name, each, place);
     if ('reason' in attachment) return attachment;
     attachments.push(attachment);
   }
   return attachments;
 }
 
-function attachmentOf(field: string, value: ExactJson, folder: string): Attachment | LineProblem {
+function attachmentOf(field: string, value: ExactJson, place: ImagePlace): Attachment | LineProblem {
   if (value === null || value === '') return unusable(field, 'is empty');
   if (typeof value !== 'string') {
     return unusable(field, 'must be a path, an http(s) URL, a data: URL or a list of these');
@@ -63,7 +69,7 @@ function attachmentOf(field: string, value: ExactJson, folder: string): Attachme
       `names a ${scheme}: URL, and only http(s): and data: ones can be sent; fetch the file and name its path`,
     );
   }
-  const file = inspectFile(value, folder);
+  const file = inspectFile(value, place);
   if (typeof file === 'string') return unusable(field, file);
   const { path, mediaType, size, bytes, changedAtMs } = file;
   return {

@@ -36,8 +36,10 @@ export interface ParsedDocument {
 }
 
 export interface DocumentRules {
-  /** With a prompt template, only whole requests are not taken as records. */
+  /** With a prompt template every line is a record, whatever fields it has. */
   readonly promptTemplate: string | null;
+  /** Beside a prompt template too, whole requests are no records. Absent in runs of earlier versions: they are none. */
+  readonly requestsAsTheyAre?: boolean;
   /** A field used as the id; not sent with a request. */
   readonly idField: string | null;
 }
@@ -77,6 +79,7 @@ export function createDocumentParser(rules: DocumentRules): DocumentParser {
 
   /** A template that names `messages` or `body` itself means to use it as data. */
   const formOf = (fields: ExactObject): DocumentForm => {
+    if (template !== null && rules.requestsAsTheyAre === false) return 'record';
     const hasBatchFields = fields['url'] !== undefined && fields['method'] !== undefined;
     if (template === null && hasBatchFields && fields['custom_id'] !== undefined) return 'batch_line';
     if (isObject(fields['body']) && !templateRoots.has('body')) {

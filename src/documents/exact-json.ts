@@ -2,14 +2,13 @@
  * JSON that keeps whole numbers exact. `JSON.parse` rounds integers beyond 2^53, which would turn the ids of
  * many databases and social networks into the ids of other rows.
  */
+
+import { DEEPEST_NESTING } from '../core/json.js';
 import { endOfString } from '../core/json-text.js';
 
 /** As `JSON.parse` gives it, but an integer that a double can not hold is a `bigint`. */
 export type ExactJson = null | boolean | number | bigint | string | ExactJson[] | ExactObject;
 export type ExactObject = { [key: string]: ExactJson };
-
-/** Far beyond any real document, far below what makes recursion run out of stack. */
-const DEEPEST_NESTING = 500;
 
 const NUMBER = /-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/g;
 const INTEGER = /^-?\d+$/;

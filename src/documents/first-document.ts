@@ -63,7 +63,7 @@ export function checkFirstRecord(
 
 /** A pretty-printed file or one JSON array, taken for JSONL, would give a bad line for each of its lines. */
 export function refuseJsonFile(firstLine: string, inputName: string): void {
-  if (!/^\s*(?:\[\s*\{?|\{)\s*$/.test(firstLine)) return;
+  if (!['[', '[{', '{'].includes(firstLine.replace(/\s+/g, ''))) return;
   throw usageError(
     'INPUT_NOT_JSONL',
     `The input ${inputName} is JSON over several lines, not JSONL: its first line is ${firstLine.trim()}.`,

@@ -1,5 +1,6 @@
 /** Documents to requests. What a line says comes first, then `--param` and `--model`, then the defaults. */
 import type { JsonObject } from '../core/json.js';
+import type { ImagePlace } from './attached-file.js';
 import { type Attachment, attachmentsOf, refuseTooMuch } from './attachment.js';
 import { isLineProblem, type LineProblem } from './bad-line.js';
 import type { ParsedDocument } from './document.js';
@@ -25,6 +26,10 @@ export interface RequestSettings {
   readonly parameters: JsonObject;
   /** Absolute; what relative paths in `{{image field}}` start from. Absent in runs of earlier versions. */
   readonly imageFolder?: string;
+  /** Images may lie outside that folder. Absent in runs of earlier versions, which took them from anywhere. */
+  readonly allowAnyPath?: boolean;
+  /** See `DocumentRules`. */
+  readonly requestsAsTheyAre?: boolean;
   /** The field that holds the id; null: `custom_id`, else `id`, else a hash. */
   readonly idField: string | null;
 }
@@ -39,7 +44,8 @@ export function createRequestBuilder(settings: RequestSettings): RequestBuilder 
   const system =
     settings.systemTemplate === null ? null : compileTextTemplate(settings.systemTemplate, '--system');
   const model = settings.model ?? DEFAULT_MODEL;
-  const { parameters, imageFolder = '.' } = settings;
+  const { parameters, imageFolder = '.', allowAnyPath = true } = settings;
+  const place = { folder: imageFolder, isOpen: allowAnyPath };
   const frames = new FrameMaker(model, parameters);
 
   return ({ form, fields, request }) => {
@@ -52,7 +58,7 @@ export function createRequestBuilder(settings: RequestSettings): RequestBuilder 
     const message = userMessage(fields, prompt);
     if (typeof message === 'string') return new RecordRequest(frames.frame(systemText), message);
     if ('reason' in message) return message;
-    const parts = partsOf(message, imageFolder);
+    const parts = partsOf(message, place);
     return 'reason' in parts ? parts : new PartsRequest(frames.frame(systemText), parts);
   };
 }
@@ -67,9 +73,15 @@ function userMessage(
 ): string | readonly TemplatePiece[] | LineProblem {
   if (prompt !== null) {
     const rendered = prompt.render(fields);
-    return typeof rendered === 'string' && !hasText(rendered)
-      ? { reason: 'the rendered prompt is empty' }
-      : rendered;
+    if (typeof rendered === 'string') {
+      return hasText(rendered) ? rendered : { reason: 'the rendered prompt is empty' };
+    }
+    if (!('reason' in rendered) || !Array.isArray(fields['messages'])) return rendered;
+    const { reason } = rendered;
+    return {
+      ...rendered,
+      reason: `${reason}; --requests-as-they-are sends whole requests without the prompt`,
+    };
   }
   const field = findPromptField(fields);
   if (field === null) {
@@ -83,7 +95,7 @@ function userMessage(
 /** Texts of white space alone, as they stand between two images, are left out: some servers refuse such a part. */
 function partsOf(
   pieces: readonly TemplatePiece[],
-  imageFolder: string,
+  imagePlace: ImagePlace,
 ): readonly (string | Attachment)[] | LineProblem {
   const parts: (string | Attachment)[] = [];
   for (const piece of pieces) {
@@ -91,7 +103,7 @@ function partsOf(
       if (hasText(piece)) parts.push(piece);
       continue;
     }
-    const attachments = attachmentsOf(piece.imageField, piece.value, imageFolder);
+    const attachments = attachmentsOf(piece.imageField, piece.value, imagePlace);
     if ('reason' in attachments) return attachments;
     parts.push(...attachments);
   }

@@ -1,6 +1,7 @@
 /** One task's way through one call, as steps in a row: prepare → admit → record → send → judge. */
 import type { Clock, Random } from '../core/clock.js';
 import type { ProviderFailure } from '../core/failure.js';
+import { shortLine } from '../core/foreign-text.js';
 import { type AttemptHistory, decideRetry, isTrouble, type RetryPolicy } from '../core/retry.js';
 import { NO_TOKENS, type TokenUsage } from '../core/usage.js';
 import type { Cost, Grant, RefusalEffect, RefusalReason } from '../limiter/limiter.js';
@@ -35,8 +36,10 @@ export interface PreparedCall {
 /** Makes the request, or says what has come between since the call was prepared. Never rejects for that. */
 export type LoadRequest = () => Promise<ProviderRequest | { readonly refused: TaskError }>;
 
-/** Reads an answer's text. @returns what is stored of it as JSON text, or what is wrong with it */
-export type CheckOutput = (output: string) => { readonly outputJson: string } | { readonly problem: string };
+/** Reads an answer's text. @returns what is stored of it as JSON text, or what is wrong with it, in words that may be foreign */
+export type CheckOutput = (
+  output: string,
+) => Promise<{ readonly outputJson: string } | { readonly problem: string }>;
 
 /** Renders a stored document as a request; a document that can not be rendered any more is an error value. */
 export type PrepareCall = (task: LeasedTask) => PreparedCall | { readonly refused: TaskError };
@@ -163,7 +166,7 @@ async function callFor(task: LeasedTask, prepared: PreparedCall, context: CallCo
   const refusal = settleGrant(lane, grant, reply, health.downSinceMs !== null, endedAtMs);
   gate.poke();
   if ('usage' in reply && reply.usage !== null) prepared.learn(reply.usage);
-  const checked = checkReply(reply, prepared);
+  const checked = await checkReply(reply, prepared, lane);
   const call = callEnd(callId, checked, prepared.model, lane, endedAtMs - sentAtMs, clock.now());
   const failure = 'failure' in checked ? checked.failure : null;
   const answeredTier = ('usage' in reply ? reply.usage?.serviceTier : null) ?? null;
@@ -200,11 +203,22 @@ type CheckedReply =
   | (ProviderAnswer & { readonly outputJson: string })
   | Exclude<ProviderReply, ProviderAnswer>;
 
+/** As long as other failures' messages are at most. */
+const LONGEST_PROBLEM = 500;
+
 /** An answer that is not what was asked for was billed all the same, and is a failure from here on. */
-function checkReply(reply: ProviderReply, { checkOutput }: PreparedCall): CheckedReply {
+async function checkReply(
+  reply: ProviderReply,
+  { checkOutput }: PreparedCall,
+  { provider }: Lane,
+): Promise<CheckedReply> {
   if (!reply.ok) return reply;
-  const checked =
-    checkOutput === null ? { outputJson: JSON.stringify(reply.output) } : checkOutput(reply.output);
+  const checked = await (checkOutput === null
+    ? { outputJson: JSON.stringify(reply.output) }
+    : // Whatever an answer brings its check to, it is the answer's fault: the run goes on.
+      checkOutput(reply.output).catch((error: unknown) => ({
+        problem: `The answer could not be checked: ${String(error)}`,
+      })));
   if ('outputJson' in checked) return { ...reply, ...checked };
   const { usage, costMicroUsd, hints, httpStatus, requestId, output } = reply;
   return {
@@ -214,7 +228,7 @@ function checkReply(reply: ProviderReply, { checkOutput }: PreparedCall): Checke
     hints,
     failure: {
       kind: 'bad_output',
-      message: checked.problem,
+      message: shortLine(provider.redact?.(checked.problem) ?? checked.problem, LONGEST_PROBLEM),
       httpStatus,
       partialOutputJson: JSON.stringify(output),
       ...(requestId === null ? {} : { requestId }),

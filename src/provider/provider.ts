@@ -5,6 +5,7 @@
  */
 import type { ProviderFailure } from '../core/failure.js';
 import type { RateLimitHints } from '../core/limits.js';
+import type { Redactor } from '../core/redact.js';
 import type { BilledUsage } from '../core/usage.js';
 
 export interface ProviderRequest {
@@ -76,4 +77,6 @@ export interface Provider {
   /** Asks whether the server is there, takes the key and knows which models. Never rejects, as `send`. */
   probe(options: SendOptions): Promise<ProviderProbe>;
   close(): Promise<void>;
+  /** Takes this provider's secrets out of words that came from outside; absent where it has none. */
+  readonly redact?: Redactor;
 }

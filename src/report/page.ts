@@ -1,6 +1,6 @@
 /** The report as one HTML page that needs nothing else: no network, no other file. */
 import { createHash } from 'node:crypto';
-import { printable } from '../ui/width.js';
+import { printable } from '../core/foreign-text.js';
 import { chartFigure, drawable } from './chart.js';
 import type { ChartLibrary } from './chart-library.js';
 import { embeddedJson, html, Markup } from './html.js';

@@ -1,4 +1,6 @@
 /** The parts of a report that are words and tables. */
+
+import { disarmed, printable } from '../core/foreign-text.js';
 import { DEFAULT_MODEL } from '../documents/request.js';
 import { lanesOf, settingsOfRun } from '../runs/run-settings.js';
 import type { LaneSummary, RunSummary } from '../store/store.js';
@@ -14,7 +16,6 @@ import {
   formatTokens,
 } from '../ui/numbers.js';
 import { doubtText, openOf, priceTableText, sharingParts, totalOf } from '../ui/summary-facts.js';
-import { disarmed, printable } from '../ui/width.js';
 import { html, type Markup } from './html.js';
 import type { ReportFacts } from './report-facts.js';
 import { momentText } from './time-text.js';

@@ -1,7 +1,7 @@
 /**
  * Settled tasks as CSV (RFC 4180, but lines end in `\n`), one set of columns for completed and failed tasks.
- * Text is written as it is: a cell that begins with `=`, `+`, `-` or `@` is a formula to a spreadsheet program, and
- * an answer that was made from foreign text may hold one. Import such files as text, or read the JSON Lines.
+ * Text is written as it is, unless formulas are to be escaped: a cell that begins with `=`, `+`, `-` or `@` is one to a
+ * spreadsheet program, and an answer that was made from foreign text may hold one.
  */
 import { stringify } from 'csv-stringify/sync';
 import type { ResultRow, TaskRow } from '../store/store.js';
@@ -14,11 +14,27 @@ export const CSV_COLUMNS = RESULT_COLUMNS.map(({ name }) => name);
 
 export type CsvCell = string | number | null;
 
-/** Rows with their newlines. @param delimiter one character */
-export function csvText(rows: readonly (readonly CsvCell[])[], delimiter = ','): string {
+export interface CsvStyle {
+  /** One character; default a comma. */
+  readonly delimiter?: string;
+  /** Texts that a spreadsheet program would take for formulas get an apostrophe in front. */
+  readonly escapeFormulas?: boolean;
+}
+
+/** What begins a formula in Excel, LibreOffice or Google Sheets (OWASP, "CSV Injection"). */
+const FORMULA = /^[=+\-@\t\r]/;
+
+/** Rows with their newlines. */
+export function csvText(
+  rows: readonly (readonly CsvCell[])[],
+  { delimiter = ',', escapeFormulas = false }: CsvStyle = {},
+): string {
   if (rows.length === 0) return '';
+  const safe = (cell: CsvCell): CsvCell =>
+    typeof cell === 'string' && FORMULA.test(cell) ? `'${cell}` : cell;
+  const cells = escapeFormulas ? rows.map((row) => row.map(safe)) : rows;
   // A reader may take a lone carriage return for the end of a row, which the library would leave unquoted.
-  return stringify(rows as CsvCell[][], { delimiter, record_delimiter: '\n', quoted_match: /[\r\n]/ });
+  return stringify(cells as CsvCell[][], { delimiter, record_delimiter: '\n', quoted_match: /[\r\n]/ });
 }
 
 /**
@@ -28,10 +44,10 @@ export function csvText(rows: readonly (readonly CsvCell[])[], delimiter = ','):
 export function csvHeader(
   includeInput: boolean,
   outputFields: readonly string[] = [],
-  delimiter = ',',
+  style: CsvStyle = {},
 ): string {
   const names = [...CSV_COLUMNS, ...freeNames(outputFields, [...CSV_COLUMNS, DOCUMENT_COLUMN.name])];
-  return csvText([includeInput ? [...names, DOCUMENT_COLUMN.name] : names], delimiter);
+  return csvText([includeInput ? [...names, DOCUMENT_COLUMN.name] : names], style);
 }
 
 /**
@@ -42,14 +58,14 @@ export function csvRows(
   rows: readonly ResultRow[],
   includeInput: boolean,
   outputFields: readonly string[] = [],
-  delimiter = ',',
+  style: CsvStyle = {},
 ): string {
   return csvText(
     rows.map((row) => {
       const cells = resultCells(settledRow(row), RESULT_COLUMNS, outputFields);
       return includeInput ? [...cells, row.body] : cells;
     }),
-    delimiter,
+    style,
   );
 }
 

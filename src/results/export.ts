@@ -19,6 +19,8 @@ export interface WriteResultsOptions {
   readonly includeInput: boolean;
   /** CSV alone: the fields of outputs that are objects get columns of their own. */
   readonly spreadOutput?: boolean;
+  /** CSV alone, see `CsvStyle`. */
+  readonly escapeFormulas?: boolean;
   readonly destination: ResultDestination;
   /** Called after each page with the rows written so far. */
   readonly onProgress?: (rows: number) => void;
@@ -44,6 +46,7 @@ export async function writeResults(options: WriteResultsOptions): Promise<Writte
     const writer = await openRowWriter(options.format, sink, {
       includeInput: options.includeInput,
       outputFields,
+      escapeFormulas: options.escapeFormulas ?? false,
     });
     for await (const page of resultPages(options.readPage, options.only)) {
       await writer.write(page);

@@ -12,10 +12,12 @@ export async function openCsvJoin(
   sink: OutputSink,
   { columns, delimiter, byteOrderMark }: TableDescription,
   outputFields: readonly string[],
+  escapeFormulas = false,
 ): Promise<RowWriter<TaskRow>> {
+  const style = { delimiter, escapeFormulas };
   const added = [...ANSWER_COLUMNS.map(({ name }) => name), ...outputFields];
   await sink.write(
-    (byteOrderMark ? '\ufeff' : '') + csvText([[...columns, ...freeNames(added, columns)]], delimiter),
+    (byteOrderMark ? '\ufeff' : '') + csvText([[...columns, ...freeNames(added, columns)]], style),
   );
   return textRows(sink, (rows) =>
     csvText(
@@ -26,7 +28,7 @@ export async function openCsvJoin(
         );
         return [...values, ...resultCells(row, ANSWER_COLUMNS, outputFields)];
       }),
-      delimiter,
+      style,
     ),
   );
 }

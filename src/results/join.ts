@@ -20,6 +20,8 @@ export interface JoinOptions {
   readonly destination: ResultDestination;
   /** CSV and TSV alone: the fields of outputs that are objects get columns of their own. */
   readonly spreadOutput: boolean;
+  /** CSV and TSV alone, see `CsvStyle`. */
+  readonly escapeFormulas?: boolean;
   /** Called after each page with the rows written so far. */
   readonly onProgress?: (rows: number) => void;
 }
@@ -39,7 +41,7 @@ const PAGE_ROWS = 1_000;
  * @throws LlmBatchError OUTPUT_EXISTS, OUTPUT_PATH, OUTPUT_FIELDS, JOIN_COLUMN (exit 2), OUTPUT_WRITE (exit 5)
  */
 export async function writeJoined(options: JoinOptions): Promise<WrittenJoin> {
-  const { input, readTasks } = options;
+  const { readTasks } = options;
   const taskIds = await inputOrder(options.listTasks);
   const pages = (): AsyncGenerator<readonly TaskRow[]> => pagesOf(taskIds, readTasks);
   const outputFields = options.spreadOutput ? await fieldsOf(pages()) : [];
@@ -47,7 +49,7 @@ export async function writeJoined(options: JoinOptions): Promise<WrittenJoin> {
   let rows = 0;
   let settled = 0;
   try {
-    const writer = await openWriter(input, sink, outputFields, pages);
+    const writer = await openWriter(options, sink, outputFields, pages);
     for await (const page of pages()) {
       await writer.write(page);
       rows += page.length;
@@ -65,7 +67,7 @@ export async function writeJoined(options: JoinOptions): Promise<WrittenJoin> {
 }
 
 async function openWriter(
-  input: InputDescription,
+  { input, escapeFormulas }: JoinOptions,
   sink: OutputSink,
   outputFields: readonly string[],
   pages: () => AsyncIterable<readonly TaskRow[]>,
@@ -73,7 +75,7 @@ async function openWriter(
   switch (input.format) {
     case 'csv':
     case 'tsv':
-      return openCsvJoin(sink, input, outputFields);
+      return openCsvJoin(sink, input, outputFields, escapeFormulas);
     case 'parquet': {
       const { openParquetJoin } = await import('./join-parquet.js');
       return openParquetJoin(sink, input);

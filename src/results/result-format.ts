@@ -45,6 +45,8 @@ export interface RowWriterOptions {
   readonly includeInput: boolean;
   /** Of outputs that are objects, each a column of CSV; empty: the output is one column. */
   readonly outputFields: readonly string[];
+  /** CSV alone, see `CsvStyle`. */
+  readonly escapeFormulas?: boolean;
 }
 
 /** Writes to a sink that somebody else finishes or aborts. */
@@ -59,7 +61,7 @@ export interface RowWriter<Row> {
 export async function openRowWriter(
   format: ResultFormat,
   sink: OutputSink,
-  { includeInput, outputFields }: RowWriterOptions,
+  { includeInput, outputFields, escapeFormulas = false }: RowWriterOptions,
 ): Promise<RowWriter<ResultRow>> {
   switch (format) {
     case 'jsonl':
@@ -71,9 +73,9 @@ export async function openRowWriter(
       return textRows(sink, linesOf(openaiLine));
     case 'csv':
     case 'tsv': {
-      const delimiter = format === 'csv' ? ',' : '\t';
-      await sink.write(csvHeader(includeInput, outputFields, delimiter));
-      return textRows(sink, (rows) => csvRows(rows, includeInput, outputFields, delimiter));
+      const style = { delimiter: format === 'csv' ? ',' : '\t', escapeFormulas };
+      await sink.write(csvHeader(includeInput, outputFields, style));
+      return textRows(sink, (rows) => csvRows(rows, includeInput, outputFields, style));
     }
     case 'parquet':
       return parquetRows(sink, includeInput);

@@ -3,6 +3,7 @@
  * is: parsing it again would cost most of the time of an export and would round numbers beyond 2^53.
  */
 import { EXIT_CODES, LlmBatchError } from '../core/errors.js';
+import { escapedJson } from '../core/foreign-text.js';
 import type { TokenUsage } from '../core/usage.js';
 import type { CompletedResult, ResultRow, TaskError } from '../store/store.js';
 
@@ -126,16 +127,12 @@ function textOrNull(text: string | null): string {
   return text === null ? 'null' : JSON.stringify(text);
 }
 
-const LINE_BREAKS = /[\n\r\u0085\u2028\u2029]/;
-
 /**
  * Makes JSON text safe to split at any line break. A raw line feed or carriage return can stand only between
  * tokens of valid JSON, so a space means the same; U+0085, U+2028 and U+2029 may stand raw inside strings,
- * and some readers (Python's `splitlines`) break lines there, so they are escaped.
+ * and some readers (Python's `splitlines`) break lines there, so they are escaped, as is whatever would steer the
+ * terminal that somebody shows the file on.
  */
 export function oneLine(json: string): string {
-  if (!LINE_BREAKS.test(json)) return json;
-  return json
-    .replace(/[\n\r]/g, ' ')
-    .replace(/[\u0085\u2028\u2029]/g, (mark) => `\\u${mark.charCodeAt(0).toString(16).padStart(4, '0')}`);
+  return escapedJson(json.replace(/[\n\r]/g, ' '));
 }

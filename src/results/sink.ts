@@ -1,5 +1,6 @@
 /** Where results go: one interface over a file that must be complete and a stream that may lose its reader. */
 import type { Writable } from 'node:stream';
+import { writeData } from '../core/terminal-gate.js';
 import { type AtomicFile, type AtomicFileOptions, openAtomicFile } from './atomic-file.js';
 import { endsInCutLine } from './cut-line.js';
 import { gzipped } from './gzip-file.js';
@@ -133,7 +134,7 @@ export class StreamSink implements OutputSink {
   async #send(content: string | Uint8Array): Promise<void> {
     if (this.#readerGone) return;
     const error = await new Promise<Error | null | undefined>((resolve) => {
-      this.#stream.write(content, resolve);
+      writeData(this.#stream, content, resolve);
     });
     if (!error) return;
     if (isReaderGone(this.#stream, error)) this.#readerGone = true;

@@ -52,8 +52,8 @@ export function createPrepareCall(settings: RunSettings, check: CheckOutput | nu
     };
   };
   function remembering(taskId: number, plainCheck: CheckOutput): CheckOutput {
-    return (output) => {
-      const checked = plainCheck(output);
+    return async (output) => {
+      const checked = await plainCheck(output);
       if ('problem' in checked && settings.answers.repair)
         mistakes.set(taskId, { output, problem: checked.problem });
       else mistakes.delete(taskId);

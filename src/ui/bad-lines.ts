@@ -1,7 +1,9 @@
 /** The lines of an input that can not become documents. */
+
+import { printable } from '../core/foreign-text.js';
 import { type Appearance, inCharacterSet } from './colours.js';
 import { formatCount, formatQuantity } from './numbers.js';
-import { displayWidth, padToWidth, printable, wrapToWidth } from './width.js';
+import { displayWidth, padToWidth, wrapToWidth } from './width.js';
 
 export interface BadLineNote {
   /** 1-based. */

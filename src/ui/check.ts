@@ -1,10 +1,12 @@
 /** The page of `check`: what was read, every kind of finding with its first lines, and what a run would do. */
+
+import { printable } from '../core/foreign-text.js';
 import type { CheckReport } from '../runs/check/check-input.js';
 import type { Finding, FindingExample } from '../runs/check/findings.js';
 import { type Appearance, inCharacterSet } from './colours.js';
 import { FINDING_WORDS } from './finding-words.js';
 import { formatCount, formatQuantity } from './numbers.js';
-import { displayWidth, padToWidth, printable, wrapToWidth } from './width.js';
+import { displayWidth, padToWidth, wrapToWidth } from './width.js';
 
 /** @returns lines, none wider than `columns` unless a word is */
 export function renderCheck(

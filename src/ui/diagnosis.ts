@@ -1,7 +1,9 @@
 /** What `doctor` finds, a line a check, with the way out below where one is needed. */
+
+import { printable } from '../core/foreign-text.js';
 import type { Finding } from '../runs/diagnose/diagnose.js';
 import { type Appearance, inCharacterSet } from './colours.js';
-import { padToWidth, printable, wrapToWidth } from './width.js';
+import { padToWidth, wrapToWidth } from './width.js';
 
 /** As long as the longest name of a check. */
 const NAME_COLUMNS = 'storage engine'.length;

@@ -1,7 +1,7 @@
 /** An error as the user sees it: what was wrong and where, then what to do. */
 import { LlmBatchError } from '../core/errors.js';
+import { disarmed, printable } from '../core/foreign-text.js';
 import type { Appearance } from './colours.js';
-import { disarmed } from './width.js';
 
 /**
  * `error: …` and, where there is one, `  try: …`. Not wrapped: the sentences are to be copied and searched for.
@@ -14,13 +14,14 @@ export function renderError(error: unknown, appearance: Appearance, debug: boole
     error instanceof LlmBatchError
       ? error.hint
       : 'this is a fault of the program itself; add --debug to see where, and report it';
-  if (hint !== undefined) lines.push(`  ${colours.bold('try:')} ${hint}`);
+  if (hint !== undefined) lines.push(`  ${colours.bold('try:')} ${printable(hint)}`);
   return debug ? [...lines, ...stackLines(error)] : lines;
 }
 
 function messageOf(error: unknown): string {
-  const message = error instanceof Error ? error.message || error.name : String(error);
-  return disarmed(message);
+  // Our own are one sentence, in which a name of two lines must not make a second message.
+  if (error instanceof LlmBatchError) return printable(error.message);
+  return disarmed(error instanceof Error ? error.message || error.name : String(error));
 }
 
 /** More than any real chain; a cause that names itself must not hang the last words of the program. */

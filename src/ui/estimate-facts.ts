@@ -1,4 +1,6 @@
 /** What an estimate rests on, in words. */
+
+import { printable } from '../core/foreign-text.js';
 import type { EstimateReport, PlannedModel } from '../runs/estimate/estimate-input.js';
 import { WAYS, type Way } from '../runs/estimate/model-estimate.js';
 import {
@@ -11,7 +13,6 @@ import type { EstimatedTotal } from '../runs/estimate/total-estimator.js';
 import { dotted, type Fact } from './facts.js';
 import { formatCount, formatDuration, formatMoney, formatQuantity } from './numbers.js';
 import { priceTableText } from './summary-facts.js';
-import { printable } from './width.js';
 
 export const WAY_HEADERS: Readonly<Record<Way, string>> = {
   direct: 'direct',

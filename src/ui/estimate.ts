@@ -1,4 +1,6 @@
 /** The page of `estimate` and of `run --dry-run`: tokens, money and time, and what they rest on. */
+
+import { disarmed, printable } from '../core/foreign-text.js';
 import type { DurationRange, EstimateReport } from '../runs/estimate/estimate-input.js';
 import type { CostRange } from '../runs/estimate/model-estimate.js';
 import { type Appearance, inCharacterSet } from './colours.js';
@@ -13,7 +15,7 @@ import {
 import { factLines } from './facts.js';
 import { formatCount, formatDuration, formatMoney, formatTokens } from './numbers.js';
 import { renderTable, type TableColumn } from './table.js';
-import { disarmed, displayWidth, printable, wrapToWidth } from './width.js';
+import { displayWidth, wrapToWidth } from './width.js';
 
 export const DAYS_PER_MONTH = 30;
 

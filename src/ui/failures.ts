@@ -1,12 +1,12 @@
 /** The dead letters of a run: failed documents by kind, each kind with an example and what to do about it. */
 import type { FailureKind } from '../core/failure.js';
+import { printable } from '../core/foreign-text.js';
 import type { ResultRow, TaskError } from '../store/store.js';
 import type { Appearance } from './colours.js';
 import { type Fact, factLines } from './facts.js';
 import { FAILURE_ADVICE } from './failure-advice.js';
 import { shellWord } from './next-command.js';
 import { formatCount, formatQuantity } from './numbers.js';
-import { printable } from './width.js';
 
 export interface FailureExample {
   readonly key: string;

@@ -55,7 +55,7 @@ export const FINDING_WORDS: Readonly<Record<FindingKind, FindingWords>> = {
     one: 'line names an image that can not be sent',
     many: 'lines name an image that can not be sent',
     advice:
-      'mend the paths, or say with --image-folder where they start; PNG, JPEG, GIF, WebP and PDF are taken',
+      'mend the paths, or say with --image-folder where the images are, with --allow-any-path that they may be anywhere; PNG, JPEG, GIF, WebP and PDF are taken',
   },
   unusable_id: {
     one: 'line has an id that can not be used',

@@ -3,6 +3,7 @@
  * flickers, and keeps account of the rows the last frame takes, so that frames of several lines can be drawn over.
  */
 import type { Writable } from 'node:stream';
+import { draw } from '../core/terminal-gate.js';
 import { displayWidth } from './width.js';
 
 export type TerminalStream = Writable & {
@@ -44,15 +45,17 @@ export class FrameTerminal {
   write(frame: string): void {
     if (frame === this.#intact) return;
     const lines = frame.split('\n');
-    const drawn = lines.map((line) => line + CLEAR_TO_END_OF_LINE).join('\r\n');
-    this.#stream.write(`${this.#toTop()}${WRAP_OFF}${drawn}${CLEAR_BELOW}${WRAP_ON}`);
+    draw(this.#stream, (safe) => {
+      const drawn = lines.map((line) => safe(line) + CLEAR_TO_END_OF_LINE).join('\r\n');
+      return `${this.#toTop()}${WRAP_OFF}${drawn}${CLEAR_BELOW}${WRAP_ON}`;
+    });
     this.#lines = lines;
     this.#intact = frame;
   }
 
   /** Prints text above the frame, which must be drawn again after it. */
   printAbove(text: string): void {
-    this.#stream.write(`${this.#toTop()}${CLEAR_BELOW}${text}\n`);
+    draw(this.#stream, (safe) => `${this.#toTop()}${CLEAR_BELOW}${safe(text)}\n`);
     this.forget();
   }
 
@@ -68,7 +71,7 @@ export class FrameTerminal {
   }
 
   cursor(shown: boolean): void {
-    this.#stream.write(shown ? SHOW_CURSOR : HIDE_CURSOR);
+    draw(this.#stream, () => (shown ? SHOW_CURSOR : HIDE_CURSOR));
   }
 
   /** After the last frame. */

@@ -1,4 +1,6 @@
 /** The `status` page of one run. */
+
+import { printable } from '../core/foreign-text.js';
 import type { RunInspection } from '../runs/inspect-run.js';
 import type { LaneSummary, RunSummary } from '../store/store.js';
 import { drawBar } from './bar.js';
@@ -17,7 +19,7 @@ import {
   formatTokens,
 } from './numbers.js';
 import { callFacts, documentFacts, openOf, totalOf } from './summary-facts.js';
-import { printable, wrapToWidth } from './width.js';
+import { wrapToWidth } from './width.js';
 
 const BAR_CELLS = 40;
 

@@ -1,11 +1,11 @@
 /** What a run has done so far, as facts: shared by the summary at its end and by `status`. */
 import type { ChalkInstance } from 'chalk';
 import { FAILURE_KINDS } from '../core/failure.js';
+import { printable } from '../core/foreign-text.js';
 import type { PriceTable } from '../pricing/model-price.js';
 import type { RunSummary } from '../store/store.js';
 import { dotted, type Fact } from './facts.js';
 import { formatCount, formatDuration, formatMoney, formatQuantity, formatTokens } from './numbers.js';
-import { printable } from './width.js';
 
 /** Documents of the run, whatever their state. */
 export function totalOf(summary: RunSummary): number {

@@ -1,4 +1,6 @@
 /** The page that ends a run. */
+
+import { printable } from '../core/foreign-text.js';
 import type { PriceTable } from '../pricing/model-price.js';
 import type { RunSummary } from '../store/store.js';
 import { type Appearance, inCharacterSet } from './colours.js';
@@ -6,7 +8,7 @@ import { type Fact, factLines } from './facts.js';
 import { nextCommand } from './next-command.js';
 import { formatCount, formatDuration, formatQuantity, formatRate } from './numbers.js';
 import { callFacts, documentFacts, openOf, totalOf } from './summary-facts.js';
-import { printable, wrapToWidth } from './width.js';
+import { wrapToWidth } from './width.js';
 
 export interface RunEndReport {
   readonly runName: string;

@@ -1,6 +1,8 @@
 /** Aligned plain tables that fit the terminal. */
+
+import { printable } from '../core/foreign-text.js';
 import { type Appearance, inCharacterSet } from './colours.js';
-import { displayWidth, padToWidth, printable, truncateToWidth } from './width.js';
+import { displayWidth, padToWidth, truncateToWidth } from './width.js';
 
 export interface TableColumn {
   readonly header: string;

@@ -95,17 +95,3 @@ export function wrapToWidth(text: string, columns: number): string[] {
   lines.push(line);
   return lines;
 }
-
-/** Control characters but tab and line feed, and the marks that reorder the text after them. */
-// biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is looked for
-const STEERING = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200e\u200f\u2028-\u202e\u2066-\u2069]/g;
-
-/** Foreign text, its line breaks kept, that can not steer the terminal any more. */
-export function disarmed(text: string): string {
-  return text.replace(/\r\n?/g, '\n').replace(STEERING, '�');
-}
-
-/** Foreign text on one line: line breaks and tabs become spaces, everything else that steers a terminal `�`. */
-export function printable(text: string): string {
-  return text.replace(/[\t\n\r\u0085\u2028\u2029]+/g, ' ').replace(STEERING, '�');
-}

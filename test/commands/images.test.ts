@@ -1,5 +1,5 @@
 /** Images and PDFs in a prompt over the real program and a loopback server that keeps what it was sent. */
-import { mkdirSync, rmSync, utimesSync } from 'node:fs';
+import { mkdirSync, rmSync, symlinkSync, utimesSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -108,6 +108,39 @@ describe('{{image field}}', () => {
     });
     expect(end).toMatchObject({ exitCode: 0, stdout: expect.stringContaining('"status":"completed"') });
     expect((await run('--image-folder', 'nowhere')).stderr).toContain(workspace.path('nowhere'));
+  });
+
+  it.each([
+    ['by a path that climbs out', '../secret.png'],
+    ['by an absolute path', 'ABSOLUTE'],
+    ['by a link that leads out', 'photos/link.png'],
+    ['through a linked folder', 'photos/away/secret.png'],
+  ])('reaches no file outside the folder of the input, %s, unless told to', async (_how, photo) => {
+    workspace.write('secret.png', samplePng(9, 9));
+    symlinkSync('../../secret.png', workspace.path('data/photos/link.png'));
+    symlinkSync('../..', workspace.path('data/photos/away'));
+    documents('photos/cat.png', photo === 'ABSOLUTE' ? workspace.path('secret.png') : photo);
+    const end = await run();
+    expect(end.exitCode).toBe(2);
+    expect(end.stderr).toContain('--allow-any-path');
+    expect(bodies).toEqual([]);
+
+    expect((await run('--allow-any-path', '--concurrency', '1')).exitCode).toBe(0);
+    expect(decoded(partsSent(1)[1]?.image_url?.url)[1]).toEqual(samplePng(9, 9));
+  });
+
+  it('sends no file that a link leads out to only when it is sent', async () => {
+    workspace.write('secret.png', samplePng(9, 9));
+    documents('photos/cat.png', 'photos/dog.jpg');
+    onFirstCall = () => {
+      rmSync(workspace.path('data/photos/dog.jpg'));
+      symlinkSync('../../secret.png', workspace.path('data/photos/dog.jpg'));
+    };
+    expect((await run('--concurrency', '1')).exitCode).toBe(3);
+    expect(bodies).toHaveLength(1);
+    expect(workspace.readLines('data/docs.errors.jsonl')).toMatchObject([
+      { id: 'doc-2', error: { kind: 'invalid_request', message: expect.stringContaining('lies outside') } },
+    ]);
   });
 
   it('stops a run before its first call when a file is not there, and names the path', async () => {

@@ -1,10 +1,15 @@
 import { describe, expect, it } from 'vitest';
 import { createDocumentParser } from '../../src/documents/document.js';
 
-function parse(line: unknown, rules: { promptTemplate?: string; idField?: string } = {}) {
+function parse(
+  line: unknown,
+  rules: { promptTemplate?: string; idField?: string; requestsAsTheyAre?: boolean } = {},
+) {
   const parser = createDocumentParser({
-    promptTemplate: rules.promptTemplate ?? null,
-    idField: rules.idField ?? null,
+    promptTemplate: null,
+    idField: null,
+    requestsAsTheyAre: false,
+    ...rules,
   });
   return parser(typeof line === 'string' ? line : JSON.stringify(line));
 }
@@ -44,8 +49,23 @@ describe('the form of a line with a template', () => {
     ['one message the template names', { messages }, 'Sum up: {{messages.0.content}}', 'record'],
     ['a body the template names as data', { custom_id: 'a', body: { text: 'x' } }, '{{body.text}}', 'record'],
     ['messages that are no list', { messages: 'x' }, '{{text}}', 'record'],
-  ])('takes %s as it is meant', (_name, line, promptTemplate, form) => {
-    expect(parse(line, { promptTemplate })).toMatchObject({ form });
+  ])('takes %s as it is meant where requests go as they are', (_name, line, promptTemplate, form) => {
+    expect(parse(line, { promptTemplate, requestsAsTheyAre: true })).toMatchObject({ form });
+  });
+
+  it.each([
+    ['a whole request', { text: 'x', messages, model: 'dear', service_tier: 'priority', tools: [] }],
+    ['a Batch API line', { ...batchLine, text: 'x' }],
+    [
+      'a Batch API line without custom_id',
+      { text: 'x', url: '/v1/chat/completions', method: 'POST', body: {} },
+    ],
+    [
+      'a url of nowhere',
+      { text: 'x', custom_id: 'a', url: '/v1/files', method: 'DELETE', body: { messages } },
+    ],
+  ])('takes %s as a record like any other, for documents must not choose what is sent', (_name, line) => {
+    expect(parse(line, { promptTemplate: '{{text}}' })).toMatchObject({ form: 'record', request: null });
   });
 });
 

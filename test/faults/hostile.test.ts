@@ -4,6 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { isJsonObject } from '../../src/core/json.js';
 import { type SimulatorProcess, startSimulatorProcess } from '../support/simulator-process.js';
+import { steeringIn } from '../support/terminal.js';
 import { answerTo, type ResultLine, Workspace } from '../support/workspace.js';
 
 let workspace: Workspace;
@@ -174,3 +175,89 @@ describe('an answer whose every field is odd', () => {
 function answer(message: object, more: object, finishReason = 'stop'): string {
   return JSON.stringify({ choices: [{ message, finish_reason: finishReason }], ...more });
 }
+
+describe('an answer that was made to do harm', () => {
+  /** What reaches a terminal as a command: colours the rest, sets the title, moves up, turns the line around. */
+  const ESCAPES = '\u001b[31mRED\u001b]0;title\u0007\u001b[2A\u009b2J\u202eltr\u061c';
+  const KEY = 'sk-live-Zq7Lm2Xw9Rt4Yb8Nc3Vd6';
+  const deep = (text: string): string => text.repeat(5_000);
+  const BODIES: Readonly<Record<string, string>> = {
+    'newlines in a fence': answer({ content: `\`\`\`json${'\n'.repeat(6_000)}` }, {}),
+    'deep JSON': answer({ content: `${deep('{"a":')}1${deep('}')}` }, {}),
+    'a deep body': `{"choices":[{"message":{"content":"x"}}],"more":${deep('[')}${deep(']')}}`,
+    'a pattern without end': answer({ content: JSON.stringify({ code: `${'a'.repeat(60)}!` }) }, {}),
+    'escapes in a name': answer({ content: JSON.stringify({ [ESCAPES]: { [KEY]: 1 } }) }, {}),
+    'escapes where JSON should be': answer({ content: `${ESCAPES} ${KEY}` }, {}),
+    good: answer({ content: '{"code":"aaa"}' }, { model: `m ${ESCAPES} ${KEY}` }),
+  };
+  const SCHEMA = {
+    type: 'object',
+    properties: { code: { type: 'string', pattern: '^(a+)+$' } },
+    additionalProperties: { type: 'object', additionalProperties: false },
+  };
+  let server: Server;
+
+  beforeEach(async () => {
+    server = createServer((request, response) => {
+      let body = '';
+      request.on('data', (chunk) => {
+        body += chunk;
+      });
+      request.on('end', () => {
+        const { messages } = JSON.parse(body) as { messages: { content: string }[] };
+        response.writeHead(200, { 'x-request-id': `req ${KEY}` });
+        response.end(BODIES[messages.at(-1)?.content ?? '']);
+      });
+    });
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    workspace.write('schema.json', JSON.stringify(SCHEMA));
+    workspace.writeDocuments(
+      'docs.jsonl',
+      Object.keys(BODIES).map((text) => ({ id: text, text })),
+    );
+  });
+
+  afterEach(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+
+  function run(...more: string[]) {
+    const { port } = server.address() as AddressInfo;
+    const flags = [
+      '--base-url',
+      `http://127.0.0.1:${port}/v1`,
+      '--max-attempts',
+      '1',
+      '--schema',
+      'schema.json',
+    ];
+    return workspace.start(['run', 'docs.jsonl', ...flags, '--verbose', ...more], {
+      environment: { OPENAI_API_KEY: KEY, FORCE_COLOR: '1', NO_COLOR: '' },
+    });
+  }
+
+  it('fails its document as bad output; the others are answered, and nothing steers the terminal', async () => {
+    const end = await run().ended;
+    expect(end.exitCode, end.stderr).toBe(3);
+    const errors = workspace.readLines('docs.errors.jsonl');
+    expect(new Set(errors.map(({ error }) => error?.kind))).toEqual(new Set(['bad_output']));
+    expect(errors).toHaveLength(Object.keys(BODIES).length - 1);
+    expect(workspace.readLines('docs.results.jsonl')).toMatchObject([
+      { id: 'good', output: { code: 'aaa' } },
+    ]);
+
+    const failures = await workspace.run(['failures']);
+    const shown = await workspace.run(['results', '--only', 'all', '-o', '-']);
+    const files = workspace.read('docs.errors.jsonl') + workspace.read('docs.results.jsonl');
+    for (const text of [end.stderr, failures.stdout, shown.stdout, files]) {
+      expect(text).not.toContain('\u001b[31mRED');
+      expect(steeringIn(text)).toEqual([]);
+    }
+    const messages = errors.map(({ error }) => error?.message).join();
+    const [{ model = '', request_id: requestId = '' } = {}] =
+      workspace.readLines<Record<string, string>>('docs.results.jsonl');
+    for (const text of [end.stderr, failures.stdout, messages, model, requestId])
+      expect(text).not.toContain(KEY);
+  });
+});

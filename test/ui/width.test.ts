@@ -1,13 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import {
-  disarmed,
-  displayWidth,
-  padToWidth,
-  printable,
-  truncateToWidth,
-  wrapToWidth,
-} from '../../src/ui/width.js';
+import { disarmed, printable } from '../../src/core/foreign-text.js';
+import { displayWidth, padToWidth, truncateToWidth, wrapToWidth } from '../../src/ui/width.js';
 
 describe('the width of text', () => {
   it.each([

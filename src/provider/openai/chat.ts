@@ -1,10 +1,10 @@
 /** Chat completions: what a response with status 2xx really says. */
 import type { FailureKind } from '../../core/failure.js';
-import { isJsonObject, type Json, type JsonObject } from '../../core/json.js';
+import { isJsonObject, type Json, type JsonObject, parseForeignJson, UnusualShape } from '../../core/json.js';
 import type { BilledUsage } from '../../core/usage.js';
 import type { ProviderAnswer, ProviderRejection } from '../provider.js';
 import { type ChatMessage, readMessage } from './chat-message.js';
-import { buildFailure, type CallContext, classifyErrorUnderOk } from './classify.js';
+import { buildFailure, type CallContext, classifyErrorUnderOk, cleanText } from './classify.js';
 import { errorObjectOf, looksLikeHtml, readText } from './error-body.js';
 import { type HeaderReader, readRateLimitHints, readRequestId } from './headers.js';
 import { readBilledUsage, readCostMicroUsd } from './usage.js';
@@ -34,9 +34,9 @@ export function readChatAnswer(
   const { status, headers, content, isUtf8 } = received;
   let body: Json;
   try {
-    body = JSON.parse(content) as Json;
-  } catch {
-    return rejectUnreadable(received, context);
+    body = parseForeignJson(content);
+  } catch (error) {
+    return rejectUnreadable(received, error, context);
   }
 
   const usage = isJsonObject(body) ? readBilledUsage(body) : null;
@@ -89,17 +89,18 @@ export function readChatAnswer(
     const found = message.reasoning === '' ? '' : ': only reasoning came, no text';
     return rejectPart('bad_output', `The answer is empty${found}`);
   }
+  const requestId = readRequestId(headers);
   return {
     ok: true,
     output,
     ...(message.detailsJson !== null && { detailsJson: message.detailsJson }),
     responseJson: content.trim(),
-    model: typeof body['model'] === 'string' ? body['model'] : '',
-    finishReason,
+    model: typeof body['model'] === 'string' ? cleanText(body['model'], context) : '',
+    finishReason: cleanText(finishReason, context),
     usage,
     costMicroUsd,
     httpStatus: status,
-    requestId: readRequestId(headers),
+    requestId: requestId === null ? null : cleanText(requestId, context),
     hints,
   };
 }
@@ -124,12 +125,14 @@ function errorIn(body: Json): JsonObject | undefined {
 }
 
 /** Not JSON: a gateway's page or a body cut short can be tried again; a stream can not, it was asked for. */
-function rejectUnreadable(received: ReceivedAnswer, context: CallContext): ProviderRejection {
+function rejectUnreadable(received: ReceivedAnswer, error: unknown, context: CallContext): ProviderRejection {
   const { headers, content } = received;
   const type = headers.get('content-type') ?? '';
   const [kind, message] = type.startsWith('text/event-stream')
     ? (['invalid_request', 'The server streamed its answer: leave "stream" out of the request'] as const)
-    : (['network', describeUnreadable(content)] as const);
+    : error instanceof UnusualShape
+      ? (['bad_output', `The answer cannot be used: ${error.message}`] as const)
+      : (['network', describeUnreadable(content)] as const);
   return {
     ok: false,
     failure: buildFailure(kind, message, context, received),

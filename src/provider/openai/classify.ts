@@ -1,6 +1,7 @@
 /** From what a server answered instead of an answer to one `ProviderFailure`. */
 import { STATUS_CODES } from 'node:http';
 import type { FailureKind, ProviderFailure } from '../../core/failure.js';
+import { shortLine } from '../../core/foreign-text.js';
 import { isJsonObject, type JsonObject } from '../../core/json.js';
 import type { Redactor } from '../../core/redact.js';
 import { type HeaderReader, readRequestId } from './headers.js';
@@ -67,6 +68,11 @@ function describeRedirect(status: number, location: string | null, url: string):
   return `The server redirects to ${shown} (status ${status}). Redirects are not followed, so that key and prompt go nowhere else: set the base URL to where the API is`;
 }
 
+/** A server's words as they may be kept and shown: one line, short, and free of secrets. */
+export function cleanText(text: string, { redact }: Pick<CallContext, 'redact'>): string {
+  return shortLine(redact(text.slice(0, READ_MESSAGE_LENGTH)), KEPT_MESSAGE_LENGTH);
+}
+
 /** Puts a failure together; its texts are one line, short, and free of secrets. */
 export function buildFailure(
   kind: FailureKind,
@@ -74,8 +80,7 @@ export function buildFailure(
   context: CallContext,
   refusal?: { status: number; headers: HeaderReader; error?: JsonObject },
 ): ProviderFailure {
-  const clean = (text: string): string =>
-    toOneLine(context.redact(text.slice(0, READ_MESSAGE_LENGTH)), KEPT_MESSAGE_LENGTH);
+  const clean = (text: string): string => cleanText(text, context);
   if (refusal === undefined) return { kind, message: clean(message) };
   const code = refusal.error && codeOf(refusal.error, refusal.status);
   const requestId = readRequestId(refusal.headers);
@@ -99,14 +104,4 @@ function codeOf(error: JsonObject, status: number): string | undefined {
     if (text !== '' && text !== String(status)) return text;
   }
   return undefined;
-}
-
-/** Control characters could drive a terminal, bidirectional marks turn a line around. */
-const UNPRINTABLE = /[\s\p{Cc}\u200e\u200f\u2028-\u202e\u2066-\u2069]+/gu;
-
-function toOneLine(text: string, maxLength: number): string {
-  const line = text.replace(UNPRINTABLE, ' ').trim();
-  if (line.length <= maxLength) return line;
-  // No half of a surrogate pair is left at the cut.
-  return `${line.slice(0, maxLength - 1).replace(/[\ud800-\udbff]$/, '')}…`;
 }

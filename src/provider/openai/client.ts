@@ -12,6 +12,7 @@ import type {
   ProviderReply,
   SendOptions,
 } from '../provider.js';
+import { BodyRoom } from './body-room.js';
 import { CHAT_PATH, readChatAnswer } from './chat.js';
 import { buildFailure, type CallContext, classifyRefusal } from './classify.js';
 import { classifyConnectionFailure } from './connection-failure.js';
@@ -30,6 +31,8 @@ export interface OpenAIProviderOptions {
   readonly maxConnections: number;
   /** The largest body that is accepted, after decompression. Default 64 MiB. */
   readonly maxResponseBytes?: number;
+  /** Of all providers of a run together; default one of its own. */
+  readonly bodyRoom?: BodyRoom;
   readonly clock: Clock;
   /**
    * Where `HTTP_PROXY`, `HTTPS_PROXY` and `NO_PROXY` are looked up, in either case; without it no proxy is used.
@@ -63,6 +66,7 @@ export function createOpenAIProvider(options: OpenAIProviderOptions): Provider {
     proxy,
     maxConnections: options.maxConnections,
     maxResponseBytes: options.maxResponseBytes ?? DEFAULT_MAX_RESPONSE_BYTES,
+    bodyRoom: options.bodyRoom ?? new BodyRoom(),
   });
   const sdk = new QuietOpenAI({
     baseURL: baseUrl.origin + baseUrl.pathname,
@@ -154,6 +158,7 @@ export function createOpenAIProvider(options: OpenAIProviderOptions): Provider {
         ? { outcome: 'unlisted', hints }
         : { outcome: 'failed', failure, hints };
     },
+    redact,
     async close() {
       closed = true;
       await transport.close();

@@ -1,6 +1,7 @@
 /** The pool of connections to one server, directly or through the environment's proxy. */
 import { type Dispatcher, EnvHttpProxyAgent, Pool } from 'undici';
 import { usageError } from '../../core/errors.js';
+import { isLoopback } from '../../core/loopback.js';
 
 export interface DispatcherOptions {
   readonly baseUrl: URL;
@@ -78,15 +79,4 @@ export function passwordsOf({ httpProxy, httpsProxy }: ProxySettings): string[] 
     const password = URL.canParse(address) ? new URL(address).password : '';
     return password === '' ? [] : [password, decodeURIComponent(password)];
   });
-}
-
-/** Names and addresses that never leave the machine (RFC 6761, section 6.3; RFC 1122, section 3.2.1.3). */
-export function isLoopback(hostname: string): boolean {
-  return (
-    hostname === 'localhost' ||
-    hostname.endsWith('.localhost') ||
-    hostname === '[::1]' ||
-    hostname === '0.0.0.0' ||
-    /^127(?:\.\d{1,3}){3}$/.test(hostname)
-  );
 }

@@ -2,7 +2,7 @@
  * Error bodies of every shape, brought into the one that the SDK keeps: an object under `error`. Without
  * that, `openai` 6 drops the body of an error whole and reports "(no body)".
  */
-import { isJsonObject, type Json, type JsonObject } from '../../core/json.js';
+import { isJsonObject, type Json, type JsonObject, parseForeignJson } from '../../core/json.js';
 
 /** Beyond this nothing of an error page is looked at. */
 const READ_LENGTH = 20_000;
@@ -81,7 +81,7 @@ function readDetail(detail: Json): string {
 
 function parseJson(text: string): Json | undefined {
   try {
-    return JSON.parse(text) as Json;
+    return parseForeignJson(text);
   } catch {
     return undefined;
   }
@@ -105,9 +105,9 @@ const ENTITIES: Readonly<Record<string, string>> = {
 export function readText(text: string): string {
   const start = text.slice(0, READ_LENGTH);
   if (!looksLikeHtml(start)) return start.trim();
-  const title = /<title[^>]*>([^<]+)/i.exec(start)?.[1] ?? /<h1[^>]*>([^<]+)/i.exec(start)?.[1];
+  const title = /<title[^<>]*>([^<]+)/i.exec(start)?.[1] ?? /<h1[^<>]*>([^<]+)/i.exec(start)?.[1];
   const words =
-    title ?? start.replace(/<(script|style)\b[\s\S]*?(?:<\/\1>|$)/gi, ' ').replace(/<[^>]*>/g, ' ');
+    title ?? start.replace(/<(script|style)\b[\s\S]*?(?:<\/\1>|$)/gi, ' ').replace(/<[^<>]*>/g, ' ');
   const plain = words.replace(/&(?:amp|lt|gt|quot|#39|nbsp);/g, (entity) => ENTITIES[entity] ?? ' ');
   return `an HTML page: ${plain.replace(/\s+/g, ' ').trim()}`;
 }

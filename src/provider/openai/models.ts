@@ -1,5 +1,5 @@
 /** The list of models (`GET /models`): free of charge, so it is what a look at a server asks for. */
-import { isJsonObject, type Json } from '../../core/json.js';
+import { isJsonObject, type Json, parseForeignJson } from '../../core/json.js';
 import type { ProviderProbe } from '../provider.js';
 import { buildFailure, type CallContext } from './classify.js';
 import { looksLikeHtml, readText } from './error-body.js';
@@ -31,7 +31,7 @@ export function readModels(received: ReceivedResponse, context: CallContext): Pr
 function modelsIn(content: string): string[] | null {
   let body: Json;
   try {
-    body = JSON.parse(content) as Json;
+    body = parseForeignJson(content);
   } catch {
     return null;
   }

@@ -7,12 +7,15 @@ import { isUtf8 } from 'node:buffer';
 import { promisify } from 'node:util';
 import { brotliDecompress, gunzip, inflate, inflateRaw } from 'node:zlib';
 import type { Dispatcher } from 'undici';
+import type { BodyRoom, RoomHolder } from './body-room.js';
 import { createDispatcher, type DispatcherOptions } from './dispatcher.js';
 import { type HeaderRecord, ReceivedHeaders, ReceivedResponse } from './response.js';
 
 export interface TransportOptions extends DispatcherOptions {
   /** Of one body, after decompression. */
   readonly maxResponseBytes: number;
+  /** Shared by all transports of a run. */
+  readonly bodyRoom: BodyRoom;
 }
 
 export interface TransportInit extends RequestInit {
@@ -84,7 +87,7 @@ export function createTransport(options: TransportOptions): Transport {
           else resolve(outcome as unknown as Response);
         };
         const { signal = null, onLeaving = () => undefined } = init;
-        const exchange = new Exchange(address, options.maxResponseBytes, signal, onLeaving, settle);
+        const exchange = new Exchange(address, options, signal, onLeaving, settle);
         dispatcher.dispatch(
           { origin, path: lastPath, method: init.method ?? 'GET', headers, body: body ?? null },
           exchange,
@@ -96,18 +99,18 @@ export function createTransport(options: TransportOptions): Transport {
 }
 
 /** One request and its response, told by undici. */
-class Exchange implements Dispatcher.DispatchHandler {
+class Exchange implements Dispatcher.DispatchHandler, RoomHolder {
   #controller: Dispatcher.DispatchController | null = null;
   #status = 0;
   #headers: HeaderRecord = {};
-  readonly #chunks: Buffer[] = [];
-  #receivedBytes = 0;
+  #chunks: Buffer[] = [];
+  receivedBytes = 0;
   #settled = false;
   readonly #onAbort = (): void => this.#cut(new TransportError('ABORTED'));
 
   constructor(
     readonly url: string,
-    readonly maxBytes: number,
+    readonly limits: Pick<TransportOptions, 'maxResponseBytes' | 'bodyRoom'>,
     readonly signal: AbortSignal | null,
     readonly onLeaving: () => void,
     readonly settle: (outcome: ReceivedResponse | TransportError) => void,
@@ -127,14 +130,21 @@ class Exchange implements Dispatcher.DispatchHandler {
     // Interim responses (1xx) come through here too; the final one overwrites them.
     this.#status = status;
     this.#headers = headers;
-    if (Number(headers['content-length']) > this.maxBytes)
+    if (Number(headers['content-length']) > this.limits.maxResponseBytes)
       this.#cut(new TransportError('RESPONSE_TOO_LARGE'));
   }
 
   onResponseData(_: Dispatcher.DispatchController, chunk: Buffer): void {
-    this.#receivedBytes += chunk.length;
-    if (this.#receivedBytes > this.maxBytes) this.#cut(new TransportError('RESPONSE_TOO_LARGE'));
-    else this.#chunks.push(chunk);
+    // Parts may still come after the call was cut off.
+    if (this.#settled) return;
+    this.receivedBytes += chunk.length;
+    this.#chunks.push(chunk);
+    if (this.receivedBytes > this.limits.maxResponseBytes) this.cutForRoom();
+    else this.limits.bodyRoom.take(this, chunk.length);
+  }
+
+  cutForRoom(): void {
+    this.#cut(new TransportError('RESPONSE_TOO_LARGE'));
   }
 
   onResponseEnd(): void {
@@ -146,7 +156,9 @@ class Exchange implements Dispatcher.DispatchHandler {
       this.#finish(bytes);
       return;
     }
-    decompress(bytes, String(encoding), this.maxBytes).then(
+    const unpack = async (): Promise<Buffer> =>
+      this.#settled ? bytes : decompress(bytes, String(encoding), this.limits.maxResponseBytes);
+    this.limits.bodyRoom.unpack(unpack).then(
       (plain) => this.#finish(plain),
       (error: TransportError) => this.#end(error),
     );
@@ -170,6 +182,8 @@ class Exchange implements Dispatcher.DispatchHandler {
   #end(outcome: ReceivedResponse | TransportError): void {
     if (this.#settled) return;
     this.#settled = true;
+    this.#chunks = [];
+    this.limits.bodyRoom.leave(this);
     this.signal?.removeEventListener('abort', this.#onAbort);
     this.settle(outcome);
   }

@@ -4,7 +4,8 @@ import { connect, type Socket } from 'node:net';
 import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync } from 'node:zlib';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import type { FailureKind } from '../../../src/core/failure.js';
-import { isLoopback } from '../../../src/provider/openai/dispatcher.js';
+import { isLoopback } from '../../../src/core/loopback.js';
+import { BodyRoom } from '../../../src/provider/openai/body-room.js';
 import { createTransport } from '../../../src/provider/openai/transport.js';
 import {
   answerJson,
@@ -218,6 +219,7 @@ describe('what is asked of the transport', () => {
       baseUrl: new URL(server.baseUrl),
       maxConnections: 1,
       maxResponseBytes: 1_000,
+      bodyRoom: new BodyRoom(),
       proxy: { httpProxy: '', httpsProxy: '', noProxy: '' },
     });
     onTestFinished(() => transport.close());
