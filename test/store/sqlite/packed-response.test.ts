@@ -55,7 +55,10 @@ it("a body of a megabyte comes back, longer than zlib's window", () => {
 
 it('a body that was packed by an earlier build is read: the words in common are never edited', () => {
   const beside = { model: MODEL, outputJson: JSON.stringify('positive'), detailsJson: null };
-  const packed = Buffer.from('Q08FzoVRRaa54YUGeV4WxZFJRiEloWUR2T4prolu6R7EJhFzS1NLSyMLY3PUtIKlxKA09cBLJHqkImNDrOnICD0hGRuPwKSUlJxomZpmaGhkpFQLAA==', 'base64');
+  const packed = Buffer.from(
+    'Q08FzoVRRaa54YUGeV4WxZFJRiEloWUR2T4prolu6R7EJhFzS1NLSyMLY3PUtIKlxKA09cBLJHqkImNDrOnICD0hGRuPwKSUlJxomZpmaGhkpFQLAA==',
+    'base64',
+  );
   expect(unpackResponse(packed, beside)).toBe(bodyOf('positive'));
 });
 
