@@ -146,8 +146,8 @@ function streamAnswers(
   let failure: unknown = null;
   let written = Promise.resolve();
   const writePages = async (taskIds: readonly number[]): Promise<void> => {
-    for (let start = 0; start < taskIds.length; start += STREAM_PAGE_ROWS) {
-      if (sink.readerGone || failure !== null) return;
+    const isWanted = (): boolean => !sink.readerGone && failure === null;
+    for (let start = 0; start < taskIds.length && isWanted(); start += STREAM_PAGE_ROWS) {
       for (const row of await readTasks(taskIds.slice(start, start + STREAM_PAGE_ROWS))) {
         if (isCompleted(row)) await sink.write(`${resultLine(row, { includeInput: false })}\n`);
       }

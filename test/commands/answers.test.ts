@@ -172,7 +172,7 @@ describe('a line of results', () => {
     '{"id": "1", "text": "text", "metadata": null}',
     '{"id": 9007199254740995, "text": "text"}',
     '{"custom_id": -1.5, "text": "reasoning", "metadata": [ ]}',
-    '{"id": "a", "text": "thinking", "metadata": "m"}',
+    '{"id": 7, "text": "thinking", "metadata": "m"}',
   ];
   const ENDS = [
     ['1', ',"metadata":{"serial": 9007199254740995, "share": 1.0}}'],
@@ -203,6 +203,10 @@ describe('a line of results', () => {
     expectEnds(streamed.stdout);
     const written = await workspace.run(['results', '-o', '-']);
     expect(streamed.stdout.split('\n').sort()).toEqual(written.stdout.split('\n').sort());
+    const failed = await workspace.run(['results', '--only', 'failed', '-o', '-']);
+    expect(failed.stdout).toMatch(/^\{"id":7,.*,"metadata":"m"\}\n$/);
+    const failures = await workspace.run(['failures', '--json']);
+    expect(JSON.parse(failures.stdout)).toMatchObject({ failures: [{ example: { id: 7 } }] });
   });
 
   it('shows the type that the id has now, and answers are not asked for again for it', async () => {

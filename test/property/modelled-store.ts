@@ -278,6 +278,7 @@ export class ModelledRun {
             outputJson: JSON.stringify(answer),
             model: 'model-1',
             finishReason: 'stop',
+            responseJson: bodyOf(answer),
           })
         : as === 'failed'
           ? { ...failed(task, 'refused', call), error: taskError('refused', { message: answer }) }
@@ -492,6 +493,7 @@ export class ModelledRun {
       afterLine: 0,
       limit: 100,
       includeBody: false,
+      includeResponse: true,
     });
     const settled = present
       .filter((task) => task.state === 'completed' || task.state === 'failed')
@@ -499,6 +501,7 @@ export class ModelledRun {
     expect(
       rows.map(({ key, line, state, attempts, sharedFrom, result, error }) => {
         const answer = result === null ? error?.message : JSON.parse(result.outputJson);
+        if (result !== null) expect(result.responseJson).toBe(bodyOf(answer));
         return { key, line, state, attempts, sharedFrom, answer };
       }),
     ).toEqual(
@@ -574,4 +577,9 @@ function newModelTask(task: NewTask): ModelTask {
     sourceId: null,
     sharedFrom: null,
   };
+}
+
+/** What a server wrote around an answer. */
+function bodyOf(answer: string): string {
+  return JSON.stringify({ choices: [{ message: { content: answer } }] });
 }
