@@ -1,7 +1,9 @@
 /** `failures [run]`: the dead letters, grouped by kind, each with an example and what to do. */
 import type { Command } from 'commander';
 import { EXIT_CODES, type ExitCode } from '../core/errors.js';
-import { printableJson } from '../core/foreign-text.js';
+import { escapedJson } from '../core/foreign-text.js';
+import { parseExact, stringifyExact } from '../documents/exact-json.js';
+import { idJson } from '../results/result-line.js';
 import { resultPages } from '../results/result-pages.js';
 import { findRun } from '../runs/find-run.js';
 import { appearanceOf } from '../ui/colours.js';
@@ -54,9 +56,9 @@ async function failures(
       const report = groups.map(({ kind, count, codes, example }) => ({
         kind,
         count,
-        codes,
+        codes: codes.map(({ code, count }) => ({ code, count })),
         example: {
-          id: example.key,
+          id: parseExact(idJson(example)),
           line: example.line,
           message: example.error.message,
           http_status: example.error.httpStatus,
@@ -65,7 +67,7 @@ async function failures(
         },
         advice: FAILURE_ADVICE[kind].advice,
       }));
-      context.stdout.write(`${printableJson({ run: run.name, failures: report })}\n`);
+      context.stdout.write(`${escapedJson(stringifyExact({ run: run.name, failures: report }))}\n`);
     } else {
       const appearance = appearanceOf(context.stdout, context.environment, settings.color);
       const lines = renderFailures(run.name, groups, context.stdout.columns || 100, appearance);

@@ -292,6 +292,7 @@ export class ModelledRun {
             outputJson: JSON.stringify(answer),
             model: 'model-1',
             finishReason: 'stop',
+            responseJson: bodyOf(answer),
           })
         : as === 'failed'
           ? { ...failed(task, 'refused', call), error: taskError('refused', { message: answer }) }
@@ -506,6 +507,7 @@ export class ModelledRun {
       afterLine: 0,
       limit: 100,
       includeBody: false,
+      includeResponse: true,
     });
     const settled = present
       .filter((task) => task.state === 'completed' || task.state === 'failed')
@@ -513,6 +515,7 @@ export class ModelledRun {
     expect(
       rows.map(({ key, line, state, attempts, sharedFrom, result, error }) => {
         const answer = result === null ? error?.message : JSON.parse(result.outputJson);
+        if (result !== null) expect(result.responseJson).toBe(bodyOf(answer));
         return { key, line, state, attempts, sharedFrom, answer };
       }),
     ).toEqual(
@@ -596,4 +599,9 @@ function replace(known: ModelTask, task: NewTask): void {
   const { id, earlier, answer, attempts, sharedFrom } = known;
   if (known.state === 'completed') earlier.set(known.requestHash, { answer, attempts, sharedFrom });
   Object.assign(known, { ...newModelTask(task), id, earlier });
+}
+
+/** What a server wrote around an answer. */
+function bodyOf(answer: string): string {
+  return JSON.stringify({ choices: [{ message: { content: answer } }] });
 }

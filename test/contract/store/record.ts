@@ -194,11 +194,24 @@ export function recordContract(storeOf: StoreOf): void {
         costMicroUsd: 7.25,
         requestId: 'a\0\ud800',
       });
-      const answer = { outputJson: '"\0\udfff"', model: 'm\0\ud800', finishReason: '\ud800' };
+      const answer = {
+        outputJson: '"\0\udfff"',
+        model: 'm\0\ud800',
+        finishReason: '\ud800',
+        detailsJson: '{"\0":"\ud800"}',
+        responseJson: '{"\0":"\udfff"}',
+      };
       await store.record([], [completed(task, call, answer)]);
-      expect(await results(store, runId)).toMatchObject([
+      const page = { runId, only: 'all', afterLine: 0, limit: 1, includeBody: false } as const;
+      expect(await store.readResults({ ...page, includeResponse: true })).toMatchObject([
         {
-          result: { outputJson: '"\0\ufffd"', model: 'm\0\ufffd', finishReason: '\ufffd' },
+          result: {
+            outputJson: '"\0\ufffd"',
+            model: 'm\0\ufffd',
+            finishReason: '\ufffd',
+            detailsJson: '{"\0":"\ufffd"}',
+            responseJson: '{"\0":"\ufffd"}',
+          },
           usage: {
             inputTokens: Number.MAX_SAFE_INTEGER,
             outputTokens: 0,

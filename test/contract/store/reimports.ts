@@ -232,6 +232,20 @@ export function reimportsContract(storeOf: StoreOf): void {
       ]);
     });
 
+    it('carries over the type of an id', async () => {
+      const store = await storeOf();
+      const runId = await openRun(store, [
+        document(1, { key: '1' }),
+        document(2, { key: '2', idIsNumber: true }),
+      ]);
+      await drain(store, runId);
+      expect(await results(store, runId)).toMatchObject([{ key: '1' }, { key: '2', idIsNumber: true }]);
+      await reimport(store, runId, [document(1, { key: '1', idIsNumber: true }), document(2, { key: '2' })]);
+      const [first, second] = await results(store, runId);
+      expect(first).toMatchObject({ key: '1', idIsNumber: true, state: 'completed' });
+      expect(second).not.toHaveProperty('idIsNumber');
+    });
+
     it('neither drains, counts nor exports what is gone from the input', async () => {
       const store = await storeOf();
       const runId = await openRun(store, documents(5));

@@ -1,6 +1,16 @@
 import { describe, expect, it } from 'vitest';
 import type { ResultPageOptions, Store } from '../../../src/store/store.js';
-import { claim, completed, document, documents, drain, failed, openRun, retried } from './builders.js';
+import {
+  ANSWER,
+  claim,
+  completed,
+  document,
+  documents,
+  drain,
+  failed,
+  openRun,
+  retried,
+} from './builders.js';
 import type { StoreOf } from './store-of.js';
 
 /** The lines of all pages; a page that brings nothing ends it. */
@@ -66,6 +76,19 @@ export function resultsContract(storeOf: StoreOf): void {
         { metadataJson: '{"lang":"de"}', body: '{"text":"document 1"}' },
         { metadataJson: null, body: '{"text":"document 2"}' },
       ]);
+    });
+
+    it('carry the body of the server only when asked, character for character', async () => {
+      const store = await storeOf();
+      const runId = await openRun(store, documents(2));
+      const responseJson = '{"id": "x", "n": 1.0,\n "choices": [{"message": {"content": "fine\\ud83d"}}]}';
+      const answer = { ...ANSWER, detailsJson: '{"message":{"n": 1.0}}', responseJson };
+      await drain(store, runId, (task, call) => completed(task, call, task.line === 1 ? answer : ANSWER));
+      const page = { runId, only: 'all', afterLine: 0, limit: 10, includeBody: false } as const;
+      const { responseJson: _, ...withoutResponse } = answer;
+      expect((await store.readResults(page)).map(({ result }) => result)).toEqual([withoutResponse, ANSWER]);
+      const asked = await store.readResults({ ...page, includeResponse: true });
+      expect(asked.map(({ result }) => result)).toEqual([answer, ANSWER]);
     });
 
     it('are those of one run', async () => {

@@ -60,7 +60,13 @@ export function sharingContract(storeOf: StoreOf): void {
       const lines: number[] = [];
       await drain(store, runId, (task, call) => {
         lines.push(task.line);
-        return completed(task, call, { outputJson: `"${task.line}"`, model: 'm', finishReason: 'stop' });
+        return completed(task, call, {
+          outputJson: `"${task.line}"`,
+          model: 'm',
+          finishReason: 'stop',
+          detailsJson: '{"reasoning":"Hm"}',
+          responseJson: `{"id":"of ${task.line}"}`,
+        });
       });
       expect(lines).toEqual([1, 2]);
       expect(await settleAll(store, runId)).toBe(2);
@@ -78,6 +84,12 @@ export function sharingContract(storeOf: StoreOf): void {
         latencyMs: null,
         sharedFrom: 'run',
         settledAtMs: NOW_MS + 5_000,
+      });
+      const page = { runId, only: 'all', afterLine: 2, limit: 1, includeBody: false } as const;
+      const [shared] = await store.readResults({ ...page, includeResponse: true });
+      expect(shared?.result).toMatchObject({
+        detailsJson: '{"reasoning":"Hm"}',
+        responseJson: '{"id":"of 1"}',
       });
       expect(rows[0]).toMatchObject({ sharedFrom: null, costMicroUsd: 42 });
       const summary = await store.summarizeRun(runId);

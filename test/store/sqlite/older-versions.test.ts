@@ -7,7 +7,7 @@ import { systemClock } from '../../../src/core/clock.js';
 import { openStore } from '../../../src/store/open.js';
 import { MIGRATIONS } from '../../../src/store/sqlite/migrations.js';
 import type { Store } from '../../../src/store/store.js';
-import { runProgram } from '../../support/program.js';
+import { jsonLines, runProgram } from '../../support/program.js';
 
 const STORES = join(import.meta.dirname, '..', '..', '..', 'fixtures', 'stores');
 const VERSIONS = readdirSync(STORES).filter((name) => name.endsWith('.db'));
@@ -72,5 +72,13 @@ describe.each(VERSIONS)('a store of an earlier version, %s', (file) => {
       documents: { total: 12, completed: 12 },
       calls: { repeated: 2 },
     });
+    // What was answered before has kept its text alone, and nothing is made up for it.
+    const written = await runProgram(['results', 'reviews-simulated', '--format', 'openai', '-o', '-'], {
+      folder,
+    });
+    const ids = jsonLines<{ response: { body: { id?: string; choices: unknown[] } } }>(written.stdout).map(
+      ({ response: { body } }) => body.id?.replace(/\d+/, 'n') ?? null,
+    );
+    expect(ids).toEqual([...Array(4).fill(null), ...Array(8).fill('chatcmpl-simulated-n')]);
   });
 });
