@@ -7,6 +7,7 @@ import type { InputDescription } from '../documents/input-description.js';
 import type { RequestSettings } from '../documents/request.js';
 import type { PriceTable } from '../pricing/model-price.js';
 import type { RunRecord } from '../store/store.js';
+import { fromStoredPath, toStoredPath } from '../store/stored-path.js';
 
 export interface ConnectionSettings {
   /** Null: the provider's own public endpoint. */
@@ -83,8 +84,10 @@ export interface RunSettings {
   readonly output: string | null;
 }
 
-export function settingsToJson(settings: RunSettings): JsonObject {
-  return JSON.parse(JSON.stringify(settings)) as JsonObject;
+/** @param folder `Store.folder` of the store that they are for */
+export function settingsToJson(settings: RunSettings, folder: string | null): JsonObject {
+  const stored = withPaths(settings, (path) => toStoredPath(path, folder));
+  return JSON.parse(JSON.stringify(stored)) as JsonObject;
 }
 
 /** What runs of earlier versions do not say. */
@@ -92,7 +95,20 @@ const EARLIER: Pick<RunSettings, 'sharing'> = { sharing: { dedupe: false, reuse:
 
 /** The inverse of `settingsToJson`: what this program stored, it may trust. */
 export function settingsOfRun(run: RunRecord): RunSettings {
-  return { ...EARLIER, ...(run.settings as unknown as RunSettings) };
+  const stored = { ...EARLIER, ...(run.settings as unknown as RunSettings) };
+  return withPaths(stored, (path) => fromStoredPath(path, run.folder));
+}
+
+/** With every path in them changed. */
+function withPaths(settings: RunSettings, change: (path: string) => string): RunSettings {
+  const { request, pricesFile, output } = settings;
+  return {
+    ...settings,
+    request:
+      request?.imageFolder === undefined ? request : { ...request, imageFolder: change(request.imageFolder) },
+    pricesFile: pricesFile && change(pricesFile),
+    output: output && change(output),
+  };
 }
 
 const SIMULATED_LANE = 'simulator';

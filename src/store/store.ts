@@ -36,6 +36,8 @@ export interface RunRecord {
   readonly haltReason: string | null;
   /** Paths this run has written; only these may be overwritten without `--force`. */
   readonly outputPaths: readonly string[];
+  /** As `Store.folder`, which the paths in its settings start from. */
+  readonly folder: string | null;
 }
 
 export interface NewRun {
@@ -422,6 +424,12 @@ export interface StoreOwner {
 }
 
 export interface Store {
+  /**
+   * Where the store lies, absolute; null where it lies in no folder. Paths inside it are kept relative to it, those of a
+   * run by the store, those in a run's settings by whoever writes these.
+   */
+  readonly folder: string | null;
+
   /** What this backend can and can not do; code branches on these, never on a backend's name. */
   readonly capabilities: {
     /** Several processes may drain the store at once. */

@@ -45,4 +45,5 @@ export const run: RunRecord = {
   stoppedAtMs: null,
   haltReason: null,
   outputPaths: ['/data/reviews.results.jsonl', '/data/reviews.errors.jsonl'],
+  folder: null,
 };

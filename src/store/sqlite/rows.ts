@@ -12,6 +12,7 @@ import type {
   TaskError,
   TaskRow,
 } from '../store.js';
+import { fromStoredPath } from '../stored-path.js';
 
 export interface RunRow {
   id: number;
@@ -26,18 +27,20 @@ export interface RunRow {
   settings_json: string;
 }
 
-export function toRun(row: RunRow): RunRecord {
+/** @param folder where the store lies now */
+export function toRun(row: RunRow, folder: string): RunRecord {
   return {
     id: row.id,
     name: row.name,
     status: row.status,
-    inputPath: row.input_path,
+    inputPath: fromStoredPath(row.input_path, folder),
     simulated: row.simulated === 1,
     settings: JSON.parse(row.settings_json) as JsonObject,
     createdAtMs: row.created_at_ms,
     stoppedAtMs: row.stopped_at_ms,
     haltReason: row.halt_reason,
-    outputPaths: JSON.parse(row.output_paths_json) as string[],
+    outputPaths: (JSON.parse(row.output_paths_json) as string[]).map((path) => fromStoredPath(path, folder)),
+    folder,
   };
 }
 
