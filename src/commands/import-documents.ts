@@ -79,7 +79,8 @@ export async function bringIn(options: BringInOptions): Promise<RunRecord | 'int
   /** Before the first task: whatever happens then, what is imported can be written again in the input's shape. */
   const describeNew = async (input: InputDescription): Promise<void> => {
     if (existing !== null || run === null) return;
-    run = await store.updateRun(run.id, { settings: settingsToJson({ ...options.settings, input }) });
+    const settings = settingsToJson({ ...options.settings, input }, store.folder);
+    run = await store.updateRun(run.id, { settings });
   };
   try {
     display.startImport();
@@ -111,7 +112,7 @@ export async function bringIn(options: BringInOptions): Promise<RunRecord | 'int
       ...(prices === undefined ? {} : { prices }),
     };
     const reimport = { keepFinished: options.changed === 'keep', answerers };
-    run = await applyImport(importOptions(existing), reimport, settingsToJson(settings));
+    run = await applyImport(importOptions(existing), reimport, settingsToJson(settings, store.folder));
     tellPlan(options, seen);
     return run;
   } catch (error) {

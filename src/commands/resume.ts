@@ -106,7 +106,7 @@ async function resume(
     const display = new Display(context, settings);
     const unusedLanes = unusedLanesNotice(resolved, settingsOfRun(found).connection.lanes);
     if (unusedLanes !== null) display.warn(unusedLanes);
-    const run = await store.updateRun(found.id, { settings: settingsToJson(runSettings) });
+    const run = await store.updateRun(found.id, { settings: settingsToJson(runSettings, store.folder) });
     return driveRun({
       context,
       display,

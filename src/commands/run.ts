@@ -150,7 +150,7 @@ async function run(
         name,
         inputPath,
         simulated: simulate,
-        settings: settingsToJson(runSettings),
+        settings: settingsToJson(runSettings, store.folder),
         createdAtMs: context.clock.now(),
       },
       settings: runSettings,

@@ -8,7 +8,7 @@ import { DOCUMENT_COLUMN, RESULT_COLUMNS } from './result-columns.js';
 import { resultLine, settledRow } from './result-line.js';
 import type { OutputSink } from './sink.js';
 
-export const RESULT_FORMATS = ['jsonl', 'csv', 'tsv', 'openai', 'parquet'] as const;
+export const RESULT_FORMATS = ['jsonl', 'csv', 'openai', 'parquet', 'tsv'] as const;
 
 export type ResultFormat = (typeof RESULT_FORMATS)[number];
 

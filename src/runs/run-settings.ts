@@ -9,6 +9,7 @@ import type { RequestSettings } from '../documents/request.js';
 import type { PriceTable } from '../pricing/model-price.js';
 import type { RunRecord } from '../store/store.js';
 import { STORED_SETTINGS } from './stored-settings.js';
+import { fromStoredPath, toStoredPath } from '../store/stored-path.js';
 
 export interface ConnectionSettings {
   /** Null: the provider's own public endpoint. */
@@ -95,8 +96,10 @@ export interface RunSettings {
   readonly output: string | null;
 }
 
-export function settingsToJson(settings: RunSettings): JsonObject {
-  return JSON.parse(JSON.stringify(settings)) as JsonObject;
+/** @param folder `Store.folder` of the store that they are for */
+export function settingsToJson(settings: RunSettings, folder: string | null): JsonObject {
+  const stored = withPaths(settings, (path) => toStoredPath(path, folder));
+  return JSON.parse(JSON.stringify(stored)) as JsonObject;
 }
 
 /** What runs of earlier versions do not say. */
@@ -109,7 +112,8 @@ const EARLIER: Pick<RunSettings, 'sharing'> = { sharing: { dedupe: false, reuse:
 export function settingsOfRun(run: RunRecord): RunSettings {
   const settings = { ...EARLIER, ...run.settings };
   const odd = STORED_SETTINGS(settings);
-  if (odd === null) return settings as unknown as RunSettings;
+  if (odd === null)
+    return withPaths(settings as unknown as RunSettings, (path) => fromStoredPath(path, run.folder));
   throw new LlmBatchError(
     `The store's settings of run '${run.name}' are not as this program writes them: ${odd.slice(1)}.`,
     {
@@ -118,6 +122,18 @@ export function settingsOfRun(run: RunRecord): RunSettings {
       hint: 'Somebody has changed the store, or it is damaged: run the input again with another one, --db FILE.',
     },
   );
+}
+
+/** With every path in them changed. */
+function withPaths(settings: RunSettings, change: (path: string) => string): RunSettings {
+  const { request, pricesFile, output } = settings;
+  return {
+    ...settings,
+    request:
+      request?.imageFolder === undefined ? request : { ...request, imageFolder: change(request.imageFolder) },
+    pricesFile: pricesFile && change(pricesFile),
+    output: output && change(output),
+  };
 }
 
 /** The folder that documents name files of; null where the prompt takes none. */

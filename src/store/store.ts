@@ -38,6 +38,8 @@ export interface RunRecord {
   readonly outputPaths: readonly string[];
   /** Files as this run left them; only what is still so may be overwritten without `--force`. */
   readonly writtenFiles: readonly WrittenFile[];
+  /** As `Store.folder`, which the paths in its settings start from. */
+  readonly folder: string | null;
 }
 
 /** Tells a file from every other, and from itself after somebody changed it. */
@@ -443,6 +445,12 @@ export interface StoreOwner {
 }
 
 export interface Store {
+  /**
+   * Where the store lies, absolute; null where it lies in no folder. Paths inside it are kept relative to it, those of a
+   * run by the store, those in a run's settings by whoever writes these.
+   */
+  readonly folder: string | null;
+
   /** What this backend can and can not do; code branches on these, never on a backend's name. */
   readonly capabilities: {
     /** Several processes may drain the store at once. */

@@ -1,5 +1,5 @@
 /** Where results go: looked at before the first call, and written as the name's ending says. */
-import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync } from 'node:fs';
 import { gunzipSync } from 'node:zlib';
 import { parse } from 'csv-parse/sync';
 import { asyncBufferFromFile, parquetReadObjects } from 'hyparquet';
@@ -234,5 +234,46 @@ describe('a run with a name of its own', () => {
   it('that can be no file name has one that resembles it', async () => {
     expect(await run('--name', 'a/b: 2')).toMatchObject({ exitCode: 3 });
     expect(workspace.readLines('docs.a_b_ 2.results.jsonl')).toHaveLength(3);
+  });
+});
+
+describe('a folder that was moved', () => {
+  const STOP = { id: 'doc-3', text: '[[simulate:insufficient-quota]] Stop here.' };
+
+  function inFolder(name: string, ...args: readonly string[]) {
+    return runInProcess(args, { folder: workspace.path(name) });
+  }
+
+  it('goes on where it is now: its input, its files, and what its settings name', async () => {
+    mkdirSync(workspace.path('before/out'), { recursive: true });
+    workspace.writeDocuments('before/docs.jsonl', [...numberedDocuments(2), STOP]);
+    const args = ['run', 'docs.jsonl', '--base-url', simulator.url, '--concurrency', '1'];
+    const output = ['-o', 'out/answers.csv'];
+    expect(await inFolder('before', ...args, ...output)).toMatchObject({ exitCode: 4 });
+    renameSync(workspace.path('before'), workspace.path('after'));
+    // Somebody else's file where the first one was.
+    mkdirSync(workspace.path('before/out'), { recursive: true });
+
+    await simulator.heal();
+    expect(await inFolder('after', 'resume')).toMatchObject({ exitCode: 0 });
+    expect(workspace.read('after/out/answers.csv')).toContain('doc-3');
+    expect(readdirSync(workspace.path('before/out'))).toEqual([]);
+
+    const calls = await callsMade();
+    const again = await inFolder('after', ...args, ...output);
+    expect(again.stderr).toContain('docs: 3 unchanged');
+    expect(again).toMatchObject({ exitCode: 0 });
+    expect(await callsMade()).toBe(calls);
+  });
+
+  it('takes no path with it that leads elsewhere', async () => {
+    mkdirSync(workspace.path('before'));
+    mkdirSync(workspace.path('data'));
+    workspace.writeDocuments('data/docs.jsonl', numberedDocuments(1));
+    await inFolder('before', 'run', '../data/docs.jsonl', '--base-url', simulator.url);
+    renameSync(workspace.path('before'), workspace.path('after'));
+    rmSync(workspace.path('data/docs.results.jsonl'));
+    expect(await inFolder('after', 'results')).toMatchObject({ exitCode: 0 });
+    expect(workspace.readLines('data/docs.results.jsonl')).toHaveLength(1);
   });
 });

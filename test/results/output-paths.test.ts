@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { isStandardOutput, outputPathsFor } from '../../src/results/output-paths.js';
+import { isStandardOutput, joinedPathFor, outputPathsFor } from '../../src/results/output-paths.js';
 
 const here = { workingDirectory: '/home/ada' };
 
@@ -19,8 +19,9 @@ describe('the paths of a run', () => {
     ['/home/ada/notes/**/*.txt', '/home/ada/notes/notes'],
     ['/*.md', '/documents'],
     ['/home/ada/data[1].csv', '/home/ada/data[1]'],
+    ['/dev/fd/63', '/home/ada/63'],
   ])('for %s begin with %s', (input, stem) => {
-    expect(outputPathsFor(input, here)).toEqual({
+    expect(outputPathsFor(input, here)).toMatchObject({
       results: `${stem}.results.jsonl`,
       errors: `${stem}.errors.jsonl`,
       rejects: `${stem}.rejects.jsonl`,
@@ -28,7 +29,7 @@ describe('the paths of a run', () => {
   });
 
   it('put the errors beside -o, the rejects beside the input', () => {
-    expect(outputPathsFor('in/reviews.jsonl', { ...here, output: 'out/answers.jsonl' })).toEqual({
+    expect(outputPathsFor('in/reviews.jsonl', { ...here, output: 'out/answers.jsonl' })).toMatchObject({
       results: '/home/ada/out/answers.jsonl',
       errors: '/home/ada/out/answers.errors.jsonl',
       rejects: '/home/ada/in/reviews.rejects.jsonl',
@@ -83,9 +84,25 @@ describe('the paths of a run', () => {
     );
   });
 
-  it('are refused where the name promises compression', () => {
-    expect(() => outputPathsFor('a.jsonl', { ...here, output: 'b.jsonl.gz' })).toThrow(
-      expect.objectContaining({ code: 'OUTPUT_COMPRESSED', exitCode: 2 }),
-    );
+  it('are refused where Parquet would be compressed once more', () => {
+    for (const output of [{ output: 'b.parquet.gz' }, { output: 'b.gz', format: 'parquet' as const }]) {
+      expect(() => outputPathsFor('a.jsonl', { ...here, ...output })).toThrow(
+        expect.objectContaining({ code: 'OUTPUT_COMPRESSED', exitCode: 2 }),
+      );
+    }
+  });
+
+  it('carry the name that a run was given, unless -o says where', () => {
+    const named = { ...here, runName: 'v2/é' };
+    expect(outputPathsFor('in/a.csv', named)).toMatchObject({
+      results: '/home/ada/in/a.v2_é.results.jsonl',
+      errors: '/home/ada/in/a.v2_é.errors.jsonl',
+      rejects: '/home/ada/in/a.v2_é.rejects.jsonl',
+    });
+    expect(outputPathsFor('a.jsonl', { ...named, output: 'b.jsonl' })).toMatchObject({
+      results: '/home/ada/b.jsonl',
+      errors: '/home/ada/b.errors.jsonl',
+    });
+    expect(joinedPathFor('a.csv', 'csv', named)).toBe('/home/ada/a.v2_é.joined.csv');
   });
 });

@@ -39,7 +39,7 @@ async function make(requests: readonly string[], flags: Record<string, unknown> 
     name: 'docs',
     inputPath: '/data/docs.jsonl',
     simulated: false,
-    settings: settingsToJson(settings),
+    settings: settingsToJson(settings, null),
     createdAtMs: clock.now(),
   });
   await store.addTasks(

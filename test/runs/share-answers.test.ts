@@ -51,7 +51,7 @@ async function make(name: string, requests: readonly string[], made: Made = {}):
     name,
     inputPath: `/data/${name}.jsonl`,
     simulated: simulate,
-    settings: settingsToJson(settings),
+    settings: settingsToJson(settings, null),
     createdAtMs: clock.now(),
   });
   const tasks = requests.map((request, index) =>

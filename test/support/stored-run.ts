@@ -90,7 +90,7 @@ export class StoredRun {
       name: 'docs',
       inputPath: join(folder.path, 'docs.jsonl'),
       simulated: false,
-      settings: settingsToJson(settings),
+      settings: settingsToJson(settings, store.folder),
       createdAtMs: clock.now(),
     });
     await store.addTasks(

@@ -46,4 +46,5 @@ export const run: RunRecord = {
   haltReason: null,
   outputPaths: ['/data/reviews.results.jsonl', '/data/reviews.errors.jsonl'],
   writtenFiles: [],
+  folder: null,
 };

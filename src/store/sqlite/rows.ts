@@ -14,6 +14,7 @@ import type {
   TaskRow,
   WrittenFile,
 } from '../store.js';
+import { fromStoredPath } from '../stored-path.js';
 import { unpackResponse } from './packed-response.js';
 
 /** A row of results without the server's body, which few readers want. */
@@ -35,8 +36,11 @@ export interface RunRow {
   settings_json: string;
 }
 
-/** @throws Error as SQLite's own for a damaged file */
-export function toRun(row: RunRow): RunRecord {
+/**
+ * @param folder where the store lies now
+ * @throws Error as SQLite's own for a damaged file
+ */
+export function toRun(row: RunRow, folder: string): RunRecord {
   const outputs = storedJson(row.output_paths_json);
   const settings = storedJson(row.settings_json);
   if (!Array.isArray(outputs) || !isJsonObject(settings)) throw damaged();
@@ -44,14 +48,21 @@ export function toRun(row: RunRow): RunRecord {
     id: row.id,
     name: row.name,
     status: row.status,
-    inputPath: row.input_path,
+    inputPath: fromStoredPath(row.input_path, folder),
     simulated: row.simulated === 1,
     settings,
     createdAtMs: row.created_at_ms,
     stoppedAtMs: row.stopped_at_ms,
     haltReason: row.halt_reason,
-    outputPaths: outputs.filter((output) => typeof output === 'string'),
-    writtenFiles: outputs.filter((output) => isJsonObject(output)) as unknown as WrittenFile[],
+    outputPaths: outputs.flatMap((output) =>
+      typeof output === 'string' ? [fromStoredPath(output, folder)] : [],
+    ),
+    writtenFiles: outputs.flatMap((output) => {
+      if (!isJsonObject(output) || typeof output['path'] !== 'string') return [];
+      const file = output as unknown as WrittenFile;
+      return [{ ...file, path: fromStoredPath(file.path, folder) }];
+    }),
+    folder,
   };
 }
 

@@ -2,6 +2,7 @@
 import type Database from 'better-sqlite3';
 import { EXIT_CODES, LlmBatchError, usageError } from '../../core/errors.js';
 import type { NewRun, RunChange, RunRecord } from '../store.js';
+import { toStoredPath } from '../stored-path.js';
 import { isUniqueViolation } from './errors.js';
 import { type RunRow, toRun } from './rows.js';
 import { storableInteger, storableIntegerOrNull, storableText, storableTextOrNull } from './storable.js';
@@ -18,6 +19,7 @@ export function runMissing(runId: number): LlmBatchError {
 }
 
 export class Runs {
+  readonly #folder: string;
   readonly #insert;
   readonly #insertTotals;
   readonly #select;
@@ -26,7 +28,9 @@ export class Runs {
   readonly #reopen;
   readonly #markDeleted;
 
-  constructor(database: Database.Database) {
+  /** @param folder where the store lies, absolute */
+  constructor(database: Database.Database, folder: string) {
+    this.#folder = folder;
     this.#insert = database.prepare<[string, string, number, string, number]>(
       `INSERT INTO runs (name, status, input_path, simulated, settings_json, created_at_ms)
        VALUES (?, 'importing', ?, ?, ?, ?)`,
@@ -52,7 +56,7 @@ export class Runs {
     try {
       const { lastInsertRowid } = this.#insert.run(
         storableText(run.name),
-        storableText(run.inputPath),
+        storableText(toStoredPath(run.inputPath, this.#folder)),
         run.simulated ? 1 : 0,
         JSON.stringify(run.settings),
         storableInteger(run.createdAtMs),
@@ -72,12 +76,12 @@ export class Runs {
   get(runId: number): RunRecord {
     const row = this.#select.get(runId);
     if (row === undefined) throw runMissing(runId);
-    return toRun(row);
+    return toRun(row, this.#folder);
   }
 
   /** Newest first. */
   list(): RunRecord[] {
-    return this.#selectAll.all().map(toRun);
+    return this.#selectAll.all().map((row) => toRun(row, this.#folder));
   }
 
   update(runId: number, change: RunChange): RunRecord {
@@ -87,7 +91,10 @@ export class Runs {
       JSON.stringify(run.settings),
       storableIntegerOrNull(run.stoppedAtMs),
       storableTextOrNull(run.haltReason),
-      JSON.stringify([...run.outputPaths, ...run.writtenFiles]),
+      JSON.stringify([
+        ...run.outputPaths.map((path) => toStoredPath(path, this.#folder)),
+        ...run.writtenFiles.map((file) => ({ ...file, path: toStoredPath(file.path, this.#folder) })),
+      ]),
       runId,
     );
     return this.get(runId);

@@ -1,4 +1,6 @@
 /** The store in one SQLite file: each method of the port is one transaction over the parts beside this file. */
+import { realpathSync } from 'node:fs';
+import { dirname } from 'node:path';
 import type { Clock } from '../../core/clock.js';
 import type { FailureKind } from '../../core/failure.js';
 import type {
@@ -57,6 +59,7 @@ export async function openSqliteStore(path: string, options: OpenDatabaseOptions
 
 export class SqliteStore implements Store {
   readonly capabilities = { sharedDrain: false };
+  readonly folder: string;
   readonly #connection: Connection;
   readonly #lock: DrainLock;
   readonly #runs: Runs;
@@ -78,7 +81,9 @@ export class SqliteStore implements Store {
     const { database } = connection;
     this.#connection = connection;
     this.#lock = new DrainLock(connection, clock);
-    this.#runs = new Runs(database);
+    // The same by whatever name the file was opened.
+    this.folder = dirname(realpathSync(connection.path));
+    this.#runs = new Runs(database, this.folder);
     this.#keys = new KeyIndex(database);
     this.#imports = new Imports(database, this.#keys);
     this.#queue = new Queue(database);

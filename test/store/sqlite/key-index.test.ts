@@ -11,7 +11,13 @@ let database: Database.Database;
 beforeEach(() => {
   database = new Database(':memory:');
   migrate(database);
-  new Runs(database).create({ name: 'r', inputPath: '-', simulated: false, settings: {}, createdAtMs: 0 });
+  new Runs(database, '/').create({
+    name: 'r',
+    inputPath: '-',
+    simulated: false,
+    settings: {},
+    createdAtMs: 0,
+  });
 });
 
 afterEach(() => {
