@@ -3,7 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { runInProcess } from '../support/in-process.js';
-import { startSimulatorProcess } from '../support/simulator-process.js';
+import { startSimulatorHere } from '../support/simulator-here.js';
 import { waitFor } from '../support/wait-for.js';
 import { numberedDocuments, Workspace } from '../support/workspace.js';
 
@@ -83,7 +83,7 @@ describe('against the simulator', () => {
     ['requests.jsonl', []],
     ['batch-api.jsonl', []],
   ])('%s %j takes the tokens that were estimated', async (file, args) => {
-    const simulator = await startSimulatorProcess({ outputTokens: 16 });
+    const simulator = await startSimulatorHere({ outputTokens: 16 });
     try {
       workspace.write(file, readFileSync(join(FIXTURES, file)));
       const byTokenizer = await only(file, ...args, '--output-tokens', '16');
