@@ -46,7 +46,7 @@ function drain(
 ) {
   const limiter = createLimiter({ requestsPerMinute, tokensPerMinute: null, random: () => 0.5 });
   const lane: Lane = { name: 'lane', weight: 1, provider, limiter, costOf: () => null, mostOf: () => null };
-  return run.executeOver([lane], () => 0.5, undefined, undefined, changes);
+  return run.executeOver([lane], () => 0.5, undefined, changes);
 }
 
 /** The first number that a query of our own finds. */

@@ -243,7 +243,7 @@ describe('the lease of a document whose answer takes minutes', () => {
       found += ended.get(clock.now()) ?? 0;
       clock.after(SECOND_MS, look);
     };
-    const { summary } = await run.executeOver([laneOf('a', null, server)], random, look, undefined, {
+    const { summary } = await run.executeOver([laneOf('a', null, server)], random, look, {
       store: store(run.store),
     });
     database.close();
@@ -339,12 +339,12 @@ describe('what is kept of how a run ended', () => {
   it('names the prices of the last time that something was sent', async () => {
     run = await StoredRun.of(texts(2), {}, clock);
     const prices = { source: 'the first table', date: '2026-01-01' };
-    await run.executeOver([laneOf('a', null, judgedProvider({}, clock))], random, undefined, undefined, {
+    await run.executeOver([laneOf('a', null, judgedProvider({}, clock))], random, undefined, {
       prices,
     });
     expect((await stored()).settings).toMatchObject({ prices });
     // Everything is answered: another table prices nothing any more.
-    await run.executeOver([laneOf('a', null, judgedProvider({}, clock))], random, undefined, undefined, {
+    await run.executeOver([laneOf('a', null, judgedProvider({}, clock))], random, undefined, {
       prices: { source: 'another', date: null },
     });
     expect((await stored()).settings).toMatchObject({ prices });
@@ -366,7 +366,6 @@ describe('a run that an earlier process left in the middle', () => {
       [laneOf('a', null, judgedProvider({}, clock))],
       random,
       undefined,
-      undefined,
       { onRescue: (report) => reports.push(report) },
     );
     expect(reports).toMatchObject([{ rescued: 2, poisoned: 0 }]);
@@ -376,7 +375,7 @@ describe('a run that an earlier process left in the middle', () => {
   it('says nothing of it where nothing was put back', async () => {
     run = await StoredRun.of(texts(1), {}, clock);
     const reports: object[] = [];
-    await run.executeOver([laneOf('a', null, judgedProvider({}, clock))], random, undefined, undefined, {
+    await run.executeOver([laneOf('a', null, judgedProvider({}, clock))], random, undefined, {
       onRescue: (report) => reports.push(report),
     });
     expect(reports).toEqual([]);
@@ -389,7 +388,7 @@ describe('a run that an earlier process left in the middle', () => {
       clock.after(150, () => drain.stop()),
     );
     let completedBefore = -1;
-    await run.executeOver([laneOf('a', null, server)], random, undefined, undefined, {
+    await run.executeOver([laneOf('a', null, server)], random, undefined, {
       onDrain: async (_, before) => {
         completedBefore = before.counts.completed;
       },

@@ -2,7 +2,7 @@
 import { join } from 'node:path';
 import type { Random } from '../../src/core/clock.js';
 import type { JsonObject } from '../../src/core/json.js';
-import type { Drain, DrainNotice } from '../../src/engine/drain.js';
+import type { Drain } from '../../src/engine/drain.js';
 import type { Lane } from '../../src/engine/lane.js';
 import { createLimiter } from '../../src/limiter/limiter.js';
 import type { Provider } from '../../src/provider/provider.js';
@@ -132,7 +132,6 @@ export class StoredRun {
     lanes: readonly Lane[],
     random: Random,
     onDrain: (drain: Drain) => void = () => undefined,
-    onNotice: (notice: DrainNotice) => void = () => undefined,
     changes: Partial<ExecuteOptions> = {},
   ): Promise<ExecutionReport> {
     const work = executeRun({
@@ -145,7 +144,7 @@ export class StoredRun {
       workerId: 'test',
       salvagePath: this.salvagePath,
       onRescue: () => undefined,
-      onNotice,
+      onNotice: () => undefined,
       onSettled: () => undefined,
       onShared: async () => undefined,
       interrupts: () => 0,
