@@ -218,9 +218,7 @@ describe('a call that is recorded while the user asks to stop at once', () => {
     const keep = (drain: Drain): void => {
       abort = () => drain.abort();
     };
-    const { end, summary } = await run.executeOver([laneOf('a', null, never)], random, keep, undefined, {
-      store,
-    });
+    const { end, summary } = await run.executeOver([laneOf('a', null, never)], random, keep, { store });
     expect(end).toEqual({ reason: 'stopped' });
     expect(summary.counts).toMatchObject({ ready: 1 });
     expect(clock.monotonicMs()).toBeLessThan(SECOND_MS);
@@ -339,9 +337,7 @@ describe('what is kept of how a run ended', () => {
   it('names the prices of the last time that something was sent', async () => {
     run = await StoredRun.of(texts(2), {}, clock);
     const prices = { source: 'the first table', date: '2026-01-01' };
-    await run.executeOver([laneOf('a', null, judgedProvider({}, clock))], random, undefined, {
-      prices,
-    });
+    await run.executeOver([laneOf('a', null, judgedProvider({}, clock))], random, undefined, { prices });
     expect((await stored()).settings).toMatchObject({ prices });
     // Everything is answered: another table prices nothing any more.
     await run.executeOver([laneOf('a', null, judgedProvider({}, clock))], random, undefined, {
