@@ -9,14 +9,14 @@ import type { ProgramEnd } from './program.js';
 
 export interface InProcessOptions {
   readonly folder: string;
-  /** As the user at the keyboard raises them. */
-  readonly interrupts?: Interrupts;
-  /** Told of each piece that the command says to people, as it says it. */
-  readonly onStderr?: (text: string) => void;
   readonly environment?: Readonly<Record<string, string>>;
   readonly clock?: Clock;
   /** Default 0: every back-off is its shortest. */
   readonly random?: Random;
+  /** As the user at the keyboard raises them. */
+  readonly interrupts?: Interrupts;
+  /** Told of each piece that the command says to people, as it says it. */
+  readonly onStderr?: (text: string) => void;
 }
 
 /** Errors that the program would report end it with their exit code and message; all others are thrown. */
@@ -30,11 +30,16 @@ export async function runInProcess(
   stdin.end();
   const stdout = new PassThrough();
   const stderr = new PassThrough();
+  const write = stderr.write.bind(stderr);
+  stderr.write = (chunk: unknown, ...rest: never[]) => {
+    options.onStderr?.(String(chunk));
+    return write(chunk, ...rest);
+  };
   const read = (stream: PassThrough): string => String(stream.read() ?? '');
   const program = buildProgram({
     stdin,
     stdout,
-    stderr: overheard(stderr, options.onStderr),
+    stderr,
     environment,
     takeSecret: (name) => (environment as Record<string, string>)[name],
     workingFolder: options.folder,
@@ -58,14 +63,4 @@ export async function runInProcess(
     if (!(error instanceof CommanderError)) throw error;
     return { exitCode: EXIT_CODES.usage, stdout: read(stdout), stderr: read(stderr) };
   }
-}
-
-function overheard(stream: PassThrough, listener: (text: string) => void = () => undefined): PassThrough {
-  const write = stream.write.bind(stream);
-  return Object.assign(stream, {
-    write(chunk: unknown, ...rest: never[]) {
-      listener(String(chunk));
-      return write(chunk, ...rest);
-    },
-  });
 }
