@@ -1,16 +1,16 @@
 /** Caps on money, tokens and failures, over the real program and a simulated server that states its prices. */
 import { existsSync } from 'node:fs';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { type SimulatorProcess, startSimulatorProcess } from '../support/simulator-process.js';
+import { type SimulatorHere, startSimulatorHere } from '../support/simulator-here.js';
 import { waitFor } from '../support/wait-for.js';
 import { numberedDocuments, Workspace } from '../support/workspace.js';
 
 let workspace: Workspace;
-let simulator: SimulatorProcess;
+let simulator: SimulatorHere;
 
 beforeEach(async () => {
   workspace = new Workspace();
-  simulator = await startSimulatorProcess({
+  simulator = await startSimulatorHere({
     latencyMs: 10,
     outputTokens: 1,
     prices: { inputMicroUsdPerToken: 0, outputMicroUsdPerToken: 100_000 },

@@ -5,16 +5,16 @@ import { systemClock } from '../../src/core/clock.js';
 import { openStore } from '../../src/store/open.js';
 import { callEnd, completed } from '../contract/store/builders.js';
 import { runInProcess } from '../support/in-process.js';
-import { type SimulatorProcess, startSimulatorProcess } from '../support/simulator-process.js';
+import { type SimulatorHere, startSimulatorHere } from '../support/simulator-here.js';
 import { waitFor } from '../support/wait-for.js';
 import { answerTo, numberedDocuments, Workspace } from '../support/workspace.js';
 
 let workspace: Workspace;
-let simulator: SimulatorProcess;
+let simulator: SimulatorHere;
 
 beforeEach(async () => {
   workspace = new Workspace();
-  simulator = await startSimulatorProcess();
+  simulator = await startSimulatorHere();
 });
 
 afterEach(async () => {

@@ -5,7 +5,7 @@ import { gzipSync } from 'node:zlib';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { runInProcess } from '../support/in-process.js';
 import { jsonLines } from '../support/program.js';
-import { type SimulatorProcess, startSimulatorProcess } from '../support/simulator-process.js';
+import { type SimulatorHere, startSimulatorHere } from '../support/simulator-here.js';
 import { waitFor } from '../support/wait-for.js';
 import { answerTo, numberedDocuments, type ResultLine, Workspace } from '../support/workspace.js';
 
@@ -234,10 +234,10 @@ describe('input', () => {
 });
 
 describe('output', () => {
-  let simulator: SimulatorProcess;
+  let simulator: SimulatorHere;
 
   beforeEach(async () => {
-    simulator = await startSimulatorProcess();
+    simulator = await startSimulatorHere();
   });
 
   afterEach(() => simulator.stop());
@@ -319,7 +319,7 @@ describe('output', () => {
 });
 
 describe('after a run', () => {
-  let simulator: SimulatorProcess;
+  let simulator: SimulatorHere;
   const documents = [
     ...numberedDocuments(3),
     { id: 'refused', text: '[[simulate:refuse]] No.', metadata: { shelf: 7 } },
@@ -328,7 +328,7 @@ describe('after a run', () => {
   ];
 
   beforeEach(async () => {
-    simulator = await startSimulatorProcess();
+    simulator = await startSimulatorHere();
     workspace.writeDocuments('docs.jsonl', documents);
     const end = await inProcess('run', 'docs.jsonl', '--base-url', simulator.url);
     expect(end.exitCode, end.stderr).toBe(3);

@@ -3,13 +3,12 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type Connection, checkConnection, connect } from '../../src/commands/composition.js';
 import type { CommandContext } from '../../src/commands/context.js';
 import { Interrupts } from '../../src/commands/interrupts.js';
-import { runSettingsFrom } from '../../src/commands/run-settings.js';
-import { resolveSettings } from '../../src/config/load.js';
 import { systemClock } from '../../src/core/clock.js';
 import type { JsonObject } from '../../src/core/json.js';
 import type { RunSettings } from '../../src/runs/run-settings.js';
 import { type Simulator, startSimulator } from '../../src/simulator/simulator.js';
 import { temporaryFolder } from '../support/program.js';
+import { runSettingsOf } from '../support/run-settings.js';
 import { waitFor } from '../support/wait-for.js';
 
 const KEYS = { KEY_A: 'sk-lane-a-0123456789abcdef', KEY_B: 'sk-lane-b-0123456789abcdef' };
@@ -49,11 +48,7 @@ function contextOf(environment: Readonly<Record<string, string>> = KEYS): Comman
 
 /** @param flags as on the command line */
 function settingsOf(flags: Record<string, unknown>, file: JsonObject = {}, simulate = false) {
-  return runSettingsFrom(
-    resolveSettings({ flags, environment: {}, file }),
-    { inputs: ['docs.jsonl'], parameters: {}, simulate, output: undefined },
-    folder.path,
-  );
+  return runSettingsOf({ flags, file, simulate, folder: folder.path });
 }
 
 async function lanesOf(settings: RunSettings) {

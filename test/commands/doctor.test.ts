@@ -14,7 +14,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { answerJson, type Loopback, startServer } from '../provider/openai/loopback.js';
 import { ORDINARY_USER } from '../store/sqlite/child.js';
 import { runInProcess } from '../support/in-process.js';
-import { startSimulatorProcess } from '../support/simulator-process.js';
+import { startSimulatorHere } from '../support/simulator-here.js';
 import { waitFor } from '../support/wait-for.js';
 import { numberedDocuments, Workspace } from '../support/workspace.js';
 
@@ -231,7 +231,7 @@ describe('a store', () => {
   });
 
   it('that is being drained is told with its owner, and what a dead one left with the way out', async () => {
-    const simulator = await startSimulatorProcess();
+    const simulator = await startSimulatorHere();
     try {
       workspace.writeDocuments('docs.jsonl', [
         { text: '[[simulate:hang]]' },
@@ -365,7 +365,7 @@ describe('the exit code', () => {
 });
 
 it('finds the simulator fit to rehearse against, with the default model', async () => {
-  const simulator = await startSimulatorProcess();
+  const simulator = await startSimulatorHere();
   try {
     const end = await workspace.run(['doctor', '--base-url', simulator.url]);
     expect(end.exitCode, end.stdout).toBe(0);

@@ -8,15 +8,15 @@ import { parquetReadObjects } from 'hyparquet';
 import { parquetWriteBuffer } from 'hyparquet-writer';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { runInProcess } from '../support/in-process.js';
-import { type SimulatorProcess, startSimulatorProcess } from '../support/simulator-process.js';
+import { type SimulatorHere, startSimulatorHere } from '../support/simulator-here.js';
 import { answerTo, Workspace } from '../support/workspace.js';
 
 let workspace: Workspace;
-let simulator: SimulatorProcess;
+let simulator: SimulatorHere;
 
 beforeEach(async () => {
   workspace = new Workspace();
-  simulator = await startSimulatorProcess();
+  simulator = await startSimulatorHere();
 });
 
 afterEach(async () => {

@@ -6,7 +6,7 @@ import { systemClock } from '../../src/core/clock.js';
 import { openStore } from '../../src/store/open.js';
 import { createRun, documents as newDocuments, openRun } from '../contract/store/builders.js';
 import { runInProcess } from '../support/in-process.js';
-import { type SimulatorProcess, startSimulatorProcess } from '../support/simulator-process.js';
+import { type SimulatorHere, startSimulatorHere } from '../support/simulator-here.js';
 import { waitFor } from '../support/wait-for.js';
 import { numberedDocuments, Workspace } from '../support/workspace.js';
 
@@ -52,10 +52,10 @@ function count(table: string): number {
 }
 
 describe('prune', () => {
-  let simulator: SimulatorProcess;
+  let simulator: SimulatorHere;
 
   beforeEach(async () => {
-    simulator = await startSimulatorProcess();
+    simulator = await startSimulatorHere();
   });
 
   afterEach(() => simulator.stop());

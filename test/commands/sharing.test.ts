@@ -1,17 +1,17 @@
 /** `--dedupe` and `--reuse`, over the real program and a simulated server that counts what it is asked. */
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { type SimulatorProcess, startSimulatorProcess } from '../support/simulator-process.js';
+import { type SimulatorHere, startSimulatorHere } from '../support/simulator-here.js';
 import { waitFor } from '../support/wait-for.js';
 import { Workspace } from '../support/workspace.js';
 
 const SETTLED_AND_SHARED = `SELECT 1 FROM tasks WHERE state = 'completed' AND shared_from = 'run' LIMIT 1`;
 
 let workspace: Workspace;
-let simulator: SimulatorProcess;
+let simulator: SimulatorHere;
 
 beforeEach(async () => {
   workspace = new Workspace();
-  simulator = await startSimulatorProcess({ latencyMs: 5 });
+  simulator = await startSimulatorHere({ latencyMs: 5 });
 });
 
 afterEach(async () => {
@@ -186,7 +186,7 @@ describe('--reuse', () => {
       'prompt.jsonl',
     );
     expect((await callsMade()) - before).toBe(18);
-    const other = await startSimulatorProcess({ latencyMs: 5 });
+    const other = await startSimulatorHere({ latencyMs: 5 });
     await workspace.run(['run', 'second.jsonl', '--reuse', '--name', 'server', '-o', 'server.jsonl'], {
       environment: { OPENAI_BASE_URL: other.url },
     });
@@ -198,7 +198,7 @@ describe('--reuse', () => {
     documents(9, 'first.jsonl');
     documents(12, 'second.jsonl');
     await run('run', 'first.jsonl');
-    const other = await startSimulatorProcess({ latencyMs: 5 });
+    const other = await startSimulatorHere({ latencyMs: 5 });
     const environment = { OPENAI_BASE_URL: other.url };
     documents(12, 'first.jsonl');
     await workspace.run(['run', 'first.jsonl'], { environment });

@@ -1,15 +1,15 @@
 /** What each lane has done is told apart, in words and as JSON. */
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { runInProcess } from '../support/in-process.js';
-import { type SimulatorProcess, startSimulatorProcess } from '../support/simulator-process.js';
+import { type SimulatorHere, startSimulatorHere } from '../support/simulator-here.js';
 import { numberedDocuments, Workspace } from '../support/workspace.js';
 
 let workspace: Workspace;
-let simulator: SimulatorProcess;
+let simulator: SimulatorHere;
 
 beforeEach(async () => {
   workspace = new Workspace();
-  simulator = await startSimulatorProcess();
+  simulator = await startSimulatorHere();
 });
 
 afterEach(async () => {

@@ -6,7 +6,7 @@ import { startSimulator } from '../../src/simulator/simulator.js';
 import { hurriedClock } from '../support/hurried-clock.js';
 import { runInProcess } from '../support/in-process.js';
 import { jsonLines } from '../support/program.js';
-import { type SimulatorProcess, startSimulatorProcess } from '../support/simulator-process.js';
+import { type SimulatorHere, startSimulatorHere } from '../support/simulator-here.js';
 import { numberedDocuments, type StatusReport, Workspace } from '../support/workspace.js';
 
 const FIXTURES = join(import.meta.dirname, '..', '..', 'fixtures');
@@ -25,7 +25,7 @@ interface SettledLine {
 }
 
 let workspace: Workspace;
-let simulator: SimulatorProcess | undefined;
+let simulator: SimulatorHere | undefined;
 
 beforeEach(() => {
   workspace = new Workspace();
@@ -93,7 +93,7 @@ describe('a document', () => {
   });
 
   it('that fails at once does so in the program as it is installed too', async () => {
-    simulator = await startSimulatorProcess();
+    simulator = await startSimulatorHere();
     const documents = scripted('failures.jsonl').filter((document) => document.expect.attempts === 1);
     workspace.writeDocuments('docs.jsonl', documents);
     const end = await workspace.run(['run', 'docs.jsonl', '--base-url', simulator.url]);
@@ -112,7 +112,7 @@ describe('a failure of the whole run', () => {
   const model = ['--model', 'gpt-4o-mini'];
 
   it('an account that runs empty stops it with no attempt used, and resume finishes it', async () => {
-    simulator = await startSimulatorProcess({ latencyMs: 5, insufficientQuotaAfter: 20 });
+    simulator = await startSimulatorHere({ latencyMs: 5, insufficientQuotaAfter: 20 });
     workspace.writeDocuments('docs.jsonl', numberedDocuments(40));
     const flags = ['--base-url', simulator.url, '--concurrency', '4'];
     const stopped = await workspace.run(['run', 'docs.jsonl', ...flags]);
@@ -141,7 +141,7 @@ describe('a failure of the whole run', () => {
   });
 
   it('a wrong key stops it and is mended by another', async () => {
-    simulator = await startSimulatorProcess({ keys: [{ key: 'sk-the-right-one-0123456789' }] });
+    simulator = await startSimulatorHere({ keys: [{ key: 'sk-the-right-one-0123456789' }] });
     workspace.writeDocuments('docs.jsonl', numberedDocuments(10));
     const flags = ['--base-url', simulator.url, ...model];
     const stopped = await workspace.run(['run', 'docs.jsonl', ...flags], {
@@ -160,7 +160,7 @@ describe('a failure of the whole run', () => {
   });
 
   it('an unknown model stops it and is mended by running the input again with another', async () => {
-    simulator = await startSimulatorProcess({ models: ['gpt-4o-mini'] });
+    simulator = await startSimulatorHere({ models: ['gpt-4o-mini'] });
     workspace.writeDocuments('docs.jsonl', numberedDocuments(10));
     const run = ['run', 'docs.jsonl', '--base-url', simulator.url, '--model'];
     const stopped = await workspace.run([...run, 'gpt-4o-minni']);
@@ -175,7 +175,7 @@ describe('a failure of the whole run', () => {
   });
 
   it('a wrong address stops it and is mended by --base-url', async () => {
-    simulator = await startSimulatorProcess();
+    simulator = await startSimulatorHere();
     workspace.writeDocuments('docs.jsonl', numberedDocuments(10));
     const wrong = simulator.url.replace('/v1', '/api');
     const stopped = await workspace.run(['run', 'docs.jsonl', '--base-url', wrong]);
@@ -194,7 +194,7 @@ describe('a failure of the whole run', () => {
     ['forbidden', 'auth'],
     ['redirect', 'not_found'],
   ])('%s stops it as %s', async (behaviour, kind) => {
-    simulator = await startSimulatorProcess({ outage: { fault: behaviour } });
+    simulator = await startSimulatorHere({ outage: { fault: behaviour } });
     workspace.writeDocuments('docs.jsonl', numberedDocuments(10));
     const { exitCode, stderr } = await runInProcess(['run', 'docs.jsonl', '--base-url', simulator.url], {
       folder: workspace.folder,

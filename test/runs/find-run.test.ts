@@ -2,10 +2,12 @@
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { chooseRunName, findRun, findRunForInput } from '../../src/runs/find-run.js';
+import { settingsToJson } from '../../src/runs/run-settings.js';
 import { openStore } from '../../src/store/open.js';
 import type { RunRecord, RunStatus, Store } from '../../src/store/store.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { temporaryFolder } from '../support/program.js';
+import { runSettingsOf } from '../support/run-settings.js';
 
 const clock = new FakeClock();
 
@@ -34,8 +36,14 @@ interface Made {
 async function make(name: string, made: Made = {}): Promise<RunRecord> {
   await clock.advance(1_000);
   const { inputPath = '/data/reviews.jsonl', simulated = false, status = 'open', query } = made;
-  const settings = query === undefined ? {} : { input: { format: 'sqlite', query } };
-  const run = await store.createRun({ name, inputPath, simulated, settings, createdAtMs: clock.now() });
+  const input = query === undefined ? {} : { input: { format: 'sqlite', query } as const };
+  const run = await store.createRun({
+    name,
+    inputPath,
+    simulated,
+    settings: settingsToJson({ ...(await runSettingsOf({ simulate: simulated })), ...input }),
+    createdAtMs: clock.now(),
+  });
   return store.updateRun(run.id, { status });
 }
 

@@ -1,8 +1,6 @@
 /** What `status` tells of a run that another process may be draining. */
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { runSettingsFrom } from '../../src/commands/run-settings.js';
-import { resolveSettings } from '../../src/config/load.js';
 import { inspectRun } from '../../src/runs/inspect-run.js';
 import { settingsToJson } from '../../src/runs/run-settings.js';
 import { openStore } from '../../src/store/open.js';
@@ -10,6 +8,7 @@ import type { RunRecord, Store } from '../../src/store/store.js';
 import { callEnd, callStart, claim, completed, document } from '../contract/store/builders.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { temporaryFolder } from '../support/program.js';
+import { runSettingsOf } from '../support/run-settings.js';
 
 const LANE = 'OPENAI_API_KEY@api.openai.com';
 const MINUTE_MS = 60_000;
@@ -30,11 +29,7 @@ afterEach(async () => {
 });
 
 async function make(requests: readonly string[], flags: Record<string, unknown> = {}): Promise<RunRecord> {
-  const settings = await runSettingsFrom(
-    resolveSettings({ flags, environment: {}, file: {} }),
-    { inputs: ['docs.jsonl'], parameters: {}, simulate: false, output: undefined },
-    folder.path,
-  );
+  const settings = await runSettingsOf({ flags });
   const run = await store.createRun({
     name: 'docs',
     inputPath: '/data/docs.jsonl',

@@ -1,8 +1,6 @@
 /** Which answers stand for a call: those of equal documents of the run, and of earlier runs that were asked alike. */
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { runSettingsFrom } from '../../src/commands/run-settings.js';
-import { resolveSettings } from '../../src/config/load.js';
 import type { JsonObject } from '../../src/core/json.js';
 import { settingsToJson } from '../../src/runs/run-settings.js';
 import { pairDocuments, settlePairs } from '../../src/runs/share-answers.js';
@@ -11,6 +9,7 @@ import type { RunRecord, SharedPage, Store } from '../../src/store/store.js';
 import { claim, completed, document, drain, failed, results } from '../contract/store/builders.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { temporaryFolder } from '../support/program.js';
+import { runSettingsOf } from '../support/run-settings.js';
 
 const LANE = 'OPENAI_API_KEY@api.openai.com';
 
@@ -42,11 +41,7 @@ interface Made {
 /** A run of these requests, a document each. */
 async function make(name: string, requests: readonly string[], made: Made = {}): Promise<RunRecord> {
   const { flags = {}, file = {}, simulate = false } = made;
-  const settings = await runSettingsFrom(
-    resolveSettings({ flags, environment: {}, file }),
-    { inputs: ['docs.jsonl'], parameters: {}, simulate, output: undefined },
-    folder.path,
-  );
+  const settings = await runSettingsOf({ flags, file, simulate, folder: folder.path });
   const run = await store.createRun({
     name,
     inputPath: `/data/${name}.jsonl`,
