@@ -4,6 +4,7 @@ import {
   mkdirSync,
   readdirSync,
   readFileSync,
+  rmSync,
   statSync,
   symlinkSync,
   writeFileSync,
@@ -11,8 +12,10 @@ import {
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
+import Database from 'better-sqlite3';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../src/core/clock.js';
+import type { JsonObject } from '../../src/core/json.js';
 import { openStore } from '../../src/store/open.js';
 import { type InProcessOptions, runInProcess } from '../support/in-process.js';
 import { temporaryFolder } from '../support/program.js';
@@ -245,6 +248,9 @@ describe('a store that came from somebody', () => {
     readonly output?: string | null;
     readonly inputPath?: string;
     readonly outputPaths?: readonly string[];
+    readonly simulator?: JsonObject | null;
+    /** Puts what this program does not write into the settings. */
+    readonly more?: JsonObject;
   }
 
   /** A run of two documents that are still to be sent. */
@@ -282,8 +288,9 @@ describe('a store that came from somebody', () => {
         answers: { check: null, repair: false },
         sharing: { dedupe: false, reuse: false },
         pricesFile,
-        simulator: null,
+        simulator: crafted.simulator ?? null,
         output,
+        ...crafted.more,
       },
     });
     await store.addTasks(
@@ -300,6 +307,12 @@ describe('a store that came from somebody', () => {
     );
     await store.updateRun(run.id, { status: 'open', outputPaths: crafted.outputPaths ?? [] });
     await store.close();
+  }
+
+  function alter(sql: string): void {
+    const database = new Database(workspace.storePath);
+    database.exec(sql);
+    database.close();
   }
 
   it.each([
@@ -375,6 +388,54 @@ describe('a store that came from somebody', () => {
     expect(end.stderr).toContain(`-o ${elsewhere}`);
     expect(readdirSync(elsewhere)).toEqual([]);
     expect(heard).toEqual([]);
+  });
+
+  it.each([
+    ['resume', ['resume', '--trust-store']],
+    ['results', ['results']],
+    ['results --join', ['results', '--join']],
+  ])('cannot have a file replaced that the run did not write, by %s', async (_, args) => {
+    workspace.writeDocuments('docs.jsonl', numberedDocuments(2));
+    const victims = ['docs.results.jsonl', 'docs.joined.jsonl', 'mine.txt'];
+    for (const name of victims) workspace.write(name, 'mine');
+    const paths = victims.map((name) => workspace.path(name));
+    const outputs = [...paths, ...paths.map((path) => ({ path, inode: 1, size: 4, modifiedAtMs: 1 }))];
+    for (const output of [null, workspace.path('mine.txt')]) {
+      rmSync(workspace.storePath, { force: true });
+      await craft({ baseUrl: url, output });
+      alter(`UPDATE runs SET output_paths_json = '${JSON.stringify(outputs)}'`);
+      const end = await ran(args);
+      expect(end.stderr).toContain('exists and was not written by this run');
+      expect(end.exitCode).toBe(2);
+    }
+    for (const name of victims) expect(workspace.read(name)).toBe('mine');
+    expect(heard).toEqual([]);
+  });
+
+  it('cannot have a rehearsal write a file', async () => {
+    const logFile = join(home.path, '.profile');
+    await craft({ simulator: { logFile, latencyMs: 1 } });
+    expect((await ran(['resume'])).exitCode).toBe(0);
+    expect(existsSync(logFile)).toBe(false);
+  });
+
+  it.each([
+    ['connection', { connection: null }],
+    ['connection.apiKeyEnv[0]', { connection: { baseUrl: null, apiKeyEnv: [{}], lanes: null } }],
+    [
+      'connection.lanes[0].apiKeyEnv',
+      { connection: { baseUrl: null, apiKeyEnv: ['A'], lanes: [{ name: 'a', apiKeyEnv: 1 }] } },
+    ],
+    ['pacing.timeoutMs', { pacing: { concurrency: 'auto', maxAttempts: 1, timeoutMs: 'soon' } }],
+    ['answers.check', { answers: { check: { kind: 'schema', schema: 'none' }, repair: false } }],
+    ['pricesFile', { pricesFile: ['/etc/passwd'] }],
+  ])('whose settings are odd in %s is told by every command that uses them', async (place, more) => {
+    await craft({ more });
+    for (const verb of ['resume', 'status', 'results']) {
+      const end = await ran([verb]);
+      expect(end.exitCode, verb).toBe(5);
+      expect(end.stderr).toContain(`run 'docs' are not as this program writes them: ${place}.`);
+    }
   });
 
   it('writes elsewhere where that is said by -o', async () => {
