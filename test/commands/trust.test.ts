@@ -14,9 +14,7 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { systemClock } from '../../src/core/clock.js';
-import type { JsonObject } from '../../src/core/json.js';
-import { openStore } from '../../src/store/open.js';
+import { type CraftedRun, craftStore } from '../support/crafted-store.js';
 import { type InProcessOptions, runInProcess } from '../support/in-process.js';
 import { temporaryFolder } from '../support/program.js';
 import { numberedDocuments, Workspace } from '../support/workspace.js';
@@ -239,75 +237,7 @@ describe('.env in the working folder', () => {
 });
 
 describe('a store that came from somebody', () => {
-  interface Crafted {
-    readonly baseUrl?: string | null;
-    readonly apiKeyEnv?: readonly string[];
-    readonly pricesFile?: string | null;
-    readonly imageFolder?: string;
-    readonly promptTemplate?: string;
-    readonly output?: string | null;
-    readonly inputPath?: string;
-    readonly outputPaths?: readonly string[];
-    readonly simulator?: JsonObject | null;
-    /** Puts what this program does not write into the settings. */
-    readonly more?: JsonObject;
-  }
-
-  /** A run of two documents that are still to be sent. */
-  async function craft(crafted: Crafted): Promise<void> {
-    const { baseUrl = null, apiKeyEnv = ['OPENAI_API_KEY'], pricesFile = null, output = null } = crafted;
-    const { promptTemplate = null, imageFolder = workspace.folder } = crafted;
-    const store = await openStore(workspace.storePath, { mode: 'write', clock: systemClock });
-    const run = await store.createRun({
-      name: 'docs',
-      inputPath: crafted.inputPath ?? workspace.path('docs.jsonl'),
-      simulated: false,
-      createdAtMs: 0,
-      settings: {
-        request: {
-          model: 'gpt-4o-mini',
-          promptTemplate,
-          systemTemplate: null,
-          parameters: {},
-          imageFolder,
-          idField: null,
-        },
-        connection: { baseUrl, apiKeyEnv: [...apiKeyEnv], lanes: null },
-        pacing: {
-          concurrency: 4,
-          rpm: null,
-          tpm: null,
-          rpd: null,
-          maxAttempts: 2,
-          timeoutMs: 5_000,
-          maxWaitMs: 5_000,
-          graceMs: 1_000,
-          guard: true,
-        },
-        budget: { maxCostMicroUsd: null, maxTokensTotal: null, maxFailures: null },
-        answers: { check: null, repair: false },
-        sharing: { dedupe: false, reuse: false },
-        pricesFile,
-        simulator: crafted.simulator ?? null,
-        output,
-        ...crafted.more,
-      },
-    });
-    await store.addTasks(
-      run.id,
-      numberedDocuments(2).map((document, index) => ({
-        line: index + 1,
-        key: document.id,
-        occurrence: 0,
-        requestHash: document.text,
-        priority: 0,
-        body: JSON.stringify(document),
-        metadataJson: null,
-      })),
-    );
-    await store.updateRun(run.id, { status: 'open', outputPaths: crafted.outputPaths ?? [] });
-    await store.close();
-  }
+  const craft = (crafted: CraftedRun) => craftStore(workspace, crafted);
 
   function alter(sql: string): void {
     const database = new Database(workspace.storePath);
