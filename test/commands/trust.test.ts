@@ -14,6 +14,9 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { noteWrittenFile } from '../../src/commands/outputs.js';
+import { systemClock } from '../../src/core/clock.js';
+import { openStore } from '../../src/store/open.js';
 import { type CraftedRun, craftStore } from '../support/crafted-store.js';
 import { type InProcessOptions, runInProcess } from '../support/in-process.js';
 import { temporaryFolder } from '../support/program.js';
@@ -409,6 +412,20 @@ describe('a run of one\u2019s own', () => {
     } finally {
       data.remove();
     }
+  });
+
+  it('that is killed before its new results have their name still owns the old ones', async () => {
+    workspace.writeDocuments('docs.jsonl', numberedDocuments(1));
+    await ran(['run', 'docs.jsonl', '--base-url', url]);
+    const store = await openStore(workspace.storePath, { mode: 'write', clock: systemClock });
+    const [run] = await store.listRuns();
+    const next = { path: workspace.path('docs.results.jsonl'), inode: 1, size: 2, modifiedAtMs: 3 };
+    for (const size of [2, 3]) await noteWrittenFile(store, run?.id ?? 0, { ...next, size });
+    const { writtenFiles = [] } = (await store.listRuns())[0] ?? {};
+    await store.close();
+    expect(writtenFiles).toHaveLength(2);
+    expect(writtenFiles[1]).toEqual({ ...next, size: 3 });
+    expect((await ran(['results'])).exitCode).toBe(0);
   });
 
   it('of which nothing could be noted says so', async () => {
