@@ -22,6 +22,7 @@ import { checkOutputs } from './outputs.js';
 import { collect } from './repeated-flag.js';
 import { runSettingsFrom, unusedLanesNotice } from './run-settings.js';
 import { addSettingFlags, readSettings } from './setting-flags.js';
+import { refuseOddPlace } from './stored-reach.js';
 
 const EXAMPLES = `
 Examples:
@@ -106,6 +107,12 @@ async function run(
     workingDirectory: context.workingFolder,
     ...(options.output === undefined ? {} : { output: options.output }),
   });
+  const derivedPaths = [
+    ...(options.output === undefined ? [outputPaths.results] : []),
+    outputPaths.errors,
+    outputPaths.rejects,
+  ];
+  for (const path of derivedPaths) if (path !== null) refuseOddPlace(path);
   const display = new Display(context, settings);
   const unusedLanes = unusedLanesNotice(resolved, null);
   if (unusedLanes !== null) display.warn(unusedLanes);

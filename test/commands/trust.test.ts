@@ -1,4 +1,5 @@
 /** Settings that lie in a folder, and a store that came from somebody, reach nobody whom the user has not chosen. */
+import { execFileSync } from 'node:child_process';
 import {
   existsSync,
   mkdirSync,
@@ -179,7 +180,6 @@ describe('a configuration in the working folder', () => {
   });
 
   it('that is a pipe is refused rather than waited on', async () => {
-    const { execFileSync } = await import('node:child_process');
     execFileSync('mkfifo', [workspace.path('llm-batch.config.json')]);
     const end = await ran(['run', 'docs.jsonl']);
     expect(end.exitCode).toBe(2);
@@ -230,6 +230,15 @@ describe('.env in the working folder', () => {
     const end = await ran(['run', 'docs.jsonl']);
     expect(end.exitCode, end.stderr).toBe(0);
     expect(heard[0]).toContain('Bearer sk-mine');
+  });
+
+  it.each([
+    ['a folder', (path: string) => mkdirSync(path)],
+    ['a pipe', (path: string) => execFileSync('mkfifo', [path])],
+  ])('that is %s is no matter', async (_, make) => {
+    make(workspace.path('.env'));
+    const end = await ran(['run', 'docs.jsonl', '--base-url', url]);
+    expect(end.exitCode, end.stderr).toBe(0);
   });
 
   it('of another program is no matter', async () => {
@@ -378,6 +387,36 @@ describe('a store that came from somebody', () => {
     expect(readFileSync(out, 'utf8')).toContain('"output":"yes"');
     // From now on it is a place that this user has written to.
     expect((await ran(['results'])).exitCode).toBe(0);
+  });
+});
+
+describe('a folder with a link or a pipe where results go', () => {
+  it.each(['docs.results.jsonl', 'docs.errors.jsonl', 'docs.rejects.jsonl'])(
+    'is not written through, and not waited on, at %s',
+    async (name) => {
+      workspace.writeDocuments('docs.jsonl', numberedDocuments(1));
+      const victim = join(home.path, 'made');
+      symlinkSync(victim, workspace.path(name));
+      const linked = await ran(['run', 'docs.jsonl', '--base-url', url]);
+      expect(linked.exitCode).toBe(2);
+      expect(linked.stderr).toContain(`${workspace.path(name)} is a link that leads out of its folder`);
+      rmSync(workspace.path(name));
+      execFileSync('mkfifo', [workspace.path(name)]);
+      const piped = await ran(['run', 'docs.jsonl', '--base-url', url]);
+      expect(piped.exitCode).toBe(2);
+      expect(piped.stderr).toContain('is a pipe');
+      expect(existsSync(victim)).toBe(false);
+      expect(heard).toEqual([]);
+    },
+  );
+
+  it('is written through where -o names it', async () => {
+    workspace.writeDocuments('docs.jsonl', numberedDocuments(1));
+    symlinkSync(join(home.path, 'made'), workspace.path('out.jsonl'));
+    const end = await ran(['run', 'docs.jsonl', '--base-url', url, '-o', 'out.jsonl']);
+    expect(end.exitCode, end.stderr).toBe(0);
+    expect(existsSync(join(home.path, 'made'))).toBe(true);
+    expect((await ran(['resume'])).exitCode).toBe(0);
   });
 });
 
