@@ -4,7 +4,7 @@ import { EXIT_CODES, type ExitCode, usageError } from '../core/errors.js';
 import { locateInput } from '../documents/input-files.js';
 import { parseParameters } from '../documents/parameter.js';
 import { createRequestBuilder } from '../documents/request.js';
-import { outputPathsFor } from '../results/output-paths.js';
+import { type OutputPaths, outputPathsFor } from '../results/output-paths.js';
 import { chooseRunName, findRunForInput, givenName } from '../runs/find-run.js';
 import { settingsToJson } from '../runs/run-settings.js';
 import { checkTokenLimit } from '../runs/token-limit.js';
@@ -22,6 +22,7 @@ import { checkOutputs, ONLY_NEW_FLAG, OUTPUT_FLAG, refuseOnlyNewAlone } from './
 import { collect } from './repeated-flag.js';
 import { runSettingsFrom, unusedLanesNotice } from './run-settings.js';
 import { addSettingFlags, readSettings } from './setting-flags.js';
+import { refuseOddPlace } from './stored-reach.js';
 
 const EXAMPLES = `
 Examples:
@@ -105,12 +106,16 @@ async function run(
   }
   checkConnection(runSettings, context);
   await checkPrices(runSettings, context);
-  const pathsOf = (runName: string | null) =>
-    outputPathsFor(inputPath, {
+  const pathsOf = (runName: string | null): OutputPaths => {
+    const paths = outputPathsFor(inputPath, {
       workingDirectory: context.workingFolder,
       runName,
       ...(options.output === undefined ? {} : { output: options.output }),
     });
+    const derived = [...(options.output === undefined ? [paths.results] : []), paths.errors, paths.rejects];
+    for (const path of derived) if (path !== null) refuseOddPlace(path);
+    return paths;
+  };
   // A path that can be no output is told before there is a store.
   pathsOf(null);
   const display = new Display(context, settings);

@@ -2,6 +2,7 @@
  * Where a stored run leads: to servers with keys, to files elsewhere. A store may have come from anybody, so what it
  * says of these counts only where this user has used it on this machine, or where this call names it.
  */
+import { lstatSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { isInside } from '../config/inside.js';
 import type { ResolvedSettings } from '../config/load.js';
@@ -87,12 +88,29 @@ export function refuseForeignPlace(
   isDerived: boolean,
   homes: HomeFolders,
 ): void {
+  if (path !== null && isDerived) refuseOddPlace(path);
   if (path === null || isAtHome(path, homes)) return;
   if (new TrustRecord(context.environment).knows(writeFact(path, isDerived))) return;
   throw usageError(
     'OUTPUT_OUTSIDE',
     `The store says to write ${path}, which is outside this folder and that of the store, and where this user has not written before.`,
     `if that is right, say so: -o ${shellWord(path)}`,
+  );
+}
+
+/**
+ * Before a file is written whose name the user has not typed: a folder that came from somebody may have a link or a
+ * pipe in its place.
+ * @throws LlmBatchError OUTPUT_OUTSIDE (exit 2)
+ */
+export function refuseOddPlace(path: string): void {
+  const found = lstatSync(path, { throwIfNoEntry: false });
+  if (found === undefined || found.isFile() || found.isDirectory()) return;
+  if (found.isSymbolicLink() && isInside(dirname(path), path)) return;
+  throw usageError(
+    'OUTPUT_OUTSIDE',
+    `${path} is ${found.isSymbolicLink() ? 'a link that leads out of its folder' : 'a pipe, a socket or a device'}.`,
+    'move it away, or say where results go: -o FILE',
   );
 }
 

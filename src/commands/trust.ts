@@ -9,7 +9,7 @@ import type { CommandContext } from './context.js';
 import { folderFiles } from './folder-settings.js';
 
 const EXAMPLES = `
-Example:
+Examples:
   cat llm-batch.config.json && llm-batch trust
 
 A folder may have come from anywhere. Until its files are trusted, \`run\`, \`resume\` and \`doctor\` ask before they use a server,

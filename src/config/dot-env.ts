@@ -9,12 +9,20 @@ export interface DotEnv {
   readonly fact: TrustedFact;
 }
 
-/** @returns null where there is none @throws LlmBatchError CONFIG_UNREADABLE (exit 2) */
+/** Null where there is none, and where `.env` is something else: it is a name that many programs use. */
 export function readDotEnv(folder: string): DotEnv | null {
   const path = join(folder, '.env');
-  const text = readSmallFile(path);
+  const text = textOf(path);
   if (text === null) return null;
   return { path, variables: parseDotEnv(text), fact: { kind: 'env', name: path, detail: text } };
+}
+
+function textOf(path: string): string | null {
+  try {
+    return readSmallFile(path);
+  } catch {
+    return null;
+  }
 }
 
 /** Lines of `NAME=value`: `export` before it, quotes around the value and comments are understood. */

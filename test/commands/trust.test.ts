@@ -1,9 +1,11 @@
 /** Settings that lie in a folder, and a store that came from somebody, reach nobody whom the user has not chosen. */
+import { execFileSync } from 'node:child_process';
 import {
   existsSync,
   mkdirSync,
   readdirSync,
   readFileSync,
+  rmSync,
   statSync,
   symlinkSync,
   writeFileSync,
@@ -11,9 +13,12 @@ import {
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
+import Database from 'better-sqlite3';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { noteWrittenFile } from '../../src/commands/outputs.js';
 import { systemClock } from '../../src/core/clock.js';
 import { openStore } from '../../src/store/open.js';
+import { type CraftedRun, craftStore } from '../support/crafted-store.js';
 import { type InProcessOptions, runInProcess } from '../support/in-process.js';
 import { temporaryFolder } from '../support/program.js';
 import { numberedDocuments, Workspace } from '../support/workspace.js';
@@ -175,7 +180,6 @@ describe('a configuration in the working folder', () => {
   });
 
   it('that is a pipe is refused rather than waited on', async () => {
-    const { execFileSync } = await import('node:child_process');
     execFileSync('mkfifo', [workspace.path('llm-batch.config.json')]);
     const end = await ran(['run', 'docs.jsonl']);
     expect(end.exitCode).toBe(2);
@@ -228,6 +232,15 @@ describe('.env in the working folder', () => {
     expect(heard[0]).toContain('Bearer sk-mine');
   });
 
+  it.each([
+    ['a folder', (path: string) => mkdirSync(path)],
+    ['a pipe', (path: string) => execFileSync('mkfifo', [path])],
+  ])('that is %s is no matter', async (_, make) => {
+    make(workspace.path('.env'));
+    const end = await ran(['run', 'docs.jsonl', '--base-url', url]);
+    expect(end.exitCode, end.stderr).toBe(0);
+  });
+
   it('of another program is no matter', async () => {
     workspace.write('.env', 'DATABASE_URL=postgres://localhost\nSECRET_KEY=1\n');
     const end = await ran(['run', 'docs.jsonl', '--base-url', url]);
@@ -236,70 +249,12 @@ describe('.env in the working folder', () => {
 });
 
 describe('a store that came from somebody', () => {
-  interface Crafted {
-    readonly baseUrl?: string | null;
-    readonly apiKeyEnv?: readonly string[];
-    readonly pricesFile?: string | null;
-    readonly imageFolder?: string;
-    readonly promptTemplate?: string;
-    readonly output?: string | null;
-    readonly inputPath?: string;
-    readonly outputPaths?: readonly string[];
-  }
+  const craft = (crafted: CraftedRun) => craftStore(workspace, crafted);
 
-  /** A run of two documents that are still to be sent. */
-  async function craft(crafted: Crafted): Promise<void> {
-    const { baseUrl = null, apiKeyEnv = ['OPENAI_API_KEY'], pricesFile = null, output = null } = crafted;
-    const { promptTemplate = null, imageFolder = workspace.folder } = crafted;
-    const store = await openStore(workspace.storePath, { mode: 'write', clock: systemClock });
-    const run = await store.createRun({
-      name: 'docs',
-      inputPath: crafted.inputPath ?? workspace.path('docs.jsonl'),
-      simulated: false,
-      createdAtMs: 0,
-      settings: {
-        request: {
-          model: 'gpt-4o-mini',
-          promptTemplate,
-          systemTemplate: null,
-          parameters: {},
-          imageFolder,
-          idField: null,
-        },
-        connection: { baseUrl, apiKeyEnv: [...apiKeyEnv], lanes: null },
-        pacing: {
-          concurrency: 4,
-          rpm: null,
-          tpm: null,
-          rpd: null,
-          maxAttempts: 2,
-          timeoutMs: 5_000,
-          maxWaitMs: 5_000,
-          graceMs: 1_000,
-          guard: true,
-        },
-        budget: { maxCostMicroUsd: null, maxTokensTotal: null, maxFailures: null },
-        answers: { check: null, repair: false },
-        sharing: { dedupe: false, reuse: false },
-        pricesFile,
-        simulator: null,
-        output,
-      },
-    });
-    await store.addTasks(
-      run.id,
-      numberedDocuments(2).map((document, index) => ({
-        line: index + 1,
-        key: document.id,
-        occurrence: 0,
-        requestHash: document.text,
-        priority: 0,
-        body: JSON.stringify(document),
-        metadataJson: null,
-      })),
-    );
-    await store.updateRun(run.id, { status: 'open', outputPaths: crafted.outputPaths ?? [] });
-    await store.close();
+  function alter(sql: string): void {
+    const database = new Database(workspace.storePath);
+    database.exec(sql);
+    database.close();
   }
 
   it.each([
@@ -377,6 +332,54 @@ describe('a store that came from somebody', () => {
     expect(heard).toEqual([]);
   });
 
+  it.each([
+    ['resume', ['resume', '--trust-store']],
+    ['results', ['results']],
+    ['results --join', ['results', '--join']],
+  ])('cannot have a file replaced that the run did not write, by %s', async (_, args) => {
+    workspace.writeDocuments('docs.jsonl', numberedDocuments(2));
+    const victims = ['docs.results.jsonl', 'docs.joined.jsonl', 'mine.txt'];
+    for (const name of victims) workspace.write(name, 'mine');
+    const paths = victims.map((name) => workspace.path(name));
+    const outputs = [...paths, ...paths.map((path) => ({ path, inode: 1, size: 4, modifiedAtMs: 1 }))];
+    for (const output of [null, workspace.path('mine.txt')]) {
+      rmSync(workspace.storePath, { force: true });
+      await craft({ baseUrl: url, output });
+      alter(`UPDATE runs SET output_paths_json = '${JSON.stringify(outputs)}'`);
+      const end = await ran(args);
+      expect(end.stderr).toContain('exists and was not written by this run');
+      expect(end.exitCode).toBe(2);
+    }
+    for (const name of victims) expect(workspace.read(name)).toBe('mine');
+    expect(heard).toEqual([]);
+  });
+
+  it('cannot have a rehearsal write a file', async () => {
+    const logFile = join(home.path, '.profile');
+    await craft({ simulator: { logFile, latencyMs: 1 } });
+    expect((await ran(['resume'])).exitCode).toBe(0);
+    expect(existsSync(logFile)).toBe(false);
+  });
+
+  it.each([
+    ['connection', { connection: null }],
+    ['connection.apiKeyEnv[0]', { connection: { baseUrl: null, apiKeyEnv: [{}], lanes: null } }],
+    [
+      'connection.lanes[0].apiKeyEnv',
+      { connection: { baseUrl: null, apiKeyEnv: ['A'], lanes: [{ name: 'a', apiKeyEnv: 1 }] } },
+    ],
+    ['pacing.timeoutMs', { pacing: { concurrency: 'auto', maxAttempts: 1, timeoutMs: 'soon' } }],
+    ['answers.check', { answers: { check: { kind: 'schema', schema: 'none' }, repair: false } }],
+    ['pricesFile', { pricesFile: ['/etc/passwd'] }],
+  ])('whose settings are odd in %s is told by every command that uses them', async (place, more) => {
+    await craft({ more });
+    for (const verb of ['resume', 'status', 'results']) {
+      const end = await ran([verb]);
+      expect(end.exitCode, verb).toBe(5);
+      expect(end.stderr).toContain(`run 'docs' are not as this program writes them: ${place}.`);
+    }
+  });
+
   it('writes elsewhere where that is said by -o', async () => {
     await craft({ baseUrl: url, output: '/nowhere/at/all' });
     const out = join(home.path, 'out.jsonl');
@@ -384,6 +387,36 @@ describe('a store that came from somebody', () => {
     expect(readFileSync(out, 'utf8')).toContain('"output":"yes"');
     // From now on it is a place that this user has written to.
     expect((await ran(['results'])).exitCode).toBe(0);
+  });
+});
+
+describe('a folder with a link or a pipe where results go', () => {
+  it.each(['docs.results.jsonl', 'docs.errors.jsonl', 'docs.rejects.jsonl'])(
+    'is not written through, and not waited on, at %s',
+    async (name) => {
+      workspace.writeDocuments('docs.jsonl', numberedDocuments(1));
+      const victim = join(home.path, 'made');
+      symlinkSync(victim, workspace.path(name));
+      const linked = await ran(['run', 'docs.jsonl', '--base-url', url]);
+      expect(linked.exitCode).toBe(2);
+      expect(linked.stderr).toContain(`${workspace.path(name)} is a link that leads out of its folder`);
+      rmSync(workspace.path(name));
+      execFileSync('mkfifo', [workspace.path(name)]);
+      const piped = await ran(['run', 'docs.jsonl', '--base-url', url]);
+      expect(piped.exitCode).toBe(2);
+      expect(piped.stderr).toContain('is a pipe');
+      expect(existsSync(victim)).toBe(false);
+      expect(heard).toEqual([]);
+    },
+  );
+
+  it('is written through where -o names it', async () => {
+    workspace.writeDocuments('docs.jsonl', numberedDocuments(1));
+    symlinkSync(join(home.path, 'made'), workspace.path('out.jsonl'));
+    const end = await ran(['run', 'docs.jsonl', '--base-url', url, '-o', 'out.jsonl']);
+    expect(end.exitCode, end.stderr).toBe(0);
+    expect(existsSync(join(home.path, 'made'))).toBe(true);
+    expect((await ran(['resume'])).exitCode).toBe(0);
   });
 });
 
@@ -418,6 +451,20 @@ describe('a run of one\u2019s own', () => {
     } finally {
       data.remove();
     }
+  });
+
+  it('that is killed before its new results have their name still owns the old ones', async () => {
+    workspace.writeDocuments('docs.jsonl', numberedDocuments(1));
+    await ran(['run', 'docs.jsonl', '--base-url', url]);
+    const store = await openStore(workspace.storePath, { mode: 'write', clock: systemClock });
+    const [run] = await store.listRuns();
+    const next = { path: workspace.path('docs.results.jsonl'), inode: 1, size: 2, modifiedAtMs: 3 };
+    for (const size of [2, 3]) await noteWrittenFile(store, run?.id ?? 0, { ...next, size });
+    const { writtenFiles = [] } = (await store.listRuns())[0] ?? {};
+    await store.close();
+    expect(writtenFiles).toHaveLength(2);
+    expect(writtenFiles[1]).toEqual({ ...next, size: 3 });
+    expect((await ran(['results'])).exitCode).toBe(0);
   });
 
   it('of which nothing could be noted says so', async () => {

@@ -41,6 +41,13 @@ describe('where a setting comes from', () => {
     expect(() => resolveSettings({ ...nothing, ...sources })).toThrow(message);
   });
 
+  it('whatever names a file, a folder, a server or a key says so, for files that are not trusted', () => {
+    const named = SETTINGS.filter(({ flags }) => /<(file|folder|url)>|key|header|host/i.test(flags));
+    const silent = named.filter(({ name, reaches }) => reaches === undefined && name !== 'config');
+    expect(silent.map(({ name }) => name)).toEqual([]);
+    expect(named.length).toBeGreaterThan(6);
+  });
+
   it('no two settings share a flag, a variable or a name', () => {
     for (const part of ['name', 'flags', 'environment'] as const) {
       const values = SETTINGS.map((setting) => setting[part]);

@@ -27,7 +27,7 @@ export async function runInProcess(
   options: InProcessOptions,
 ): Promise<Omit<ProgramEnd, 'signal'>> {
   const clock = options.clock ?? systemClock;
-  const environment = { NO_COLOR: '1', ...options.environment };
+  const environment = { HOME: options.folder, NO_COLOR: '1', ...options.environment };
   const stdin = Object.assign(new PassThrough(), { isTTY: options.typed !== undefined });
   stdin.end(options.typed);
   const stdout = new PassThrough();
