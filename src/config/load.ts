@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { usageError } from '../core/errors.js';
-import { isJsonObject, type JsonObject } from '../core/json.js';
+import { isJsonObject, type JsonObject, parseForeignJson } from '../core/json.js';
 import { type LaneDefinition, parseLanes } from './lanes.js';
 import { SETTINGS, type SettingDefinition, type Settings } from './settings.js';
 
@@ -72,7 +72,7 @@ export function readConfigFile(folder: string): JsonObject {
   }
   let config: unknown;
   try {
-    config = JSON.parse(text);
+    config = parseForeignJson(text);
   } catch (error) {
     throw usageError(
       'CONFIG_NOT_JSON',
