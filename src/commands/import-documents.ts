@@ -65,7 +65,8 @@ export async function bringIn(options: BringInOptions): Promise<RunRecord | 'int
   const importOptions = (run: RunRecord): ImportOptions => ({
     store,
     run,
-    readPages: () => pagesOf(options, spool === null ? options.inputs : [spool.path], seen, describeNew),
+    readPages: () =>
+      pagesOf(options, spool === null ? options.inputs : [spool.path], seen, describeNew, stopping.signal),
     skipBadLines: options.skipBadLines,
     signal: stopping.signal,
     onProgress: (progress) => display.importing(progress),
@@ -157,6 +158,7 @@ async function* pagesOf(
   names: readonly string[],
   seen: InputSeen,
   onOpened: (input: InputDescription) => Promise<void>,
+  signal: AbortSignal,
 ) {
   seen.withoutTemplate = 0;
   const { context, settings, maxLineBytes } = options;
@@ -165,6 +167,7 @@ async function* pagesOf(
     stdin: context.stdin,
     format: options.inputFormat,
     query: options.query,
+    signal,
   });
   try {
     seen.input = input.description;

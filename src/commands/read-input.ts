@@ -63,6 +63,7 @@ export async function readInput<Found>(
       stdin: context.stdin,
       format: settings.inputFormat,
       query: settings.query,
+      signal: stopping.signal,
     });
     snapshot = { ...snapshot, importTotalBytes: input.totalBytes };
     try {

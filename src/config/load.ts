@@ -1,7 +1,7 @@
 /** Where a setting's value comes from: flag, then environment, then `llm-batch.config.json`, then default. */
 import { resolve } from 'node:path';
 import { usageError } from '../core/errors.js';
-import { isJsonObject, type Json, type JsonObject } from '../core/json.js';
+import { isJsonObject, type Json, type JsonObject, parseForeignJson } from '../core/json.js';
 import { isInside } from './inside.js';
 import { type LaneDefinition, parseLanes } from './lanes.js';
 import { SETTINGS, type SettingDefinition, type Settings } from './settings.js';
@@ -88,7 +88,7 @@ export function readConfigFile(path: string): JsonObject | null {
   if (text === null) return null;
   let config: unknown;
   try {
-    config = JSON.parse(text);
+    config = parseForeignJson(text);
   } catch (error) {
     throw usageError(
       'CONFIG_NOT_JSON',

@@ -3,6 +3,7 @@ import { usageError } from '../core/errors.js';
 import { openBytes, parquetInStream, sqliteInStream } from './bytes.js';
 import type { InputFormat } from './input-description.js';
 import { locateInput } from './input-files.js';
+import { openApart } from './source/apart.js';
 import { openCsv } from './source/csv.js';
 import { openJsonl } from './source/jsonl.js';
 import type { RecordSource } from './source/source.js';
@@ -18,6 +19,8 @@ export interface InputOptions {
   readonly format?: InputFormat | null;
   /** `--query`, for a database; null or absent: none was given. */
   readonly query?: string | null;
+  /** Ends the reading of what is read in a process of its own. */
+  readonly signal?: AbortSignal;
 }
 
 export type Input = RecordSource;
@@ -41,14 +44,12 @@ export async function openInput(names: string | readonly string[], options: Inpu
   if (located.kind === 'text_files') return openTextFiles(located.name, located.files);
   if (located.format === 'parquet') {
     if (located.path === '-') throw parquetInStream();
-    // Only who reads such a file pays for loading its reader.
-    const { openParquet } = await import('./source/parquet.js');
-    return openParquet(located.path, options.cwd);
   }
-  if (located.format === 'sqlite') {
-    if (located.path === '-') throw sqliteInStream();
-    const { openSqlite } = await import('./source/sqlite.js');
-    return openSqlite(located.path, options.cwd, query);
+  if (located.format === 'sqlite' && located.path === '-') throw sqliteInStream();
+  if (located.format === 'parquet' || located.format === 'sqlite') {
+    const { cwd, signal } = options;
+    const { format, path } = located;
+    return openApart({ format, path, cwd, query, ...(signal === undefined ? {} : { signal }) });
   }
   const bytes = await openBytes(located.path, options);
   try {

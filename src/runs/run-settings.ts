@@ -8,8 +8,8 @@ import type { InputDescription } from '../documents/input-description.js';
 import type { RequestSettings } from '../documents/request.js';
 import type { PriceTable } from '../pricing/model-price.js';
 import type { RunRecord } from '../store/store.js';
-import { STORED_SETTINGS } from './stored-settings.js';
 import { fromStoredPath, toStoredPath } from '../store/stored-path.js';
+import { STORED_SETTINGS } from './stored-settings.js';
 
 export interface ConnectionSettings {
   /** Null: the provider's own public endpoint. */

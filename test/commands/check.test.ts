@@ -219,7 +219,7 @@ const CASES: readonly FixtureCase[] = [
   },
   {
     name: 'check/repeats.jsonl',
-    args: ['--prompt', '{{text}}'],
+    args: ['--prompt', '{{text}}', '--requests-as-they-are'],
     exitCode: 0,
     documents: 8,
     found: [

@@ -116,7 +116,7 @@ describe('against the simulator', () => {
     ['notes/kiln.md', [PROMPT]],
     ['notes/orchard.md', [PROMPT]],
     ['check/batch.jsonl', []],
-    ['check/lengths.jsonl', [PROMPT]],
+    ['check/lengths.jsonl', []],
     ['check/records.jsonl', [PROMPT]],
     ['check/repeats.jsonl', [PROMPT]],
     ['check/requests.jsonl', []],

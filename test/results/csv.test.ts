@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { CSV_COLUMNS, csvHeader, csvRows } from '../../src/results/csv.js';
+import { CSV_COLUMNS, csvHeader, csvRows, csvText } from '../../src/results/csv.js';
 import { completedRow, failedRow } from './rows.js';
 
 /** RFC 4180, and any of the usual line ends, so that text a strict reader would misread shows up. */
@@ -84,6 +84,22 @@ describe('results as CSV', () => {
         expect(failed).toMatchObject({ id: key, error_message: text, partial_output: text });
       }),
     );
+  });
+
+  it('puts an apostrophe before what a spreadsheet would run, where it is asked to, in headers too', () => {
+    const formulas = ['=1+1', '+1', '-1', '@SUM(A1)', '\t=1', '\r=1'];
+    const rows = formulas.map((text, index) =>
+      completedRow(index + 1, { key: text, outputJson: JSON.stringify(text), model: 'a=b' }),
+    );
+    const style = { escapeFormulas: true };
+    const table = asObjects(csvHeader(false, ['=field'], style) + csvRows(rows, false, [], style));
+    expect(table.map(({ id, output, model }) => [id, output, model])).toEqual(
+      formulas.map((text) => [`'${text}`, `'${text}`, 'a=b']),
+    );
+    expect(csvHeader(false, ['=field'], style)).toContain("'=field");
+    expect(csvRows(rows.slice(2, 3), false)).toContain('-1');
+    // Numbers are none, below zero neither.
+    expect(csvText([[-1, '-1']], style)).toBe("-1,'-1\n");
   });
 
   it('writes nothing for an empty page', () => {

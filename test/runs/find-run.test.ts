@@ -41,7 +41,7 @@ async function make(name: string, made: Made = {}): Promise<RunRecord> {
     name,
     inputPath,
     simulated,
-    settings: settingsToJson({ ...(await runSettingsOf({ simulate: simulated })), ...input }),
+    settings: settingsToJson({ ...(await runSettingsOf({ simulate: simulated })), ...input }, null),
     createdAtMs: clock.now(),
   });
   return store.updateRun(run.id, { status });

@@ -11,6 +11,7 @@ import {
   parquetSchema,
   type RowGroup,
 } from 'hyparquet';
+import { snappyUncompress } from 'hyparquet/src/snappy.js';
 import { LlmBatchError, usageError } from '../../core/errors.js';
 import { inputIsFolder, unreadable } from '../bytes.js';
 import { showName } from '../field.js';
@@ -25,6 +26,10 @@ const DECODED_BYTES = 8 * 1024 * 1024;
 /** What a value takes besides its own bytes: an object's header and its place in a list. */
 const VALUE_BYTES = 40;
 const PAGE_ROWS = 1_000;
+/** Bounds a page of long rows. */
+const PAGE_CHARACTERS = 8 * 1024 * 1024;
+/** Writers make pages of a mebibyte, some of all the group's rows. */
+const MOST_PAGE_BYTES = 512 * 1024 * 1024;
 
 /**
  * Reads the file's footer.
@@ -139,17 +144,33 @@ function bytesColumns(names: readonly string[], inputName: string): LlmBatchErro
 
 /** What Node has of its own; `zstdDecompressSync` came with Node 22.15. */
 const COMPRESSORS: Compressors = {
-  GZIP: (input) => zlib.gunzipSync(input),
-  BROTLI: (input) => zlib.brotliDecompressSync(input),
+  SNAPPY(input, length) {
+    const output = new Uint8Array(boundOf(length) && length);
+    snappyUncompress(input, output);
+    return output;
+  },
+  GZIP: (input, length) => zlib.gunzipSync(input, boundOf(length)),
+  BROTLI: (input, length) => zlib.brotliDecompressSync(input, boundOf(length)),
   ...zstdOfNode(),
 };
 
 function zstdOfNode(): Compressors {
-  const { zstdDecompressSync } = zlib as { zstdDecompressSync?: (input: Uint8Array) => Uint8Array };
-  return zstdDecompressSync === undefined ? {} : { ZSTD: (input) => zstdDecompressSync(input) };
+  const { zstdDecompressSync } = zlib as {
+    zstdDecompressSync?: (input: Uint8Array, bound: { maxOutputLength: number }) => Uint8Array;
+  };
+  return zstdDecompressSync === undefined
+    ? {}
+    : { ZSTD: (input, length) => zstdDecompressSync(input, boundOf(length)) };
 }
 
-const READABLE_CODECS = ['UNCOMPRESSED', 'SNAPPY', ...Object.keys(COMPRESSORS)];
+/** A page, of a dictionary too, unpacks to what it says, and says no more than a page may have. */
+function boundOf(length: number): { maxOutputLength: number } {
+  if (length > MOST_PAGE_BYTES) throw new Error(`a page of it has ${length} bytes`);
+  // Of an empty page the unpacker takes no bound of zero.
+  return { maxOutputLength: Math.max(1, length) };
+}
+
+const READABLE_CODECS = ['UNCOMPRESSED', ...Object.keys(COMPRESSORS)];
 
 function refuseCodecs({ row_groups: groups }: FileMetaData, name: string): void {
   const codecs = new Set(groups.flatMap(({ columns }) => columns.map((column) => column.meta_data?.codec)));
@@ -205,10 +226,18 @@ async function* readRows(reading: RowReading, onRows: (rows: number) => void): A
     for (let start = rowStart; start < rowEnd; start += PAGE_ROWS) {
       for (const window of windows) await window.reach(start);
       const end = Math.min(start + PAGE_ROWS, rowEnd);
-      const page: InputRecord[] = [];
-      for (let row = start; row < end; row += 1) page.push(recordOf(reading, windows, row));
-      onRows(end);
-      yield page;
+      let page: InputRecord[] = [];
+      let characters = 0;
+      for (let row = start; row < end; row += 1) {
+        const record = recordOf(reading, windows, row);
+        page.push(record);
+        characters += record.text?.length ?? 0;
+        if (characters < PAGE_CHARACTERS && row + 1 < end) continue;
+        onRows(row + 1);
+        yield page;
+        page = [];
+        characters = 0;
+      }
     }
   }
 }
