@@ -196,7 +196,7 @@ describe('an answer', () => {
     );
     await everyTime(fc.tuple(answer, hostileText), 200, async ([content, requestId]) => {
       const headers = { get: (name: string) => (name === 'x-request-id' ? requestId : null) };
-      const reply = readChatAnswer({ status: 200, headers, content }, context);
+      const reply = readChatAnswer({ status: 200, headers, isUtf8: true, content }, context);
       const words = reply.ok
         ? [reply.model, reply.finishReason, reply.requestId ?? '']
         : [reply.failure.message, reply.failure.code ?? '', reply.failure.requestId ?? ''];
