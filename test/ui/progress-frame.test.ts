@@ -90,8 +90,8 @@ describe('the bar', () => {
       '      3 failed · $12.41 · the server has not answered since 12:03, next try in 20 s',
     );
     expect(detailsAt(65)).toBe('3 failed · $12.41 · no answer since 12:03, next try in 20 s');
-    expect(detailsAt(50)).toBe('no answer since 12:03, next try in 20 s');
-    expect(detailsAt(25)).toBe('no answer since 12:03');
+    expect(detailsAt(50)).toBe('3 failed · $12.41 · no answer since 12:03');
+    expect(detailsAt(25)).toBe('3 failed · no answer');
   });
 
   it('says what Ctrl-C does', () => {
