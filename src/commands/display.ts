@@ -198,7 +198,7 @@ export class Display {
       case 'lane_down':
         this.#say('lane_down', { lane: notice.lane, ...notice.failure }, [
           this.#appearance.colours.yellow(
-            `${notice.lane} does not answer: ${notice.failure.message} Its documents wait; it is asked again now and then.`,
+            `${notice.lane} does not answer; its documents wait, and it is asked again now and then: ${messageOf(notice.failure)}`,
           ),
         ]);
         return;
@@ -322,6 +322,11 @@ export class Display {
     // A name of two lines must not make a second message.
     for (const line of lines) this.#progress.log(line.replace(/[\t\r\n]+/g, ' '));
   }
+}
+
+/** A server's own words seldom name the status. */
+function messageOf({ message, httpStatus }: ProviderFailure): string {
+  return httpStatus === undefined ? message : `${message} (HTTP ${httpStatus})`;
 }
 
 /** One whole example of the calls that all ended in one way. */

@@ -67,6 +67,11 @@ export class DrainProgress {
     left: number,
     nowMs: number,
   ): number | null {
+    // How long a server stays away nobody knows, and its absence says nothing of the speed afterwards.
+    if (isEveryLaneDown(state, limits.length)) {
+      this.#samples.length = 0;
+      return null;
+    }
     const settled = state.completed + state.failed;
     const last = this.#samples.at(-1);
     if (last === undefined || nowMs - last.atMs >= 1_000) this.#samples.push({ atMs: nowMs, settled });
@@ -98,7 +103,7 @@ function heldBack(
   monotonicMs: number,
   wallMs: number,
 ): Partial<ProgressSnapshot> & { heldBackBy: HeldBackBy | null } {
-  if (state.down.length > 0 && state.down.length === lanes) {
+  if (isEveryLaneDown(state, lanes)) {
     const sinceMs = Math.max(...state.down.map((outage) => outage.sinceMs));
     return {
       heldBackBy: 'outage',
@@ -114,6 +119,10 @@ function heldBack(
     return { heldBackBy: 'retry_wait', heldBackForMs: dueInMs };
   }
   return { heldBackBy: state.openCalls >= state.concurrency ? 'concurrency' : null, heldBackForMs: null };
+}
+
+function isEveryLaneDown({ down }: DrainSnapshot, lanes: number): boolean {
+  return down.length > 0 && down.length === lanes;
 }
 
 function sum(numbers: readonly number[]): number {

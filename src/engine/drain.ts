@@ -340,7 +340,8 @@ export class Drain {
     const { clock, onNotice, retry } = this.#options;
     const health = this.#gate.healthOf(lane);
     if (failure !== null) this.#failureSeen(failure, lane, task);
-    if (laneChange?.type === 'down' && failure !== null)
+    // Who stops does not ask again.
+    if (laneChange?.type === 'down' && failure !== null && !this.#stopping)
       onNotice?.({ type: 'lane_down', lane: lane.name, failure });
     if (laneChange?.type === 'up') {
       const downForMs = clock.monotonicMs() - laneChange.downSinceMs;

@@ -35,6 +35,7 @@ export async function inspectRun(store: Store, run: RunRecord, clock: Clock): Pr
   const recent = await store.readRecentCalls(nowMs - MINUTE_MS);
   const settings = settingsOfRun(run);
   const learntLimits = settings.learntLimits ?? [];
+  const outages = drains === null ? [] : (settings.outages ?? []);
   const lanes = lanesOf(settings).map((lane) => {
     const learnt = learntLimits.find((limit) => limit.lane === lane.name);
     return {
@@ -50,10 +51,14 @@ export async function inspectRun(store: Store, run: RunRecord, clock: Clock): Pr
     requestsPerMinute: recent.length,
     tokensPerMinute: recent.reduce((sum, call) => sum + call.tokens, 0),
     learntLimits,
-    outages: drains === null ? [] : (settings.outages ?? []),
+    outages,
     requestsPerMinuteLimit: sumOfKnown(lanes.map((lane) => lane.rpm)),
     tokensPerMinuteLimit: sumOfKnown(lanes.map((lane) => lane.tpm)),
-    etaMs: drains === null ? null : etaMs(summary, drains, recent.length, nowMs),
+    // How long a server stays away nobody knows.
+    etaMs:
+      drains === null || outages.length === lanes.length
+        ? null
+        : etaMs(summary, drains, recent.length, nowMs),
     prices: settings.prices ?? null,
   };
 }

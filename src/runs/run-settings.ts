@@ -30,7 +30,7 @@ export interface PacingSettings {
   readonly timeoutMs: number;
   readonly maxWaitMs: number;
   readonly graceMs: number;
-  /** Stop when the first calls all fail in the same way. */
+  /** Stop when the calls all end in the same bad way. */
   readonly guard: boolean;
 }
 

@@ -18,40 +18,50 @@ export function runningFields(snapshot: ProgressSnapshot, colours: ChalkInstance
     fields.push({ variants: [`${formatCount(snapshot.failed)} failed`], importance: 9, paint: colours.red });
   }
   const held = heldBackField(snapshot, colours);
-  const requests = `${formatRate(snapshot.requestsPerMinute)} req/min`;
-  const tokens = `${formatTokens(snapshot.tokensPerMinute)} tok/min`;
-  fields.push({
-    variants:
-      snapshot.requestsPerMinuteLimit === null
-        ? [requests]
-        : [
-            `${formatRate(snapshot.requestsPerMinute)} of ${formatCount(snapshot.requestsPerMinuteLimit)} req/min`,
-            requests,
-          ],
-    importance: 7,
-  });
-  fields.push({
-    variants:
-      snapshot.tokensPerMinuteLimit === null
-        ? [tokens]
-        : [
-            `${formatTokens(snapshot.tokensPerMinute)} of ${formatTokens(snapshot.tokensPerMinuteLimit)} tok/min`,
-            tokens,
-          ],
-    importance: 5,
-  });
+  // While no server answers, the speed of the last minute says nothing any more.
+  const isOutage = snapshot.heldBackBy === 'outage';
+  if (!isOutage) fields.push(...speedFields(snapshot));
   if (snapshot.costMicroUsd !== null) {
     fields.push({ variants: [formatMoney(snapshot.costMicroUsd)], importance: 6 });
   }
-  fields.push({
-    variants: [
-      `${formatCount(snapshot.openCalls)} of ${formatCount(snapshot.concurrency)} calls open`,
-      `${formatCount(snapshot.openCalls)} open`,
-    ],
-    importance: 3,
-  });
+  if (!isOutage) {
+    fields.push({
+      variants: [
+        `${formatCount(snapshot.openCalls)} of ${formatCount(snapshot.concurrency)} calls open`,
+        `${formatCount(snapshot.openCalls)} open`,
+      ],
+      importance: 3,
+    });
+  }
   if (held !== null) fields.push(held);
   return fields;
+}
+
+function speedFields(snapshot: ProgressSnapshot): Field[] {
+  const requests = `${formatRate(snapshot.requestsPerMinute)} req/min`;
+  const tokens = `${formatTokens(snapshot.tokensPerMinute)} tok/min`;
+  return [
+    {
+      variants:
+        snapshot.requestsPerMinuteLimit === null
+          ? [requests]
+          : [
+              `${formatRate(snapshot.requestsPerMinute)} of ${formatCount(snapshot.requestsPerMinuteLimit)} req/min`,
+              requests,
+            ],
+      importance: 7,
+    },
+    {
+      variants:
+        snapshot.tokensPerMinuteLimit === null
+          ? [tokens]
+          : [
+              `${formatTokens(snapshot.tokensPerMinute)} of ${formatTokens(snapshot.tokensPerMinuteLimit)} tok/min`,
+              tokens,
+            ],
+      importance: 5,
+    },
+  ];
 }
 
 function heldBackField(snapshot: ProgressSnapshot, colours: ChalkInstance): Field | null {
@@ -88,7 +98,12 @@ function heldBackField(snapshot: ProgressSnapshot, colours: ChalkInstance): Fiel
         snapshot.outageSinceMs === null ? '' : ` since ${formatTimeOfDay(snapshot.outageSinceMs)}`;
       const next = left === null ? '' : `, next try in ${left}`;
       return {
-        variants: [`the server does not answer${since}${next}`, `no answer${since}`, 'no answer'],
+        variants: [
+          `the server has not answered${since}${next}`,
+          `no answer${since}${next}`,
+          `no answer${since}`,
+          'no answer',
+        ],
         importance: 10,
         paint: colours.yellow,
       };

@@ -117,7 +117,7 @@ function speedFacts(view: RunInspection): Fact[] {
 function outageFacts({ outages, nowMs }: RunInspection): Fact[] {
   return outages.map(({ lane, sinceMs, message }, index) => ({
     name: index === 0 ? 'outage' : '',
-    value: `${printable(lane)} does not answer since ${formatTimeOfDay(sinceMs)}, for ${formatRemaining(nowMs - sinceMs)}: ${printable(message)}`,
+    value: `${printable(lane)} has not answered since ${formatTimeOfDay(sinceMs)}, for ${formatRemaining(nowMs - sinceMs)}: ${printable(message)}`,
   }));
 }
 

@@ -174,6 +174,19 @@ describe('an outage', () => {
     expect(settingsOfRun(after).outages).toEqual([]);
   });
 
+  it('from the first call on ends the run, and is not told as one that is waited for', async () => {
+    const { provider } = server(refused, { fromMs: 0, forMs: 24 * 3_600_000 });
+    run = await StoredRun.of(texts(500), { concurrency: OPEN }, clock);
+    const types: string[] = [];
+    const { end, summary } = await run.executeOver([laneTo('lane', provider)], random, undefined, (notice) =>
+      types.push(notice.type),
+    );
+    expect(end).toMatchObject({ reason: 'halted', failure: { kind: 'network' } });
+    expect(summary.counts).toMatchObject({ completed: 0, failed: 0 });
+    expect(types).toContain('halted');
+    expect(types).not.toContain('lane_down');
+  });
+
   it('is the end of nobody where the server fails every second call', async () => {
     let call = 0;
     const good = server(refused, { fromMs: 0, forMs: 0 }).provider;

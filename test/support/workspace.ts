@@ -1,5 +1,5 @@
 /** A folder of a user's own: inputs are put there, the program is run there, and what it left is read back. */
-import { readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { simulatedAnswer } from '../../src/simulator/answer.js';
@@ -108,6 +108,10 @@ export class Workspace {
     return this.query<{ integrity_check: string }>('PRAGMA integrity_check')
       .map((row) => row.integrity_check)
       .join('\n');
+  }
+
+  removeFile(name: string): void {
+    rmSync(this.path(name));
   }
 
   remove(): void {

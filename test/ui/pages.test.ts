@@ -141,6 +141,14 @@ describe('the status page', () => {
     );
   });
 
+  it('tells of a server that does not answer, since when and what is met', () => {
+    const sinceMs = new Date(2026, 10, 29, 12, 3).getTime();
+    const outages = [{ lane: 'KEY@api.test', sinceMs, message: 'Nothing accepts connections there' }];
+    expect(statusOf({ outages, nowMs: sinceMs + 90_000, etaMs: null }, 120)).toContain(
+      '\n  outage     KEY@api.test has not answered since 12:03, for 1 min 30 s: Nothing accepts connections there\n',
+    );
+  });
+
   it.each([
     [{ status: 'open', haltReason: 'auth: invalid key' }, 'stopped 15 min ago: auth: invalid key', 'resume'],
     [{ status: 'open' }, 'stopped 15 min ago', 'resume'],

@@ -82,6 +82,18 @@ describe('the bar', () => {
     expect(cells(300_000)).toMatch(/^━+$/);
   });
 
+  it('says since when a server has not answered and when it is asked next, in place of a speed', () => {
+    const outageSinceMs = new Date(2026, 10, 29, 12, 3).getTime();
+    const outage = { heldBackBy: 'outage', outageSinceMs, heldBackForMs: 20_000 } as const;
+    const detailsAt = (columns: number): string | undefined => frame({ ...outage, etaMs: null }, columns)[1];
+    expect(detailsAt(100)).toBe(
+      '      3 failed · $12.41 · the server has not answered since 12:03, next try in 20 s',
+    );
+    expect(detailsAt(65)).toBe('3 failed · $12.41 · no answer since 12:03, next try in 20 s');
+    expect(detailsAt(50)).toBe('3 failed · $12.41 · no answer since 12:03');
+    expect(detailsAt(25)).toBe('3 failed · no answer');
+  });
+
   it('says what Ctrl-C does', () => {
     expect(frame({ phase: 'stopping', openCalls: 12, graceLeftMs: 24_000 }, 100)[1]).toBe(
       '      stopping, waiting for up to 24 s for 12 calls to end · Ctrl-C again to cut them off',
