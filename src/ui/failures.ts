@@ -10,6 +10,7 @@ import { formatCount, formatQuantity } from './numbers.js';
 
 export interface FailureExample {
   readonly key: string;
+  readonly idIsNumber?: boolean | undefined;
   readonly line: number;
   readonly error: TaskError;
 }
@@ -32,11 +33,11 @@ export class FailureGrouping {
 
   /** Rows without an error are passed over. */
   add(rows: readonly ResultRow[]): void {
-    for (const { key, line, error } of rows) {
+    for (const { key, idIsNumber, line, error } of rows) {
       if (error === null) continue;
       const group = this.#groups.get(error.kind) ?? {
         count: 0,
-        example: { key, line, error },
+        example: { key, idIsNumber, line, error },
         codes: new Map(),
       };
       group.count += 1;
