@@ -81,7 +81,16 @@ describe('-o -', () => {
     expect(idsIn(first.stdout + second.stdout + third.stdout)).toEqual(ALL_IDS);
   });
 
-  it('prints answers that documents share once as well', async () => {
+  it('prints answers once that are taken from an earlier run, before the first call', async () => {
+    expect((await run()).exitCode).toBe(0);
+    const one = { id: 'doc-31', text: 'Nobody has asked this before.' };
+    workspace.writeDocuments('docs.jsonl', [...ALL, one]);
+    const { stdout } = await run('-o', '-', '--name', 'again', '--reuse');
+    expect(idsIn(stdout)).toEqual([...ALL_IDS, one.id]);
+    expect((await simulator.books()).calls).toBe(ALL.length + 1);
+  });
+
+  it('prints answers once that documents of the run share', async () => {
     const twins = ALL.flatMap(({ id, text }) => [
       { id, text },
       { id: `${id}0000`, text },
