@@ -74,15 +74,15 @@ describe('the files of a run', () => {
     expect(workspace.readLines(name)).toHaveLength(1);
   });
 
-  it('of a rehearsal belong to the real run that comes next, those of a real run to nobody else', async () => {
+  it('of a rehearsal belong to whoever comes next, and then to nobody else', async () => {
     workspace.writeDocuments('docs.jsonl', numberedDocuments(1));
     expect((await llmBatch('run', 'docs.jsonl')).exitCode).toBe(0);
-    const second = await llmBatch('run', 'docs.jsonl', '--name', 'second');
+    const file = ['-o', 'docs.results.jsonl'];
+    const second = await llmBatch('run', 'docs.jsonl', '--name', 'second', ...file);
     expect(second.exitCode, second.stderr).toBe(0);
-    // They are the second's now.
-    const first = await llmBatch('results', 'docs-simulated');
+    const first = await llmBatch('results', 'docs-simulated', ...file);
     expect(first.exitCode, first.stderr).toBe(2);
-    expect((await llmBatch('results', 'second')).exitCode).toBe(0);
+    expect((await llmBatch('results', 'second', ...file)).exitCode).toBe(0);
   });
 });
 
