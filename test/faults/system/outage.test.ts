@@ -271,22 +271,22 @@ function speed(answers: Answers): number {
 /** The machine is not alike busy all the time. */
 const FULL_SPEED = 0.6;
 
-describe('an outage of any kind fails no document, costs hardly a call, and is told, its end too, and full speed is back ten seconds later', () => {
-  it('where it lasts eight seconds', async () => {
+describe('a server that goes away, whatever way,', () => {
+  it('for eight seconds fails no document, and full speed is back ten seconds later', async () => {
     for (const life of await liveAll(KINDS, 8_000, DOCUMENTS)) {
       expectHarmless(life, DOCUMENTS);
       expect(speedAfter(life), life.name).toBeGreaterThan(FULL_SPEED * speedBefore(life));
     }
   });
 
-  it('where it lasts thirty seconds, and --rpd and --max-cost leave no room for more', async () => {
+  it('for thirty seconds needs no more of --rpd and --max-cost than a few calls', async () => {
     for (const life of await liveAll(KINDS, 30_000, DOCUMENTS, limits)) {
       expectHarmless(life, DOCUMENTS);
       expect(speedAfter(life), life.name).toBeGreaterThan(FULL_SPEED * speedBefore(life));
     }
   });
 
-  it('where it is one of two lanes that is gone, whose calls go to the other', async () => {
+  it('on one of two lanes leaves its calls to the other', async () => {
     const kind: Kind = {
       told: /502/,
       scene: (server) => ({
