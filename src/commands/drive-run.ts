@@ -13,9 +13,8 @@ import type { ResultRow, RunRecord, RunSummary, Store, TaskRow } from '../store/
 import { connect, plainHttpNotice } from './composition.js';
 import type { CommandContext } from './context.js';
 import type { Display } from './display.js';
-import { homeFolders, storeFile } from './open-store.js';
+import { storeFile } from './open-store.js';
 import { afterTheCalls, claimOutputs, filesOf, noteWrittenFile } from './outputs.js';
-import { rememberReach } from './stored-reach.js';
 
 export interface DriveOptions {
   readonly context: CommandContext;
@@ -38,10 +37,6 @@ export async function driveRun(options: DriveOptions): Promise<ExitCode> {
   const { context, display, store, run, outputPaths } = options;
   const { clock, interrupts } = context;
   const runSettings = settingsOfRun(run);
-  const homes = await homeFolders(context, options.settings);
-  if (!rememberReach(context, runSettings, outputPaths, homes)) {
-    display.warn('which server this run uses could not be noted for this user: `resume` will ask for it');
-  }
   await claimOutputs(store, run, outputPaths);
   const before = await store.summarizeRun(run.id);
   const plainHttp = plainHttpNotice(runSettings, context);

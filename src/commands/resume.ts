@@ -15,7 +15,7 @@ import { homeFolders, withStore } from './open-store.js';
 import { checkOutputs, ONLY_NEW_FLAG, OUTPUT_FLAG, refuseOnlyNewAlone } from './outputs.js';
 import { outputFile, unusedLanesNotice, withGivenFlags } from './run-settings.js';
 import { addSettingFlags, readSettings } from './setting-flags.js';
-import { refuseForeignPlace, trustStoredRun } from './stored-reach.js';
+import { refuseForeignPlace, rememberReach, trustStoredRun } from './stored-reach.js';
 
 const EXAMPLES = `
 Examples:
@@ -106,6 +106,7 @@ async function resume(
     const display = new Display(context, settings);
     const unusedLanes = unusedLanesNotice(resolved, settingsOfRun(found).connection.lanes);
     if (unusedLanes !== null) display.warn(unusedLanes);
+    rememberReach(context, display, runSettings, outputPaths, homes);
     const run = await store.updateRun(found.id, { settings: settingsToJson(runSettings, store.folder) });
     return driveRun({
       context,

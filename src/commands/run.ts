@@ -17,12 +17,12 @@ import { driveRun } from './drive-run.js';
 import { dryRun } from './dry-run.js';
 import { bringIn } from './import-documents.js';
 import { addInputArgument } from './input-argument.js';
-import { withStore } from './open-store.js';
+import { homeFolders, withStore } from './open-store.js';
 import { checkOutputs, ONLY_NEW_FLAG, OUTPUT_FLAG, refuseOnlyNewAlone } from './outputs.js';
 import { collect } from './repeated-flag.js';
 import { runSettingsFrom, unusedLanesNotice } from './run-settings.js';
 import { addSettingFlags, readSettings } from './setting-flags.js';
-import { refuseOddPlace } from './stored-reach.js';
+import { refuseOddPlace, rememberReach } from './stored-reach.js';
 
 const EXAMPLES = `
 Examples:
@@ -146,6 +146,8 @@ async function run(
     const force = options.force ?? false;
     const outputPaths = pathsOf(givenName({ name, inputPath, simulated: simulate }));
     await checkOutputs(store, existing, { paths: outputPaths, inputPath, force });
+    // Before the run is there to be resumed.
+    rememberReach(context, display, runSettings, outputPaths, await homeFolders(context, settings));
     const imported = await bringIn({
       context,
       display,

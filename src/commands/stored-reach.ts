@@ -19,6 +19,7 @@ import {
 import { shellWord } from '../ui/next-command.js';
 import { trustOrRefuse } from './confirm.js';
 import type { CommandContext } from './context.js';
+import type { Display } from './display.js';
 import type { HomeFolders } from './open-store.js';
 
 /**
@@ -56,16 +57,14 @@ export async function trustStoredRun(
   );
 }
 
-/**
- * Notes where a run leads that this user has started, or agreed to, so that nothing is asked when it goes on.
- * @returns false where it could not be noted
- */
+/** Notes where a run leads that this user has started, or agreed to, so that nothing is asked when it goes on. */
 export function rememberReach(
   context: CommandContext,
+  display: Display,
   settings: RunSettings,
   paths: OutputPaths,
   homes: HomeFolders,
-): boolean {
+): void {
   const record = new TrustRecord(context.environment);
   const places = [
     writeFact(paths.errors, true),
@@ -73,7 +72,8 @@ export function rememberReach(
     ...(paths.results === null ? [] : [writeFact(paths.results, settings.output === null)]),
   ].filter(({ name }) => !isAtHome(name, homes));
   const facts = [...serversOf(settings), ...filesReadBy(settings, homes), ...places];
-  return facts.filter((fact) => !isDefault(fact)).every((fact) => record.remember(fact));
+  if (facts.every((fact) => record.remember(fact))) return;
+  display.warn('which servers and folders this run uses could not be noted for this user: `resume` will ask');
 }
 
 /**

@@ -275,6 +275,7 @@ describe('a store that came from somebody', () => {
     heard = [];
     await craft({ baseUrl: url, apiKeyEnv: ['GITHUB_TOKEN'] });
     expect((await ran(['resume'])).exitCode).toBe(2);
+    expect((await ran(['resume'], { environment: { OPENAI_BASE_URL: url } })).exitCode).toBe(2);
     expect((await ran(['resume', '--api-key-env', 'GITHUB_TOKEN'])).exitCode).toBe(2);
     expect((await ran(['resume', '--api-key-env', 'OPENAI_API_KEY'])).exitCode).toBe(0);
     expect(heard.join()).not.toContain(TOKEN);

@@ -134,6 +134,7 @@ describe('the files of a run', () => {
         const text = readFileSync(path, 'utf8');
         writeFileSync(`${path}.new`, text);
         renameSync(`${path}.new`, path);
+        utimesSync(path, 1_000, 1_000);
       },
     ],
   ])('are not replaced once somebody has %s them', async (_, change) => {
