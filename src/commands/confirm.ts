@@ -1,6 +1,7 @@
 /** Asks before something is destroyed. */
 import { createInterface } from 'node:readline';
 import { usageError } from '../core/errors.js';
+import { printable } from '../core/foreign-text.js';
 import { wrapToWidth } from '../ui/width.js';
 import type { CommandContext } from './context.js';
 
@@ -20,7 +21,7 @@ export async function confirm(context: CommandContext, question: string, isSure:
       'add --yes when you are sure',
     );
   }
-  const lines = wrapToWidth(`${question} [y/N]`, stderr.columns || 100);
+  const lines = wrapToWidth(`${printable(question)} [y/N]`, stderr.columns || 100);
   stderr.write(`${lines.join('\n')} `);
   // The terminal edits the line itself, so that Ctrl-C stays a signal.
   const reader = createInterface({ input: stdin, terminal: false });
