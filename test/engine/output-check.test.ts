@@ -64,7 +64,7 @@ it.each<[string, CheckOutput, string]>([
   ],
   [
     'quotes it',
-    async () => ({ problem: 'it has /\u001b[31mthe key\n' + 'x'.repeat(1_000) }),
+    async () => ({ problem: `it has /\u001b[31mthe key\n${'x'.repeat(1_000)}` }),
     'it has / [31m[redacted] xxx',
   ],
 ])(
