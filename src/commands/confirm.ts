@@ -22,7 +22,7 @@ export async function confirm(context: CommandContext, question: string, isSure:
       'add --yes when you are sure',
     );
   }
-  const lines = wrapToWidth(printable(`${question} [y/N]`), stderr.columns || 100);
+  const lines = wrapToWidth(`${printable(question)} [y/N]`, stderr.columns || 100);
   stderr.write(`${lines.join('\n')} `);
   // The terminal edits the line itself, so that Ctrl-C stays a signal.
   const reader = createInterface({ input: stdin, terminal: false });

@@ -93,7 +93,7 @@ export class Display {
     if (this.#badLineCount === 0) return;
     const inputName = inputPath === '-' ? 'standard input' : this.#shownPath(inputPath);
     const columns = this.#columns;
-    this.#say(
+    this.#show(
       'bad_lines',
       {
         count: this.#badLineCount,
@@ -113,20 +113,20 @@ export class Display {
         ? ''
         : `, ${formatQuantity(report.duplicates, 'repeat')} kept as documents of their own`;
     this.#say('imported', { run: run.name, ...report }, [
-      `${printable(run.name)}: ${formatQuantity(report.documents, 'document')} imported${repeats}`,
+      `${run.name}: ${formatQuantity(report.documents, 'document')} imported${repeats}`,
     ]);
   }
 
   planned(run: RunRecord, plan: ImportPlan): void {
     const changed = plan.changedOpen + plan.changedFinished;
     this.#say('planned', { run: run.name, ...plan }, [
-      `${printable(run.name)}: ${formatImportPlan({ ...plan, changed })}`,
+      `${run.name}: ${formatImportPlan({ ...plan, changed })}`,
     ]);
   }
 
   /** The plan line before the first call: what will be sent, where to, and how fast at most. */
   sending(plan: { readonly model: string; readonly message: string; readonly endpoint: string }): void {
-    this.#say('sending', plan, [printable(`sending ${plan.message} to ${plan.model} at ${plan.endpoint}`)]);
+    this.#say('sending', plan, [`sending ${plan.message} to ${plan.model} at ${plan.endpoint}`]);
   }
 
   warn(message: string): void {
@@ -269,7 +269,7 @@ export class Display {
     const { run, summary, files } = end;
     if (end.readerGone) this.warn('The reader of standard output has gone; the run was stopped.');
     const shown = (path: string | null): string | null => (path === null ? null : this.#shownPath(path));
-    this.#say(
+    this.#show(
       'ended',
       {
         run: run.name,
@@ -313,14 +313,19 @@ export class Display {
     return short === '' || short.startsWith('..') ? path : short;
   }
 
-  #say(event: string, details: object, lines: readonly string[]): void {
+  /** Sentences, in which names and messages of others may stand. */
+  #say(event: string, details: object, sentences: readonly string[]): void {
+    this.#show(event, details, sentences.map(printableSentence));
+  }
+
+  /** @param lines rendered already */
+  #show(event: string, details: object, lines: readonly string[]): void {
     if (this.#settings.logJson) {
       const time = new Date(this.#context.clock.now()).toISOString();
       this.#context.stderr.write(`${printableJson({ time, event, ...details })}\n`);
       return;
     }
-    // A name of two lines must not make a second message.
-    for (const line of lines) this.#progress.log(line.replace(/[\t\r\n]+/g, ' '));
+    for (const line of lines) this.#progress.log(line);
   }
 }
 
@@ -343,4 +348,13 @@ function seriesLines(failure: ProviderFailure, { calls, line, key }: FailedSerie
     `  ${formatCount(calls)} calls in a row ended like this; the last one: ${facts.join(' · ')}`,
     ...(partialOutputJson === undefined ? [] : [`  what there was of its answer: ${partialOutputJson}`]),
   ].map(printable);
+}
+
+/** As `colours` paints a whole sentence. */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: colour is made of control characters
+const PAINTED = /^(\u001b\[\d+m)(.*)(\u001b\[39m)$/s;
+
+function printableSentence(sentence: string): string {
+  const [, open = '', words = sentence, close = ''] = PAINTED.exec(sentence) ?? [];
+  return open + printable(words) + close;
 }

@@ -1,4 +1,6 @@
 /** Named facts below each other, the way `status` and the summary of a run show them. */
+
+import { printable } from '../core/foreign-text.js';
 import { type Appearance, inCharacterSet } from './colours.js';
 import { displayWidth, padToWidth, wrapToWidth } from './width.js';
 
@@ -11,14 +13,14 @@ export interface Fact {
 
 /**
  * One line a fact, names in a column of their own, values wrapped at spaces so that no line is wider than `columns`
- * (a path or a command that is wider stays whole).
+ * (a path or a command that is wider stays whole). Values are made printable, so they may hold foreign text.
  */
 export function factLines(facts: readonly Fact[], columns: number, appearance: Appearance): string[] {
   const nameColumns = Math.max(0, ...facts.map(({ name }) => displayWidth(name)));
   const indent = 2 + nameColumns + 2;
   const lines: string[] = [];
   for (const { name, value, paint } of facts) {
-    wrapToWidth(value, Math.max(1, columns - indent)).forEach((part, index) => {
+    wrapToWidth(printable(value), Math.max(1, columns - indent)).forEach((part, index) => {
       const label =
         index === 0 ? appearance.colours.dim(padToWidth(name, nameColumns)) : ' '.repeat(nameColumns);
       lines.push(inCharacterSet(`  ${label}  ${paint === undefined ? part : paint(part)}`, appearance));

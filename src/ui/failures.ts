@@ -74,8 +74,8 @@ export function renderFailures(
 ): string[] {
   const { colours } = appearance;
   const total = groups.reduce((sum, { count }) => sum + count, 0);
-  if (total === 0) return [`No document of ${runName} has failed.`];
-  const lines = [`${formatQuantity(total, 'document')} of ${runName} failed.`];
+  if (total === 0) return [`No document of ${printable(runName)} has failed.`];
+  const lines = [`${formatQuantity(total, 'document')} of ${printable(runName)} failed.`];
   for (const group of groups) {
     lines.push('', `${colours.red.bold(group.kind)}  ${formatQuantity(group.count, 'document')}`);
     lines.push(...factLines(groupFacts(runName, group, colours.bold), columns, appearance));

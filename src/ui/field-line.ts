@@ -1,4 +1,5 @@
 /** A line of fields that always fits: what matters least gets shorter first, and goes first. */
+import { printable } from '../core/foreign-text.js';
 import { displayWidth } from './width.js';
 
 export type Paint = (text: string) => string;
@@ -60,7 +61,7 @@ function fieldsThatFit(fields: readonly Field[], columns: number): Shown[] {
 }
 
 function textOf(field: Field, choices: ReadonlyMap<Field, number>): string {
-  return field.variants[choices.get(field) ?? 0] ?? field.variants[0];
+  return printable(field.variants[choices.get(field) ?? 0] ?? field.variants[0]);
 }
 
 function widthOf(fields: readonly Field[], choices: ReadonlyMap<Field, number>): number {

@@ -1,9 +1,10 @@
 /** Commands for the user to copy. */
+import { printable } from '../core/foreign-text.js';
 
-/** A word for a POSIX shell, quoted only where it has to be. */
+/** A word for a POSIX shell, quoted only where it has to be; printable, for it stands in sentences. */
 export function shellWord(word: string): string {
   const isPlain = word === '-' || /^[\w@%+=:,./][\w@%+=:,./-]*$/.test(word);
-  return isPlain ? word : `'${word.replaceAll("'", "'\\''")}'`;
+  return isPlain ? word : `'${printable(word).replaceAll("'", "'\\''")}'`;
 }
 
 export interface RunOutcome {

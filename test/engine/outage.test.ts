@@ -178,9 +178,9 @@ describe('an outage', () => {
     const { provider } = server(refused, { fromMs: 0, forMs: 24 * 3_600_000 });
     run = await StoredRun.of(texts(500), { concurrency: OPEN }, clock);
     const types: string[] = [];
-    const { end, summary } = await run.executeOver([laneTo('lane', provider)], random, undefined, (notice) =>
-      types.push(notice.type),
-    );
+    const { end, summary } = await run.executeOver([laneTo('lane', provider)], random, undefined, {
+      onNotice: (notice) => types.push(notice.type),
+    });
     expect(end).toMatchObject({ reason: 'halted', failure: { kind: 'network' } });
     expect(summary.counts).toMatchObject({ completed: 0, failed: 0 });
     expect(types).toContain('halted');

@@ -5,6 +5,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { isJsonObject } from '../../src/core/json.js';
 import { type SimulatorProcess, startSimulatorProcess } from '../support/simulator-process.js';
 import { steeringIn } from '../support/terminal.js';
+import { waitFor } from '../support/wait-for.js';
 import { answerTo, type ResultLine, Workspace } from '../support/workspace.js';
 
 let workspace: Workspace;
@@ -204,6 +205,10 @@ describe('an answer that was made to do harm', () => {
         body += chunk;
       });
       request.on('end', () => {
+        if (body === '') {
+          response.end('{}');
+          return;
+        }
         const { messages } = JSON.parse(body) as { messages: { content: string }[] };
         response.writeHead(200, { 'x-request-id': `req ${KEY}` });
         response.end(BODIES[messages.at(-1)?.content ?? '']);
@@ -260,4 +265,50 @@ describe('an answer that was made to do harm', () => {
     for (const text of [end.stderr, failures.stdout, messages, model, requestId])
       expect(text).not.toContain(KEY);
   });
+
+  it('leaves a signal heard, whatever all answers at once do', async () => {
+    workspace.writeDocuments(
+      'docs.jsonl',
+      Array.from({ length: 40 }, (_, index) => ({ id: index, text: 'a pattern without end' })),
+    );
+    const program = run('--concurrency', '20', '--no-guard');
+    await waitFor('answers that are refused', () => program.stderr().includes('bad_output'));
+    program.kill('SIGTERM');
+    const end = await program.ended;
+    expect(end.exitCode, end.stderr).toBe(130);
+  });
+
+  it('has no helper in the names of runs and files, in errors or in hints', async () => {
+    const name = `notes${ESCAPES}`;
+    workspace.writeDocuments(`${name}.jsonl`, [{ id: 'a', text: 'good' }]);
+    const { port } = server.address() as AddressInfo;
+    const own = { environment: { OPENAI_API_KEY: KEY, FORCE_COLOR: '1', NO_COLOR: '' } };
+    const url = `http://127.0.0.1:${port}/v1`;
+    const harmed: string[] = [];
+    for (const args of [
+      ['run', `${name}.jsonl`, '--base-url', url, '--model', ESCAPES],
+      ['run', 'docs.jsonl', '--base-url', url, '--name', `line\nerror: ${ESCAPES}`, '--limit-less'],
+      ['run', `none${ESCAPES}.jsonl`, '--base-url', url],
+      ['run', 'docs.jsonl', '--base-url', `${ESCAPES}://x`],
+      ['run', 'docs.jsonl', '--base-url', url, '--param', ESCAPES],
+      ['run', `${name}.jsonl`, '--base-url', url, '--prompt', `{{${ESCAPES}}}`],
+      ['status', name],
+      ['status', `none${ESCAPES}`],
+      ['failures', name],
+      ['results', name],
+      ['report', name],
+      ['retry', name],
+      ['cancel', name, '--yes'],
+      ['prune', '--older-than', '0s', '--dry-run'],
+      ['check', `${name}.jsonl`, '--prompt', '{{text}}'],
+      ['estimate', `${name}.jsonl`, '--prompt', '{{text}}', '--model', ESCAPES],
+      ['doctor', '--base-url', url],
+    ]) {
+      const { stdout, stderr } = await workspace.run(args, own);
+      const shown = stdout + stderr;
+      const harm = [...steeringIn(shown), ...['\u001b[31mRED', KEY].filter((each) => shown.includes(each))];
+      if (harm.length > 0) harmed.push(`${args[0]}: ${harm.join(', ')}: ${JSON.stringify(shown)}`);
+    }
+    expect(harmed).toEqual([]);
+  }, 180_000);
 });

@@ -1,0 +1,81 @@
+/** An answer whose check throws is the answer's fault: paid for, told in clean words, and no end of the run. */
+import { expect, it } from 'vitest';
+import { type CallContext, type CheckOutput, performTask } from '../../src/engine/call.js';
+import type { Journal } from '../../src/engine/journal.js';
+import { Gate, type Lane } from '../../src/engine/lane.js';
+import { Schedule } from '../../src/engine/schedule.js';
+import { createLimiter } from '../../src/limiter/limiter.js';
+import type { Provider } from '../../src/provider/provider.js';
+import { FakeClock } from '../support/fake-clock.js';
+
+const USAGE = { inputTokens: 10, outputTokens: 5, cachedTokens: 0, reasoningTokens: 0 };
+
+function performWith(checkOutput: CheckOutput) {
+  const clock = new FakeClock();
+  const provider: Provider = {
+    send: async () => ({
+      ok: true,
+      output: 'an answer',
+      model: 'm',
+      finishReason: 'stop',
+      usage: USAGE,
+      costMicroUsd: 7,
+      httpStatus: 200,
+      requestId: 'req',
+      hints: {},
+    }),
+    probe: () => Promise.reject(new Error('nobody asks')),
+    async close() {},
+    redact: (text) => text.replaceAll('the key', '[redacted]'),
+  };
+  const limiter = createLimiter({ requestsPerMinute: null, tokensPerMinute: null, random: () => 0.5 });
+  const lane: Lane = { name: 'lane', weight: 1, provider, limiter, costOf: () => null, mostOf: () => null };
+  const context: CallContext = {
+    runId: 1,
+    prepare: () => ({
+      request: { endpoint: 'chat', bodyJson: '{}' },
+      model: 'm',
+      cost: { requests: 1, tokens: 1 },
+      billing: { model: 'm', mostInputTokens: 1, outputCap: null, serviceTier: null },
+      checkOutput,
+      learn: () => undefined,
+    }),
+    clock,
+    schedule: new Schedule(clock),
+    random: () => 0,
+    retry: { maxAttempts: 1, maxWaitMs: 1_000 },
+    timeoutMs: 1_000,
+    gate: new Gate([lane], clock),
+    journal: { start: async () => 7 } as unknown as Journal,
+    openCalls: new Set(),
+    isAborted: () => false,
+    budget: null,
+    onExhausted: () => undefined,
+  };
+  const task = { taskId: 1, line: 1, key: 'a', body: '{}', attempts: 0, crashCount: 0 };
+  return performTask({ ...task, throttledSinceMs: null, attemptToken: 'token' }, context);
+}
+
+it.each<[string, CheckOutput, string]>([
+  [
+    'throws',
+    () => Promise.reject(new RangeError('of the key')),
+    'The answer could not be checked: RangeError: of [redacted]',
+  ],
+  [
+    'quotes it',
+    async () => ({ problem: `it has /\u001b[31mthe key\n${'x'.repeat(1_000)}` }),
+    'it has / [31m[redacted] xxx',
+  ],
+])(
+  'a check that %s makes bad output of the answer, and what it cost is kept',
+  async (_what, check, message) => {
+    const { outcome } = await performWith(check);
+    expect(outcome).toMatchObject({
+      action: 'failed',
+      error: { kind: 'bad_output', message: expect.stringContaining(message), requestId: 'req' },
+      call: { usage: USAGE, costMicroUsd: 7 },
+    });
+    if (outcome.action === 'failed') expect(outcome.error.message.length).toBeLessThanOrEqual(500);
+  },
+);
