@@ -45,6 +45,8 @@ export interface ProgressSnapshot {
   readonly heldBackBy: HeldBackBy | null;
   /** How long it will still hold, where that is known. */
   readonly heldBackForMs: number | null;
+  /** Documents that are worked on one at a time, since one may have brought the program down; 0 while none is. */
+  readonly suspectsLeft: number;
   /** Stopping: until the open calls are cut off; null when they are not. */
   readonly graceLeftMs: number | null;
   /** Writing: rows written so far. */
@@ -70,6 +72,7 @@ export const EMPTY_SNAPSHOT: ProgressSnapshot = {
   etaMs: null,
   heldBackBy: null,
   heldBackForMs: null,
+  suspectsLeft: 0,
   graceLeftMs: null,
   writtenRows: 0,
 };

@@ -235,6 +235,7 @@ it('does what the model says, whatever happens in whatever order', async () => {
           if (hasAnswers) await place.runs[1]?.drain(lastSharing);
           for (let crash = 0; hasSuspects && crash < SUSPECT_AFTER_CRASHES; crash += 1) {
             await place.runs[0]?.claim(2);
+            for (const which of [0, 1]) await place.runs[0]?.start(which);
             await place.rescue('everyone', 3);
           }
           for (const [which, each] of steps) {

@@ -158,6 +158,7 @@ describe('the bar', () => {
         'retry_wait',
       ),
       heldBackForMs: maybe(fc.nat({ max: 2e9 })),
+      suspectsLeft: fc.constantFrom(0, 0, 1, 1_234_567),
       graceLeftMs: maybe(fc.nat({ max: 2e6 })),
       writtenRows: count,
     });
