@@ -151,7 +151,9 @@ export class Display {
       ...(lostCalls > 0
         ? [`${formatQuantity(lostCalls, 'call')} may have been billed and will be repeated`]
         : []),
-      ...(poisoned > 0 ? [`${formatQuantity(poisoned, 'document')} parked: open alone at three crashes`] : []),
+      ...(poisoned > 0
+        ? [`${formatQuantity(poisoned, 'document')} parked: open alone at three crashes`]
+        : []),
     ];
     this.#say('rescued', { rescued, lostCalls, poisoned }, [parts.join(' · ')]);
   }

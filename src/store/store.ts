@@ -303,10 +303,16 @@ export interface RunSummary {
   /** Calls that used tokens and have no known cost. */
   readonly callsWithoutCost: number;
   /**
-   * Calls that may have been billed without our knowing (see `isInDoubt`), and the most that it can be; the cost has
-   * besides what those can have been billed that have no known cost.
+   * Calls that may have been billed without our knowing (see `doubtOf`): those that were cut off, those whose answers
+   * do not say what they used, and the most that both can be; the cost has besides what those can have been billed that
+   * have no known cost.
    */
-  readonly inDoubt: { readonly calls: number; readonly tokens: number; readonly costMicroUsd: number };
+  readonly inDoubt: {
+    readonly calls: number;
+    readonly withoutUsage: number;
+    readonly tokens: number;
+    readonly costMicroUsd: number;
+  };
   /** Completed documents that took the answer to an equal request, and those that wait for it, which are ready. */
   readonly shared: {
     readonly withinRun: number;
