@@ -153,7 +153,9 @@ export class Display {
       ...(lostCalls > 0
         ? [`${formatQuantity(lostCalls, 'call')} may have been billed and will be repeated`]
         : []),
-      ...(poisoned > 0 ? [`${formatQuantity(poisoned, 'document')} parked: open at three crashes`] : []),
+      ...(poisoned > 0
+        ? [`${formatQuantity(poisoned, 'document')} parked: open alone at three crashes`]
+        : []),
     ];
     this.#say('rescued', { rescued, lostCalls, poisoned }, [parts.join(' · ')]);
   }
@@ -175,6 +177,13 @@ export class Display {
         ]);
         return;
       }
+      case 'suspects':
+        this.#say('suspects', { left: notice.left }, [
+          this.#appearance.colours.yellow(
+            `looking for the document that brought the program down: one call at a time, ${formatCount(notice.left)} left`,
+          ),
+        ]);
+        return;
       case 'machine_short': {
         const nowMs = this.#context.clock.monotonicMs();
         if (nowMs - this.#lastShortageNoticeMs < SHORTAGE_NOTICE_EVERY_MS) return;

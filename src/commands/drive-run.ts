@@ -49,6 +49,8 @@ export async function driveRun(options: DriveOptions): Promise<ExitCode> {
   let drain: Drain | null = null;
   const stopListening = interrupts.subscribe((count) => {
     display.interrupted(count, drain?.snapshot().openCalls ?? 0, runSettings.pacing.graceMs);
+    // Where the note cannot be written, no more is lost than the note.
+    if (count === 1) void store.noteStop().catch(() => undefined);
     if (count === 1) drain?.stop();
     else drain?.abort();
   });

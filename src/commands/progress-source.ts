@@ -56,6 +56,7 @@ export class DrainProgress {
         before.costMicroUsd + state.costMicroUsd > 0 ? before.costMicroUsd + state.costMicroUsd : null,
       etaMs: this.#etaMs(state, limits, toCall, nowMs),
       ...heldBack(state, lanes.length, nowMs, this.#clock.now()),
+      suspectsLeft: state.suspectsLeft,
       graceLeftMs: state.abortAtMs === null ? null : Math.max(0, state.abortAtMs - nowMs),
     };
   }

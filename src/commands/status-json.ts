@@ -37,6 +37,7 @@ export function statusJson({ run, summary, owner, ...rates }: RunInspection): ob
     prices: rates.prices,
     in_doubt: {
       calls: summary.inDoubt.calls,
+      calls_without_usage: summary.inDoubt.withoutUsage,
       tokens: summary.inDoubt.tokens,
       cost_usd: summary.inDoubt.costMicroUsd / 1_000_000,
     },

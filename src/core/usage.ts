@@ -20,10 +20,25 @@ export interface BilledUsage extends TokenUsage {
 }
 
 /**
- * Whether a call that has ended may have been billed without our knowing: no usage came back, and no redirect or error
- * status either, which are answers without tokens that servers do not bill.
- * @param httpStatus null when no answer came: it was cut off, timed out, or lost in a crash
+ * Statuses by which a gateway says that it, or its client, waited no longer (RFC 9110 for 408 and 504, nginx for 499,
+ * Cloudflare for 524): the server behind it may have been generating all the while.
  */
-export function isInDoubt(usage: TokenUsage | null, httpStatus: number | null): boolean {
-  return usage === null && (httpStatus === null || httpStatus < 300);
+export const GAVE_UP_STATUSES: readonly number[] = [408, 499, 504, 524];
+
+/** Why nobody knows whether, or how much, a call was billed. */
+export type Doubt =
+  /** No whole answer came: it was cut off, timed out, lost in a crash, or a gateway gave up on it. */
+  | 'cut_off'
+  /** An answer came that does not say what it used. */
+  | 'without_usage';
+
+/**
+ * Whether a call that has ended may have been billed without our knowing: no usage came back, and no redirect or other
+ * error status either, which are answers without tokens that servers do not bill.
+ * @param httpStatus null when no answer came
+ */
+export function doubtOf(usage: TokenUsage | null, httpStatus: number | null): Doubt | null {
+  if (usage !== null) return null;
+  if (httpStatus === null || GAVE_UP_STATUSES.includes(httpStatus)) return 'cut_off';
+  return httpStatus < 300 ? 'without_usage' : null;
 }

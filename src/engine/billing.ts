@@ -1,5 +1,5 @@
 /** What a call can be billed at most before it is sent, and what it counts for once it has ended. */
-import { isInDoubt } from '../core/usage.js';
+import { doubtOf } from '../core/usage.js';
 import { isWithinBound } from '../pricing/service-tier.js';
 import type { CallEnd } from '../store/store.js';
 import type { Budget, Spending } from './budget.js';
@@ -51,5 +51,5 @@ export function billedFor(
       tokens: usage.inputTokens + usage.outputTokens,
     };
   }
-  return isInDoubt(usage, call.httpStatus) ? most : NOTHING_SPENT;
+  return doubtOf(usage, call.httpStatus) === null ? NOTHING_SPENT : most;
 }

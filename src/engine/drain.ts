@@ -84,6 +84,8 @@ export type DrainNotice =
       readonly line: number;
       readonly failure: ProviderFailure;
     }
+  /** From here on one call at a time is made: one of so many documents may have brought the program down. */
+  | { readonly type: 'suspects'; readonly left: number }
   /** This machine can open no connection now; the document goes back unharmed. */
   | { readonly type: 'machine_short'; readonly lane: string; readonly failure: ProviderFailure }
   /** Nothing that is sent over a lane is answered any more: it is paused, and asked now and then. */
@@ -132,6 +134,8 @@ export interface DrainSnapshot {
   /** Tasks that wait for a later try are all that is left. */
   readonly onlyDelayedLeft: boolean;
   readonly nextDueAtMs: number | null;
+  /** Documents that are worked on one at a time, since one may have brought the program down; 0 while none is. */
+  readonly suspectsLeft: number;
   readonly stopping: boolean;
   /** Monotonic time at which open calls are cut off; null while nobody has asked to stop. */
   readonly abortAtMs: number | null;
@@ -172,6 +176,7 @@ export class Drain {
   /** Of the last try: whatever failed before, this is what the user has to hear of. */
   #salvageFailure: { error: unknown } | null = null;
   #fewerConnections: { readonly most: number; readonly untilMs: number } | null = null;
+  #hasToldSuspects = false;
   #onlyDelayedLeft = false;
   #nextDueAtMs: number | null = null;
 
@@ -207,6 +212,7 @@ export class Drain {
       down: this.#gate.down,
       onlyDelayedLeft: this.#onlyDelayedLeft,
       nextDueAtMs: this.#nextDueAtMs,
+      suspectsLeft: this.#heldSuspect?.suspectsLeft ?? 0,
       stopping: this.#stopping,
       abortAtMs: this.#abortAtMs,
       costMicroUsd: this.#costMicroUsd,
@@ -258,12 +264,12 @@ export class Drain {
     const { store, runId } = this.#options;
     while (!this.#stopping) {
       const { concurrency } = this.#pool;
-      // Twice the concurrency keeps the pool fed across a commit; a quarter free is worth a claim. A single task is
-      // held alone, so that three crashes tell whether it is their cause.
+      // Twice the concurrency keeps the pool fed across a commit; a quarter free is worth a claim. A single call is
+      // that of the only task held, so that three crashes tell whether it is their cause.
       const capacity = concurrency === 1 ? 1 : concurrency * 2;
       const refillAt = capacity - Math.max(1, Math.floor(concurrency / 2));
       const busy = this.#held.size - this.#guard.heldCount;
-      if (busy > refillAt || this.#trouble.isActive || this.#holdsSuspect) {
+      if (busy > refillAt || this.#trouble.isActive || this.#heldSuspect !== null) {
         await this.#nextWake(null);
         continue;
       }
@@ -298,13 +304,18 @@ export class Drain {
   }
 
   /** The store hands a suspect out alone, so any held task tells. */
-  get #holdsSuspect(): boolean {
-    for (const task of this.#held.values()) return isSuspect(task);
-    return false;
+  get #heldSuspect(): LeasedTask | null {
+    for (const task of this.#held.values()) return isSuspect(task) ? task : null;
+    return null;
   }
 
   #begin(task: LeasedTask): void {
     this.#held.set(task.taskId, task);
+    const { suspectsLeft } = task;
+    if (suspectsLeft !== undefined && !this.#hasToldSuspects) {
+      this.#hasToldSuspects = true;
+      this.#options.onNotice?.({ type: 'suspects', left: suspectsLeft });
+    }
     void this.#pool(() => this.#perform(task)).catch((error: unknown) => this.#crashed(task, error));
   }
 

@@ -7,7 +7,7 @@ import type { CheckOutput, PrepareCall, PreparedCall } from '../engine/call.js';
 import { expectedAttachmentTokens, mostAttachmentTokens } from '../pricing/attachment-tokens.js';
 import { createInputEstimator } from '../pricing/input-estimate.js';
 import { createOutputEstimator } from '../pricing/output-estimate.js';
-import { errorWithoutCall } from '../store/store.js';
+import { errorWithoutCall, type LeasedTask } from '../store/store.js';
 import { type Mistake, withMistake } from './repair.js';
 import type { RunSettings } from './run-settings.js';
 
@@ -24,6 +24,15 @@ export function createPrepareCall(settings: RunSettings, check: CheckOutput | nu
   const outputs = createOutputEstimator();
   const mistakes = new Map<number, Mistake>();
   return (task) => {
+    try {
+      return prepare(task);
+    } catch (error) {
+      // A fault of our own: it fails this document, with words that tell, where it would end every life of the run.
+      const message = `The document could not be made into a request: ${String(error)}`;
+      return { refused: errorWithoutCall('invalid_request', message) };
+    }
+  };
+  function prepare(task: LeasedTask): ReturnType<PrepareCall> {
     const rendered = render(task.body);
     if ('reason' in rendered) return { refused: errorWithoutCall('invalid_request', rendered.reason) };
     // Taken once: those of a whole request are looked for in its messages, and their images measured.
@@ -50,7 +59,7 @@ export function createPrepareCall(settings: RunSettings, check: CheckOutput | nu
         outputs.observe(usage.outputTokens);
       },
     };
-  };
+  }
   function remembering(taskId: number, plainCheck: CheckOutput): CheckOutput {
     return async (output) => {
       const checked = await plainCheck(output);

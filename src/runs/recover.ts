@@ -3,7 +3,7 @@ import type { Clock } from '../core/clock.js';
 import type { RescueReport, Store } from '../store/store.js';
 import { applySalvage } from './salvage.js';
 
-/** A document that the process has worked on alone at this many crashes is taken for their cause. */
+/** A document whose call alone was open at this many crashes is taken for their cause. */
 const CRASH_LIMIT = 3;
 
 /**

@@ -131,13 +131,14 @@ export interface ClaimOptions {
 }
 
 /**
- * A task that was in progress at this many crashes may be their cause. It is claimed alone, so that the next crash
- * tells: of several tasks in progress nobody can say which brought the process down, if any did.
+ * A task whose call was open at this many crashes may be their cause. It is claimed alone, so that the next crash
+ * tells: of several nobody can say which brought the process down, if any did. It comes after all others, so that
+ * they need not wait for it, nor it for the next kill from outside.
  */
 export const SUSPECT_AFTER_CRASHES = 2;
 
 /**
- * Of the tasks that were in progress at one crash, a worker holds so many at most: should it crash again, those are
+ * Of the tasks whose calls were open at one crash, a worker holds so many at most: should it crash again, those are
  * the suspects, and working on each alone takes its time. As many as the default concurrency, which thus goes on.
  */
 export const MOST_CRASHED_TOGETHER = 16;
@@ -150,8 +151,10 @@ export interface LeasedTask {
   readonly body: string;
   /** Attempts used before this one. */
   readonly attempts: number;
-  /** Crashes at which it was in progress. From `SUSPECT_AFTER_CRASHES` on it is claimed alone. */
+  /** Crashes at which its call was open. From `SUSPECT_AFTER_CRASHES` on it is claimed alone. */
   readonly crashCount: number;
+  /** For a suspect alone: how many are left that can be claimed, this one included. */
+  readonly suspectsLeft?: number;
   readonly throttledSinceMs: number | null;
   /** Random, new at each claim: a worker that lost its lease can not write with an old one. */
   readonly attemptToken: string;
@@ -262,7 +265,7 @@ export interface RescueReport {
   readonly rescued: number;
   /** Calls whose outcome nobody knows; they may have been billed and will be repeated. */
   readonly lostCalls: number;
-  /** Parked as failed: each was the only task in progress at too many crashes. */
+  /** Parked as failed: the call of each was the only one open at too many crashes. */
   readonly poisoned: number;
 }
 
@@ -342,10 +345,16 @@ export interface RunSummary {
   /** Calls that used tokens and have no known cost. */
   readonly callsWithoutCost: number;
   /**
-   * Calls that may have been billed without our knowing (see `isInDoubt`), and the most that it can be; the cost has
-   * besides what those can have been billed that have no known cost.
+   * Calls that may have been billed without our knowing (see `doubtOf`): those that were cut off, those whose answers
+   * do not say what they used, and the most that both can be; the cost has besides what those can have been billed that
+   * have no known cost.
    */
-  readonly inDoubt: { readonly calls: number; readonly tokens: number; readonly costMicroUsd: number };
+  readonly inDoubt: {
+    readonly calls: number;
+    readonly withoutUsage: number;
+    readonly tokens: number;
+    readonly costMicroUsd: number;
+  };
   /** Completed documents that took the answer to an equal request, and those that wait for it, which are ready. */
   readonly shared: {
     readonly withinRun: number;
@@ -463,6 +472,12 @@ export interface Store {
    */
   acquireDrainLock(owner: StoreOwner): Promise<void>;
 
+  /**
+   * Notes that the process that drains has been asked to end. Where it is killed before it has (a container's host
+   * waits ten seconds), that is no evidence against a document; the next `rescueTasks` of everyone takes the note away.
+   */
+  noteStop(): Promise<void>;
+
   /** @throws LlmBatchError RUN_NAME_TAKEN when the name exists */
   createRun(run: NewRun): Promise<RunRecord>;
   /** Newest first. */
@@ -528,9 +543,9 @@ export interface Store {
 
   /**
    * By priority, higher first, then input order; due delayed tasks are promoted first. A suspect (see
-   * `SUSPECT_AFTER_CRASHES`) comes alone, and only to a worker that has no other task in progress: a claim ends
-   * before the first suspect, is empty where that is the first of all, and stays empty while the suspect is in
-   * progress. It also ends where the worker would hold more than `MOST_CRASHED_TOGETHER`.
+   * `SUSPECT_AFTER_CRASHES`) comes when nothing else is ready, alone, and only to a worker that has no other task in
+   * progress; while it is in progress a claim is empty. Among suspects those that crashed the least when they were
+   * alone come first. A claim ends where the worker would hold more than `MOST_CRASHED_TOGETHER`.
    */
   claimTasks(options: ClaimOptions): Promise<readonly LeasedTask[]>;
   /** Wall time at which the next delayed task is due, null when none is delayed. */
@@ -544,8 +559,9 @@ export interface Store {
   ): Promise<number>;
   /**
    * Puts tasks of dead workers back. `everyone`: this process holds the drain lock, so every lease is dead;
-   * `expired`: only leases that ended before `nowMs`. Each was in progress at one more crash; one that was its
-   * worker's only task at `crashLimit` crashes is parked as failed, whether or not its call had begun.
+   * `expired`: only leases that ended before `nowMs`. A crash counts for those whose calls were open, and not where
+   * `noteStop` tells that the process had been asked to end; one that was its worker's only task in progress at
+   * `crashLimit` of them is parked as failed.
    */
   rescueTasks(options: {
     readonly nowMs: number;

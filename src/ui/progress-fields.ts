@@ -65,6 +65,18 @@ function speedFields(snapshot: ProgressSnapshot): Field[] {
 }
 
 function heldBackField(snapshot: ProgressSnapshot, colours: ChalkInstance): Field | null {
+  if (snapshot.suspectsLeft > 0) {
+    const count = formatCount(snapshot.suspectsLeft);
+    return {
+      variants: [
+        `looking for the document that brought the program down: one call at a time, ${count} left`,
+        `one call at a time after crashes, ${count} left`,
+        `one at a time, ${count} left`,
+      ],
+      importance: 8,
+      paint: colours.yellow,
+    };
+  }
   const left = snapshot.heldBackForMs === null ? null : formatRemaining(snapshot.heldBackForMs);
   switch (snapshot.heldBackBy) {
     case null:

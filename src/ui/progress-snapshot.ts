@@ -51,6 +51,8 @@ export interface ProgressSnapshot {
   readonly heldBackForMs: number | null;
   /** Wall time since which no server answers; null while one does. */
   readonly outageSinceMs: number | null;
+  /** Documents that are worked on one at a time, since one may have brought the program down; 0 while none is. */
+  readonly suspectsLeft: number;
   /** Stopping: until the open calls are cut off; null when they are not. */
   readonly graceLeftMs: number | null;
   /** Writing: rows written so far. */
@@ -77,6 +79,7 @@ export const EMPTY_SNAPSHOT: ProgressSnapshot = {
   heldBackBy: null,
   heldBackForMs: null,
   outageSinceMs: null,
+  suspectsLeft: 0,
   graceLeftMs: null,
   writtenRows: 0,
 };

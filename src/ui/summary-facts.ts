@@ -128,12 +128,14 @@ function costText(summary: RunSummary): string {
 
 /** What calls may have cost of which nobody knows whether they were billed, or at which price. */
 export function doubtText({ inDoubt, callsWithoutCost }: RunSummary): string {
-  const calls = formatQuantity(inDoubt.calls + callsWithoutCost, 'call');
   const why = [
-    ...(inDoubt.calls > 0 ? ['cut off'] : []),
-    ...(callsWithoutCost > 0 ? ['without a known price'] : []),
-  ];
-  return `up to ${formatMoney(inDoubt.costMicroUsd)} more for ${calls} ${why.join(' or ')}`;
+    { calls: inDoubt.calls, words: 'cut off' },
+    { calls: inDoubt.withoutUsage, words: 'whose answers do not say what they used' },
+    { calls: callsWithoutCost, words: 'without a known price' },
+  ]
+    .filter(({ calls }) => calls > 0)
+    .map(({ calls, words }) => `${formatQuantity(calls, 'call')} ${words}`);
+  return `up to ${formatMoney(inDoubt.costMicroUsd)} more for ${why.join(', ')}`;
 }
 
 function knownCostText(summary: RunSummary): string {

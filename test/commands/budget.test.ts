@@ -89,6 +89,42 @@ describe('--max-cost', () => {
     expect((await simulator.books()).calls).toBe(10);
   });
 
+  it.each([408, 504])(
+    'counts calls on which a gateway gave up with %i, while the server may have gone on, with the most they can be',
+    async (status) => {
+      await simulator.reconfigure({ outage: { fault: String(status) } });
+      const flags = ['--max-cost', '1.00', '--max-attempts', '1', '--no-guard'];
+      expect((await run(...capped, ...flags)).exitCode).toBe(4);
+      expect((await simulator.books()).calls).toBe(10);
+      const { stdout } = await workspace.run(['status']);
+      expect(stdout.replace(/\s+/g, ' ')).toMatch(/up to \$1\.00 more for 10 calls cut off/);
+    },
+  );
+
+  it.each(['500', '502'])('is not used up by calls that a server refused with %s', async (fault) => {
+    await simulator.reconfigure({ outage: { fault } });
+    const flags = ['--max-cost', '1.00', '--max-attempts', '1', '--no-guard'];
+    expect((await run(...capped, ...flags)).exitCode).toBe(3);
+    expect(await workspace.status()).toMatchObject({ in_doubt: { calls: 0, tokens: 0, cost_usd: 0 } });
+  });
+
+  it('counts answers that do not say what they used with the most they can be, and does not call them cut off', async () => {
+    await simulator.reconfigure({ prices: null });
+    const silent = numberedDocuments(50).map((each) => ({
+      ...each,
+      text: `[[simulate:no-usage]] ${each.text}`,
+    }));
+    workspace.writeDocuments('docs.jsonl', silent);
+    expect((await run(...capped, '--max-cost', '1.00')).exitCode).toBe(4);
+    expect((await simulator.books()).answered).toBe(10);
+    const { stdout } = await workspace.run(['status']);
+    expect(stdout.replace(/\s+/g, ' ')).toMatch(
+      /up to \$1\.00 more for 10 calls whose answers do not say what they used/,
+    );
+    expect(stdout).not.toMatch(/cut off/);
+    expect(await workspace.status()).toMatchObject({ in_doubt: { calls: 0, calls_without_usage: 10 } });
+  });
+
   it('is not used up by calls that found nobody to connect to', async () => {
     const { url } = simulator;
     await simulator.stop();

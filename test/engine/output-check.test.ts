@@ -45,10 +45,11 @@ function performWith(checkOutput: CheckOutput) {
     random: () => 0,
     retry: { maxAttempts: 1, maxWaitMs: 1_000 },
     timeoutMs: 1_000,
-    gate: new Gate([lane], clock),
+    gate: new Gate([lane], clock, false),
     journal: { start: async () => 7 } as unknown as Journal,
     openCalls: new Set(),
     isAborted: () => false,
+    mayBeDown: () => true,
     budget: null,
     onExhausted: () => undefined,
   };

@@ -1,6 +1,8 @@
-/** Documents that may have brought the program down go one at a time, and say nothing of the run as a whole. */
+/** Documents that may have brought the program down go last and one at a time, and say nothing of the run as a whole. */
 import { afterEach, expect, it } from 'vitest';
+import type { Drain, DrainNotice } from '../../src/engine/drain.js';
 import type { Provider, ProviderReply } from '../../src/provider/provider.js';
+import { callStart } from '../contract/store/builders.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { StoredRun } from '../support/stored-run.js';
 
@@ -9,17 +11,20 @@ const DOCUMENTS = 40;
 
 const clock = new FakeClock();
 let stored: StoredRun;
+let running: Drain | null = null;
 
 afterEach(() => stored.remove());
 
-/** A run whose first documents were in progress at two crashes. */
-async function crashedTwice(): Promise<void> {
-  const texts = Array.from({ length: DOCUMENTS }, (_, index) => `document ${index + 1}`);
+/** A run at whose two crashes calls for its first documents were open. */
+async function crashedTwice(documents = DOCUMENTS): Promise<void> {
+  const texts = Array.from({ length: documents }, (_, index) => `document ${index + 1}`);
   stored = await StoredRun.of(texts, { concurrency: 8 }, clock);
   const { store, run } = stored;
   const claim = { runId: run.id, workerId: 'dead', limit: SUSPECTS, leaseMs: 1_000, nowMs: clock.now() };
   for (let crash = 0; crash < 2; crash += 1) {
-    await store.claimTasks(claim);
+    const open = await store.claimTasks(claim);
+    const calls = open.map((task) => callStart(run.id, task, { startedAtMs: clock.now() }));
+    await store.record(calls, []);
     await store.rescueTasks({ nowMs: clock.now(), whose: 'everyone', crashLimit: 3 });
   }
 }
@@ -42,7 +47,15 @@ function slowly(reply: ProviderReply): { provider: Provider; openAtStart: number
   return { provider, openAtStart };
 }
 
-it('goes on with all at once when each has been alone', async () => {
+const REFUSED: ProviderReply = {
+  ok: false,
+  failure: { kind: 'invalid_request', message: 'unknown parameter', httpStatus: 400 },
+  usage: null,
+  costMicroUsd: null,
+  hints: {},
+};
+
+it('come when all others are done, each alone, and are told of once, with how many are left', async () => {
   await crashedTwice();
   const { provider, openAtStart } = slowly({
     ok: true,
@@ -55,22 +68,39 @@ it('goes on with all at once when each has been alone', async () => {
     requestId: null,
     hints: {},
   });
-  const { summary } = await stored.execute(provider, () => 0);
+  const notices: DrainNotice[] = [];
+  const left = new Set<number>();
+  const { summary } = await stored.execute(
+    {
+      ...provider,
+      send(request, options) {
+        left.add(running?.snapshot().suspectsLeft ?? 0);
+        return provider.send(request, options);
+      },
+    },
+    () => 0,
+    (drain) => {
+      running = drain;
+    },
+    { onNotice: (notice) => notices.push(notice) },
+  );
   expect(summary.counts).toMatchObject({ completed: DOCUMENTS });
-  expect(openAtStart.slice(0, SUSPECTS + 1)).toEqual([1, 1, 1, 1]);
+  expect(openAtStart.slice(-SUSPECTS)).toEqual([1, 1, 1]);
   expect(Math.max(...openAtStart)).toBe(8);
+  expect(notices).toEqual([{ type: 'suspects', left: SUSPECTS }]);
+  expect([...left]).toEqual([0, 3, 2, 1]);
 });
 
-it('still stops when the first calls after them all fail in the same way', async () => {
+it('keep nothing from stopping a run whose first calls all fail in the same way', async () => {
   await crashedTwice();
-  const { provider } = slowly({
-    ok: false,
-    failure: { kind: 'invalid_request', message: 'unknown parameter', httpStatus: 400 },
-    usage: null,
-    costMicroUsd: null,
-    hints: {},
-  });
-  const { end, summary } = await stored.execute(provider, () => 0);
+  const { end, summary } = await stored.execute(slowly(REFUSED).provider, () => 0);
   expect(end.reason).toBe('halted');
-  expect(summary.counts).toMatchObject({ failed: SUSPECTS, ready: DOCUMENTS - SUSPECTS });
+  expect(summary.counts).toMatchObject({ failed: 0, ready: DOCUMENTS });
+});
+
+it('fail for themselves where they are all that is left, since each has to be settled before the next', async () => {
+  await crashedTwice(SUSPECTS);
+  const { end, summary } = await stored.execute(slowly(REFUSED).provider, () => 0);
+  expect(end.reason).toBe('drained');
+  expect(summary.counts).toMatchObject({ failed: SUSPECTS });
 });

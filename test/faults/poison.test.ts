@@ -47,32 +47,38 @@ it.each([
   [1, 3],
   [8, 5],
   [40, 5],
-])('is found at concurrency %i in %i crashes, and all others are answered', async (concurrency, crashes) => {
-  const documents = numberedDocuments(DOCUMENTS);
-  const poison = { id: 'poison', text: '[[simulate:hang]] I take everything down with me.' };
-  documents.splice(POISON_LINE - 1, 1, poison);
-  workspace.writeDocuments('docs.jsonl', documents);
-  const settings = ['--base-url', simulator.url, '--concurrency', String(concurrency)];
+])(
+  'is found at concurrency %i in %i crashes at most, and all others are answered',
+  async (concurrency, crashes) => {
+    const documents = numberedDocuments(DOCUMENTS);
+    const poison = { id: 'poison', text: '[[simulate:hang]] I take everything down with me.' };
+    documents.splice(POISON_LINE - 1, 1, poison);
+    workspace.writeDocuments('docs.jsonl', documents);
+    const settings = ['--base-url', simulator.url, '--concurrency', String(concurrency)];
 
-  let killed = 0;
-  let end = await live(['run', 'docs.jsonl', ...settings]);
-  while (end.signal === 'SIGKILL' && killed <= crashes) {
-    killed += 1;
-    end = await live(['resume', ...settings]);
-  }
+    let killed = 0;
+    let end = await live(['run', 'docs.jsonl', ...settings]);
+    while (end.signal === 'SIGKILL' && killed <= crashes) {
+      killed += 1;
+      end = await live(['resume', ...settings]);
+    }
 
-  expect(killed).toBe(crashes);
-  expect(end.exitCode, end.stderr).toBe(3);
-  expect(await workspace.status()).toMatchObject({
-    documents: { completed: DOCUMENTS - 1, failed: 1, pending: 0 },
-    failed_by_kind: { poison: 1 },
-  });
-  expect(workspace.readLines('docs.errors.jsonl')).toMatchObject([
-    { id: 'poison', line: POISON_LINE, error: { kind: 'poison' } },
-  ]);
-  const answered = documents.filter((document) => document !== poison);
-  expect((await workspace.results()).map(({ id, output }) => ({ id, output }))).toEqual(
-    answered.map(({ id, text }) => ({ id, output: answerTo(text) })),
-  );
-  expect(await poisonSeen()).toBe(crashes);
-});
+    // Fewer where it happened to be the only one open at the first crashes, too.
+    expect(killed).toBeGreaterThanOrEqual(3);
+    expect(killed).toBeLessThanOrEqual(crashes);
+    expect(end.exitCode, end.stderr).toBe(3);
+    expect(await workspace.status()).toMatchObject({
+      documents: { completed: DOCUMENTS - 1, failed: 1, pending: 0 },
+      failed_by_kind: { poison: 1 },
+    });
+    expect(workspace.readLines('docs.errors.jsonl')).toMatchObject([
+      { id: 'poison', line: POISON_LINE, error: { kind: 'poison' } },
+    ]);
+    const answered = documents.filter((document) => document !== poison);
+    expect((await workspace.results()).map(({ id, output }) => ({ id, output }))).toEqual(
+      answered.map(({ id, text }) => ({ id, output: answerTo(text) })),
+    );
+    expect(await poisonSeen()).toBe(killed);
+  },
+  180_000,
+);

@@ -255,13 +255,17 @@ export class ModelledRun {
       .sort((a, b) => b.priority - a.priority || a.line - b.line);
     const held = this.#inProgress();
     if (held.some(isSuspect)) return [];
-    const [first] = ready;
-    if (first !== undefined && isSuspect(first)) return held.length === 0 ? [first] : [];
+    const others = ready.filter((task) => !isSuspect(task));
+    if (others.length === 0) {
+      // The sort is stable.
+      const suspects = [...ready].sort((a, b) => a.loneCrashCount - b.loneCrashCount);
+      return held.length === 0 ? suspects.slice(0, 1) : [];
+    }
     const claimable: ModelTask[] = [];
     let crashed = held.filter((task) => task.crashCount > 0).length;
-    for (const task of ready.slice(0, limit)) {
+    for (const task of others.slice(0, limit)) {
       if (task.crashCount > 0) crashed += 1;
-      if (isSuspect(task) || crashed > MOST_CRASHED_TOGETHER) break;
+      if (crashed > MOST_CRASHED_TOGETHER) break;
       claimable.push(task);
     }
     return claimable;
@@ -337,9 +341,13 @@ export class ModelledRun {
     const dead = held.filter((task) => whose === 'everyone' || task.leaseUntilMs < this.#nowMs);
     let poisoned = 0;
     for (const task of dead) {
-      task.crashCount += 1;
-      if (held.length === 1) task.loneCrashCount += 1;
-      const poison = held.length === 1 && task.loneCrashCount >= crashLimit;
+      const wasOpen = this.#leases.some(
+        ({ task: { attemptToken }, callId }) => attemptToken === task.token && callId !== null,
+      );
+      const wasAlone = wasOpen && held.length === 1;
+      if (wasOpen) task.crashCount += 1;
+      if (wasAlone) task.loneCrashCount += 1;
+      const poison = wasAlone && task.loneCrashCount >= crashLimit;
       if (poison) poisoned += 1;
       const message = `The program died ${task.loneCrashCount} times while it worked on this document alone.`;
       Object.assign(task, {

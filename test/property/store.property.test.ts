@@ -60,7 +60,11 @@ const step = fc.oneof(
   },
   {
     weight: 4,
-    arbitrary: fc.record({ do: fc.constant('claim' as const), limit: fc.integer({ min: 1, max: 4 }) }),
+    arbitrary: fc.record({
+      do: fc.constant('claim' as const),
+      limit: fc.integer({ min: 1, max: 4 }),
+      calls: fc.boolean(),
+    }),
   },
   {
     weight: 4,
@@ -142,7 +146,8 @@ async function take(each: Step, run: ModelledRun, place: ModelledStore): Promise
     case 'reimport':
       return run.reimport(newTasks(each.input), each.keepFinished, each.crash);
     case 'claim':
-      return run.claim(each.limit);
+      await run.claim(each.limit);
+      return each.calls ? run.start(0) : undefined;
     case 'work':
       await run.claim(each.limit);
       for (const [which, as] of each.outcomes.entries()) await run.settle(which, as);
@@ -235,6 +240,7 @@ it('does what the model says, whatever happens in whatever order', async () => {
           if (hasAnswers) await place.runs[1]?.drain(lastSharing);
           for (let crash = 0; hasSuspects && crash < SUSPECT_AFTER_CRASHES; crash += 1) {
             await place.runs[0]?.claim(2);
+            for (const which of [0, 1]) await place.runs[0]?.start(which);
             await place.rescue('everyone', 3);
           }
           for (const [which, each] of steps) {

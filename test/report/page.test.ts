@@ -58,7 +58,7 @@ describe('the page of a run with every kind of failure', () => {
 
   it('says beside the money what it was priced by', () => {
     expect(page).toMatch(
-      /<dt>Cost<\/dt>.*every call has a known price; up to [^<]* more for \d+ calls cut off; prices: [^<]* of 2026-11-01<\/dd>/,
+      /<dt>Cost<\/dt>.*every call has a known price; up to [^<]* more for \d+ calls whose answers do not say what they used; prices: [^<]* of 2026-11-01<\/dd>/,
     );
   });
 

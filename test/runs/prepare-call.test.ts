@@ -22,7 +22,17 @@ beforeEach(() => {
 
 afterEach(() => folder.remove());
 
-async function prepareWith(prompt: string | null) {
+const TASK = {
+  taskId: 1,
+  line: 1,
+  key: 'a',
+  attempts: 0,
+  crashCount: 0,
+  throttledSinceMs: null,
+  attemptToken: 'token',
+};
+
+async function prepareCallWith(prompt: string | null) {
   const settings = await runSettingsFrom(
     resolveSettings({
       flags: { model: 'gpt-4o', ...(prompt === null ? {} : { prompt }) },
@@ -32,18 +42,13 @@ async function prepareWith(prompt: string | null) {
     { inputs: ['docs.jsonl'], parameters: {}, simulate: false, output: undefined },
     folder.path,
   );
-  const prepare = createPrepareCall(settings, null);
+  return createPrepareCall(settings, null);
+}
+
+async function prepareWith(prompt: string | null) {
+  const prepare = await prepareCallWith(prompt);
   return (document: object): PreparedCall => {
-    const prepared = prepare({
-      taskId: 1,
-      line: 1,
-      key: 'a',
-      body: JSON.stringify(document),
-      attempts: 0,
-      crashCount: 0,
-      throttledSinceMs: null,
-      attemptToken: 'token',
-    });
+    const prepared = prepare({ ...TASK, body: JSON.stringify(document) });
     if ('refused' in prepared) throw new Error(prepared.refused.message);
     return prepared;
   };
@@ -51,6 +56,22 @@ async function prepareWith(prompt: string | null) {
 
 const BASE64 = Buffer.alloc(1_000_000, 5).toString('base64');
 const dataUrl = `data:image/png;base64,${samplePng(1_024, 1_024).toString('base64')}${BASE64}`;
+
+it('whatever goes wrong while a request is made is its document’s failure, and never ends the run', async () => {
+  const prepare = await prepareCallWith('{{text}}');
+  const task = {
+    ...TASK,
+    get body(): string {
+      throw new RangeError('Maximum call stack size exceeded');
+    },
+  };
+  expect(prepare(task)).toMatchObject({
+    refused: {
+      kind: 'invalid_request',
+      message: expect.stringContaining('Maximum call stack size exceeded'),
+    },
+  });
+});
 
 describe('a prepared call', () => {
   it('of a text is its request at once, a token a byte at most', async () => {

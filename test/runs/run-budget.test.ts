@@ -50,7 +50,7 @@ describe('a budget', () => {
 
   it.each([
     ['has cost', { costMicroUsd: 60 }],
-    ['may have cost', { inDoubt: { calls: 1, tokens: 0, costMicroUsd: 60 } }],
+    ['may have cost', { inDoubt: { calls: 1, withoutUsage: 0, tokens: 0, costMicroUsd: 60 } }],
   ])('has left of the money what no earlier call %s', async (_, spent) => {
     const most = { costMicroUsd: 50, tokens: 0 };
     const budget = budgetOf({ maxCostMicroUsd: 100 }, [laneAt(1)], spent);
@@ -60,7 +60,7 @@ describe('a budget', () => {
 
   it.each([
     ['has used', { usage: { ...UNSPENT.usage, inputTokens: 40, outputTokens: 20 } }],
-    ['may have used', { inDoubt: { calls: 1, tokens: 60, costMicroUsd: 0 } }],
+    ['may have used', { inDoubt: { calls: 1, withoutUsage: 0, tokens: 60, costMicroUsd: 0 } }],
   ])('has left of the tokens what no earlier call %s', async (_, spent) => {
     const budget = budgetOf({ maxTokensTotal: 100 }, [laneAt(1)], spent);
     expect(await budget.admit({ costMicroUsd: 0, tokens: 50 })).toEqual({ exhausted: 'tokens' });

@@ -117,6 +117,15 @@ describe('the bar', () => {
     expect(frame({}, 80, true)[0]).toMatch(/126,000\/300,000 · after 4 min 05 s$/);
   });
 
+  it('says why it goes one call at a time after crashes, and for how many documents yet, as the width allows', () => {
+    const suspects = { suspectsLeft: 7, heldBackBy: 'concurrency' } as const;
+    expect(frame(suspects, 250)[1]).toContain(
+      'looking for the document that brought the program down: one call at a time, 7 left',
+    );
+    expect(frame(suspects, 80)[1]).toMatch(/one (?:call )?at a time(?: after crashes)?, 7 left/);
+    expect(frame(suspects, 250)[1]).not.toContain('held back');
+  });
+
   it('follows the bytes of the input while it is read', () => {
     const importing = { phase: 'importing', importedDocuments: 212_608, importedBytes: 1.3e9 } as const;
     expect(frame({ ...importing, importTotalBytes: 1.9e9 }, 80)).toEqual([
@@ -173,6 +182,7 @@ describe('the bar', () => {
       ),
       heldBackForMs: maybe(fc.nat({ max: 2e9 })),
       outageSinceMs: maybe(fc.nat({ max: 2e12 })),
+      suspectsLeft: fc.constantFrom(0, 0, 1, 1_234_567),
       graceLeftMs: maybe(fc.nat({ max: 2e6 })),
       writtenRows: count,
     });

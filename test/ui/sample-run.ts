@@ -25,7 +25,7 @@ export const summary: RunSummary = {
   usage: { inputTokens: 45_200_000, outputTokens: 12_100_000, cachedTokens: 1_200_000, reasoningTokens: 0 },
   costMicroUsd: 123_400_000,
   callsWithoutCost: 0,
-  inDoubt: { calls: 0, tokens: 0, costMicroUsd: 0 },
+  inDoubt: { calls: 0, withoutUsage: 0, tokens: 0, costMicroUsd: 0 },
   shared: { withinRun: 0, fromEarlierRuns: 0, waiting: 0 },
   lanes: [],
   failedByKind: { truncated: 4, invalid_request: 8 },

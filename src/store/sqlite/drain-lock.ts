@@ -13,6 +13,8 @@ import { isBusy, translateError } from './errors.js';
 import { isLocked, lockPathOf } from './lock-file.js';
 
 const OWNER_KEY = 'drain_owner';
+/** There while the last owner has been asked to stop and nobody has come after it. */
+const STOP_KEY = 'asked_to_stop';
 /** `readOwner` of another process looks at the file for some microseconds; that is no owner. */
 const TRIES = 4;
 const BETWEEN_TRIES_MS = 25;
@@ -49,6 +51,17 @@ export class DrainLock {
     if (this.#held !== null || !this.#isHeld()) return;
     const owner = this.#writtenOwner();
     if (owner?.runName === runName) throw this.#refusal(owner);
+  }
+
+  async noteStop(): Promise<void> {
+    await this.#connection.write(() => this.#setMeta(STOP_KEY, 'yes'));
+  }
+
+  /** Call inside a write transaction. @returns whether the owner before was asked to stop; forgets it */
+  takeStopNote(): boolean {
+    return (
+      this.#connection.database.prepare<[string]>('DELETE FROM meta WHERE key = ?').run(STOP_KEY).changes > 0
+    );
   }
 
   release(): void {
@@ -93,13 +106,15 @@ export class DrainLock {
   }
 
   async #writeOwner(owner: StoreOwner): Promise<void> {
-    await this.#connection.write(() =>
-      this.#connection.database
-        .prepare<[string, string]>(
-          'INSERT INTO meta (key, value) VALUES (?, ?) ON CONFLICT DO UPDATE SET value = excluded.value',
-        )
-        .run(OWNER_KEY, JSON.stringify(owner)),
-    );
+    await this.#connection.write(() => this.#setMeta(OWNER_KEY, JSON.stringify(owner)));
+  }
+
+  #setMeta(key: string, value: string): void {
+    this.#connection.database
+      .prepare<[string, string]>(
+        'INSERT INTO meta (key, value) VALUES (?, ?) ON CONFLICT DO UPDATE SET value = excluded.value',
+      )
+      .run(key, value);
   }
 
   #isHeld(): boolean {

@@ -3,7 +3,7 @@
  * written and stored once, by `flush`, in the same transaction.
  */
 import type Database from 'better-sqlite3';
-import { isInDoubt } from '../../core/usage.js';
+import { type Doubt, doubtOf } from '../../core/usage.js';
 import { latencyBucket } from '../latency-buckets.js';
 import type { CallEnd, CallStart, RecentCall } from '../store.js';
 import {
@@ -36,6 +36,7 @@ class RunTotals {
   answered = 0;
   withoutCost = 0;
   inDoubt = 0;
+  withoutUsage = 0;
   tokensInDoubt = 0;
   costInDoubtMicroUsd = 0;
   latencySumMs = 0;
@@ -59,8 +60,9 @@ class RunTotals {
   }
 
   /** @param calls 1 for one that is in doubt, -1 for one that is so no more */
-  doubt(calls: number, mostTokens: number | null, mostCostMicroUsd: number | null): void {
-    this.inDoubt += calls;
+  doubt(doubt: Doubt, calls: 1 | -1, mostTokens: number | null, mostCostMicroUsd: number | null): void {
+    if (doubt === 'cut_off') this.inDoubt += calls;
+    else this.withoutUsage += calls;
     this.tokensInDoubt += calls * (mostTokens ?? 0);
     this.costInDoubtMicroUsd += calls * (mostCostMicroUsd ?? 0);
   }
@@ -131,6 +133,7 @@ export class Ledger {
          calls_made = calls_made + ?, calls_ended = calls_ended + ?, calls_failed = calls_failed + ?,
          calls_lost = calls_lost + ?, calls_answered = calls_answered + ?,
          calls_without_cost = calls_without_cost + ?, calls_in_doubt = calls_in_doubt + ?,
+         calls_without_usage = calls_without_usage + ?,
          tokens_in_doubt = tokens_in_doubt + ?, cost_in_doubt_micro_usd = cost_in_doubt_micro_usd + ?,
          latency_sum_ms = latency_sum_ms + ?,
          cost_micro_usd = cost_micro_usd + ?, input_tokens = input_tokens + ?,
@@ -221,9 +224,10 @@ export class Ledger {
     const totals = this.#totalsOf(runId);
     const lane = totals.lane(laneName);
     if (endedAtMs === null) totals.ended += 1;
+    const doubt = doubtOf(usage, call.httpStatus);
+    if (doubt !== null) totals.doubt(doubt, 1, mostTokens, mostCostMicroUsd);
     // A lost call was in doubt already.
-    const doubted = (isInDoubt(usage, call.httpStatus) ? 1 : 0) - (endedAtMs === null ? 0 : 1);
-    if (doubted !== 0) totals.doubt(doubted, mostTokens, mostCostMicroUsd);
+    if (endedAtMs !== null) totals.doubt('cut_off', -1, mostTokens, mostCostMicroUsd);
     totals.seen(finishedAtMs);
     if (kind === null) {
       totals.answered += 1;
@@ -273,6 +277,7 @@ export class Ledger {
         totals.answered,
         totals.withoutCost,
         totals.inDoubt,
+        totals.withoutUsage,
         totals.tokensInDoubt,
         totals.costInDoubtMicroUsd,
         totals.latencySumMs,
@@ -316,7 +321,7 @@ export class Ledger {
       const totals = this.#totalsOf(call.run_id);
       totals.ended += 1;
       totals.lost += 1;
-      totals.doubt(1, call.most_tokens, call.most_cost_micro_usd);
+      totals.doubt('cut_off', 1, call.most_tokens, call.most_cost_micro_usd);
     }
     return calls.length;
   }

@@ -265,7 +265,7 @@ END;
   },
   {
     version: 3,
-    name: 'answers as they came and for as long as the run is there, ids with their type',
+    name: 'answers as they came and for as long as the run is there, ids with their type, what may have been billed',
     sql: `
 -- What an answer holds beside its text, as the server wrote it; null where it is a text and nothing more.
 ALTER TABLE results ADD COLUMN details_json TEXT;
@@ -298,6 +298,22 @@ CREATE TABLE earlier_answers (
   response_packed  BLOB,
   PRIMARY KEY (task_id, request_hash, answered_by)
 ) STRICT;
+
+-- Answers that do not say what they used were counted among the calls in doubt; gateways that gave up were not.
+ALTER TABLE run_totals ADD COLUMN calls_without_usage INTEGER NOT NULL DEFAULT 0;
+UPDATE run_totals SET
+  calls_in_doubt = calls_in_doubt + doubted.gave_up - doubted.without_usage,
+  calls_without_usage = doubted.without_usage,
+  tokens_in_doubt = tokens_in_doubt + doubted.tokens,
+  cost_in_doubt_micro_usd = cost_in_doubt_micro_usd + doubted.cost_micro_usd
+FROM (
+  SELECT run_id, sum(http_status < 300) AS without_usage, sum(http_status >= 300) AS gave_up,
+    total(iif(http_status >= 300, most_tokens, 0)) AS tokens,
+    total(iif(http_status >= 300, most_cost_micro_usd, 0)) AS cost_micro_usd
+  FROM calls WHERE finished_at_ms IS NOT NULL AND input_tokens IS NULL
+    AND (http_status < 300 OR http_status IN (408, 499, 504, 524))
+  GROUP BY run_id) AS doubted
+WHERE doubted.run_id = run_totals.run_id;
 `,
   },
 ];

@@ -22,8 +22,12 @@ const PROMOTED_PER_CLAIM = 256;
 const TOKEN_BYTES = 12;
 
 /** A bare `LIMIT ?` is peeked at by the planner, which then plans the statement anew at every claim. */
-const FIRST_READY = `FROM tasks INDEXED BY tasks_ready
-  WHERE run_id = ? AND state = 'ready' AND gone = 0 AND shared_task_id IS NULL ORDER BY priority DESC, line, id LIMIT ? + 0`;
+const READY = `FROM tasks INDEXED BY tasks_ready
+  WHERE run_id = ? AND state = 'ready' AND gone = 0 AND shared_task_id IS NULL`;
+const FIRST_READY = `${READY} AND crash_count < ${SUSPECT_AFTER_CRASHES} ORDER BY priority DESC, line, id LIMIT ? + 0`;
+const CLAIMED = `id, line, key, attempts, crash_count, throttled_since_ms,
+  (SELECT body FROM documents WHERE task_id = tasks.id)`;
+const LEASE = `UPDATE tasks SET state = 'in_progress', attempt_token = ? || id, worker_id = ?, lease_until_ms = ?`;
 const FAILED = `run_id = ? AND state = 'failed' AND gone = 0 AND failure_kind = coalesce(?, failure_kind)
   AND key = coalesce(?, key)`;
 
@@ -38,7 +42,10 @@ export class Queue {
   readonly #promote;
   readonly #held;
   readonly #selectReady;
+  readonly #selectSuspect;
+  readonly #countSuspects;
   readonly #lease;
+  readonly #leaseSuspect;
   readonly #cancelOpen;
   readonly #nextDue;
   readonly #extend;
@@ -52,21 +59,26 @@ export class Queue {
          WHERE run_id = ? AND state = 'delayed' AND gone = 0 AND not_before_ms <= ?
          ORDER BY not_before_ms LIMIT ? + 0)`,
     );
-    this.#held = database.prepare<[number, number, string], HeldRow>(
+    this.#held = database.prepare<[number, string], HeldRow>(
       `SELECT count(*) AS tasks, coalesce(sum(crash_count > 0), 0) AS crashed,
-         coalesce(sum(crash_count >= ?), 0) AS suspects
+         coalesce(sum(crash_count >= ${SUSPECT_AFTER_CRASHES}), 0) AS suspects
        FROM tasks INDEXED BY tasks_leased WHERE state = 'in_progress' AND run_id = ? AND worker_id = ?`,
     );
     this.#selectReady = database
-      .prepare<[number, number], ClaimedRow>(
-        `SELECT id, line, key, attempts, crash_count, throttled_since_ms,
-           (SELECT body FROM documents WHERE task_id = tasks.id) ${FIRST_READY}`,
+      .prepare<[number, number], ClaimedRow>(`SELECT ${CLAIMED} ${FIRST_READY}`)
+      .raw();
+    // Read when nothing else is ready, so that there is little to sort. Those that crashed the least when they were
+    // alone come first: one that is guilty is the last to be left, one that was unlucky is not always the next.
+    this.#selectSuspect = database
+      .prepare<[number], ClaimedRow>(
+        `SELECT ${CLAIMED} ${READY} ORDER BY lone_crash_count, priority DESC, line, id LIMIT 1`,
       )
       .raw();
+    this.#countSuspects = database.prepare<[number], number>(`SELECT count(*) ${READY}`).pluck();
     this.#lease = database.prepare<[string, string, number, number, number]>(
-      `UPDATE tasks SET state = 'in_progress', attempt_token = ? || id, worker_id = ?, lease_until_ms = ?
-       WHERE id IN (SELECT id ${FIRST_READY})`,
+      `${LEASE} WHERE id IN (SELECT id ${FIRST_READY})`,
     );
+    this.#leaseSuspect = database.prepare<[string, string, number, number]>(`${LEASE} WHERE id = ?`);
     // The whole table in its own order, 3 s for a million: by its indexes it would be scattered reads.
     this.#cancelOpen = database.prepare<[number]>(
       `UPDATE tasks NOT INDEXED SET state = 'cancelled', attempt_token = NULL, worker_id = NULL,
@@ -98,27 +110,22 @@ export class Queue {
     const nowMs = storableInteger(options.nowMs);
     this.#promote.run(runId, nowMs, Math.max(PROMOTED_PER_CLAIM, limit));
     const workerId = storableText(options.workerId);
-    const rows = this.#compatible(this.#selectReady.all(runId, limit), runId, workerId);
-    if (rows.length === 0) return [];
+    const held = this.#held.get(runId, workerId);
+    if (held === undefined || held.suspects > 0) return [];
     const tokenPrefix = `${randomBytes(TOKEN_BYTES).toString('base64url')}.`;
     const leaseUntilMs = storableInteger(nowMs + options.leaseMs);
-    this.#lease.run(tokenPrefix, workerId, leaseUntilMs, runId, rows.length);
-    return rows.map((row) => toLeasedTask(row, tokenPrefix));
-  }
-
-  /** The first of the candidates that may be in progress together with each other and with what the worker holds. */
-  #compatible(rows: readonly ClaimedRow[], runId: number, workerId: string): readonly ClaimedRow[] {
-    const [first] = rows;
-    if (first === undefined) return rows;
-    const held = this.#held.get(SUSPECT_AFTER_CRASHES, runId, workerId);
-    if (held === undefined || held.suspects > 0) return [];
-    if (crashCountOf(first) >= SUSPECT_AFTER_CRASHES) return held.tasks === 0 ? [first] : [];
-    let { crashed } = held;
-    const end = rows.findIndex((row) => {
-      if (crashCountOf(row) > 0) crashed += 1;
-      return crashCountOf(row) >= SUSPECT_AFTER_CRASHES || crashed > MOST_CRASHED_TOGETHER;
-    });
-    return end < 0 ? rows : rows.slice(0, end);
+    const ready = this.#selectReady.all(runId, limit);
+    if (ready.length > 0) {
+      const rows = withFewCrashed(ready, held.crashed);
+      if (rows.length > 0) this.#lease.run(tokenPrefix, workerId, leaseUntilMs, runId, rows.length);
+      return rows.map((row) => toLeasedTask(row, tokenPrefix));
+    }
+    const suspect = held.tasks === 0 ? this.#selectSuspect.get(runId) : undefined;
+    if (suspect === undefined) return [];
+    const suspectsLeft = this.#countSuspects.get(runId) ?? 1;
+    const task = toLeasedTask(suspect, tokenPrefix);
+    this.#leaseSuspect.run(tokenPrefix, workerId, leaseUntilMs, task.taskId);
+    return [{ ...task, suspectsLeft }];
   }
 
   /** @returns how many tasks that were not settled are cancelled now, those gone from the input among them */
@@ -148,6 +155,12 @@ export class Queue {
   }
 }
 
-function crashCountOf([, , , , crashCount]: ClaimedRow): number {
-  return crashCount;
+/** The first of the candidates that may be in progress together with each other and with what the worker holds. */
+function withFewCrashed(rows: readonly ClaimedRow[], crashedBefore: number): readonly ClaimedRow[] {
+  let crashed = crashedBefore;
+  const end = rows.findIndex(([, , , , crashCount]) => {
+    if (crashCount > 0) crashed += 1;
+    return crashed > MOST_CRASHED_TOGETHER;
+  });
+  return end < 0 ? rows : rows.slice(0, end);
 }

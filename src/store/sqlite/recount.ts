@@ -1,10 +1,12 @@
 /** Every count and sum that is kept, against the rows themselves: reads all tasks and calls, 2 s at a million. */
 import type Database from 'better-sqlite3';
+import { GAVE_UP_STATUSES } from '../../core/usage.js';
 import type { CountDifference } from '../store.js';
 
-/** As `isInDoubt` says. */
-const IN_DOUBT =
-  'finished_at_ms IS NOT NULL AND input_tokens IS NULL AND (http_status IS NULL OR http_status < 300)';
+/** As `doubtOf` says. */
+const IN_DOUBT = `finished_at_ms IS NOT NULL AND input_tokens IS NULL
+  AND (http_status IS NULL OR http_status IN (${GAVE_UP_STATUSES.join(', ')}))`;
+const WITHOUT_USAGE = 'finished_at_ms IS NOT NULL AND input_tokens IS NULL AND http_status < 300';
 const WITHOUT_COST = 'cost_micro_usd IS NULL AND coalesce(input_tokens, 0) + coalesce(output_tokens, 0) > 0';
 
 /** What is kept for a run, and for a lane of it, with how it is counted from its calls. */
@@ -17,8 +19,12 @@ const CALL_SUMS: readonly (readonly [column: string, counted: string])[] = [
   ['calls_answered', 'total(kind IS NULL AND latency_ms IS NOT NULL)'],
   ['calls_without_cost', `total(${WITHOUT_COST})`],
   ['calls_in_doubt', `total(${IN_DOUBT})`],
-  ['tokens_in_doubt', `total(iif(${IN_DOUBT}, most_tokens, 0))`],
-  ['cost_in_doubt_micro_usd', `total(iif(${IN_DOUBT} OR ${WITHOUT_COST}, most_cost_micro_usd, 0))`],
+  ['calls_without_usage', `total(${WITHOUT_USAGE})`],
+  ['tokens_in_doubt', `total(iif(${IN_DOUBT} OR ${WITHOUT_USAGE}, most_tokens, 0))`],
+  [
+    'cost_in_doubt_micro_usd',
+    `total(iif(${IN_DOUBT} OR ${WITHOUT_USAGE} OR ${WITHOUT_COST}, most_cost_micro_usd, 0))`,
+  ],
   ['cost_micro_usd', 'total(cost_micro_usd)'],
   ['input_tokens', 'total(input_tokens)'],
   ['output_tokens', 'total(output_tokens)'],

@@ -117,7 +117,7 @@ CREATE TABLE run_totals (
   reasoning_tokens   INTEGER NOT NULL DEFAULT 0,
   first_call_at_ms   INTEGER,
   last_call_at_ms    INTEGER
-, calls_in_doubt INTEGER NOT NULL DEFAULT 0, tokens_in_doubt INTEGER NOT NULL DEFAULT 0, cost_in_doubt_micro_usd REAL NOT NULL DEFAULT 0) STRICT;
+, calls_in_doubt INTEGER NOT NULL DEFAULT 0, tokens_in_doubt INTEGER NOT NULL DEFAULT 0, cost_in_doubt_micro_usd REAL NOT NULL DEFAULT 0, calls_without_usage INTEGER NOT NULL DEFAULT 0) STRICT;
 
 CREATE TABLE runs (
   id                INTEGER PRIMARY KEY AUTOINCREMENT,

@@ -113,21 +113,25 @@ export class Settlements {
   }
 
   /**
-   * Puts tasks back whose lease ended before `beforeMs`. Each may have brought its worker down, whether its call was
-   * open, it was being prepared or it only took up memory; only one that was alone can be blamed.
+   * Puts tasks back whose lease ended before `beforeMs`. One whose call was open may have brought its worker down; only
+   * one that was alone besides can be blamed.
+   * @param isCrash false where the worker's death is no evidence against anybody
    */
   rescue(
     nowMs: number,
     beforeMs: number,
     crashLimit: number,
+    isCrash: boolean,
   ): { rescued: number; lost: number; poisoned: number } {
     const report = { rescued: 0, lost: 0, poisoned: 0 };
     const leased = this.#leased.all(beforeMs);
     const lone = new Set(this.#lone.all());
     for (const task of leased) {
-      report.lost += this.#ledger.loseOfAttempt(task.id, task.attempt_token, nowMs);
-      const isAlone = lone.has(task.id);
-      const crashCount = task.crash_count + 1;
+      const lost = this.#ledger.loseOfAttempt(task.id, task.attempt_token, nowMs);
+      report.lost += lost;
+      const wasOpen = isCrash && lost > 0;
+      const isAlone = wasOpen && lone.has(task.id);
+      const crashCount = task.crash_count + (wasOpen ? 1 : 0);
       const loneCrashCount = task.lone_crash_count + (isAlone ? 1 : 0);
       if (isAlone && loneCrashCount >= crashLimit) {
         this.#poison.run(crashCount, loneCrashCount, task.id);

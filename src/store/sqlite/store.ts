@@ -101,6 +101,10 @@ export class SqliteStore implements Store {
     return this.#lock.acquire(owner);
   }
 
+  noteStop(): Promise<void> {
+    return this.#lock.noteStop();
+  }
+
   readOwner(): Promise<StoreOwner | null> {
     return this.#lock.readOwner();
   }
@@ -230,7 +234,8 @@ export class SqliteStore implements Store {
     return this.#connection.write(() => {
       this.#ledger.begin();
       const beforeMs = everyone ? Number.POSITIVE_INFINITY : nowMs;
-      const report = this.#settlements.rescue(nowMs, beforeMs, options.crashLimit);
+      const isCrash = !(everyone && this.#lock.takeStopNote());
+      const report = this.#settlements.rescue(nowMs, beforeMs, options.crashLimit, isCrash);
       // Calls of tasks that had already left their worker's hands when it died.
       const others = everyone ? this.#ledger.loseOpen(nowMs) : 0;
       this.#ledger.flush();

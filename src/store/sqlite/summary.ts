@@ -15,6 +15,7 @@ interface TotalsRow {
   calls_answered: number;
   calls_without_cost: number;
   calls_in_doubt: number;
+  calls_without_usage: number;
   tokens_in_doubt: number;
   cost_in_doubt_micro_usd: number;
   latency_sum_ms: number;
@@ -82,6 +83,7 @@ export class Summary {
       callsWithoutCost: totals.calls_without_cost,
       inDoubt: {
         calls: totals.calls_in_doubt,
+        withoutUsage: totals.calls_without_usage,
         tokens: totals.tokens_in_doubt,
         costMicroUsd: totals.cost_in_doubt_micro_usd,
       },

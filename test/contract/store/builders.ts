@@ -83,6 +83,17 @@ export async function claimOne(store: Store, runId: number, nowMs = NOW_MS): Pro
   return task;
 }
 
+/** Tasks whose calls are open. */
+export async function claimAndCall(
+  store: Store,
+  runId: number,
+  limit: number,
+): Promise<readonly LeasedTask[]> {
+  const tasks = await claim(store, runId, limit);
+  for (const task of tasks) await startCall(store, runId, task);
+  return tasks;
+}
+
 export function callStart(
   runId: number,
   { taskId, attemptToken }: Ours,

@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { MOST_CRASHED_TOGETHER, type Store } from '../../../src/store/store.js';
 import {
   claim,
+  claimAndCall,
   claimOne,
   completed,
   document,
@@ -204,7 +205,7 @@ export function queueContract(storeOf: StoreOf): void {
     });
   });
 
-  describe('suspects, in progress at two crashes', () => {
+  describe('suspects, whose calls were open at two crashes', () => {
     async function crash(store: Store): Promise<void> {
       await store.rescueTasks({ nowMs: NOW_MS, whose: 'everyone', crashLimit: 3 });
     }
@@ -213,45 +214,48 @@ export function queueContract(storeOf: StoreOf): void {
     async function withSuspects(store: Store, suspects: number, count: number): Promise<number> {
       const runId = await openRun(store, documents(suspects));
       for (let crashes = 0; crashes < 2; crashes += 1) {
-        await claim(store, runId, suspects);
+        await claimAndCall(store, runId, suspects);
         await crash(store);
       }
       await store.addTasks(runId, documents(count).slice(suspects));
       return runId;
     }
 
-    it('are claimed one at a time, and nothing beside them', async () => {
+    it('come after all others, one at a time, nothing beside them, and say how many are left', async () => {
       const store = await storeOf();
       const runId = await withSuspects(store, 2, 5);
+      const others = await claim(store, runId, 9);
+      expect(others.map((task) => task.line)).toEqual([3, 4, 5]);
+      expect(others.some((task) => 'suspectsLeft' in task)).toBe(false);
+      expect(await claim(store, runId, 9)).toEqual([]);
+      const [first, ...rest] = others;
+      if (!first) throw new Error('claimed too few');
+      await store.record([], [completed(first), ...rest.map((task) => released(task, NOW_MS + 1_000))]);
       for (const line of [1, 2]) {
         const claimed = await claim(store, runId, 9);
-        expect(claimed).toMatchObject([{ line, crashCount: 2 }]);
+        expect(claimed).toMatchObject([{ line, crashCount: 2, suspectsLeft: 3 - line }]);
         expect(await claim(store, runId, 9)).toEqual([]);
         await store.record(
           [],
           claimed.map((task) => completed(task)),
         );
       }
-      expect((await claim(store, runId, 9)).map((task) => task.line)).toEqual([3, 4, 5]);
+      expect(await claim(store, runId, 9, NOW_MS + 2_000)).toHaveLength(2);
     });
 
-    it('wait until what is in progress is settled', async () => {
+    it('take turns: one that has just crashed alone comes after those that have not', async () => {
+      const store = await storeOf();
+      const runId = await withSuspects(store, 3, 3);
+      for (const line of [1, 2, 3, 1, 2, 3]) {
+        expect(await claimAndCall(store, runId, 9)).toMatchObject([{ line }]);
+        await crash(store);
+      }
+      expect((await store.summarizeRun(runId)).counts).toMatchObject({ ready: 3, failed: 0 });
+    });
+
+    it('hold nothing of another run or another worker up', async () => {
       const store = await storeOf();
       const runId = await withSuspects(store, 2, 2);
-      await store.addTasks(runId, [document(3, { priority: 1 }), document(4, { priority: 1 })]);
-      const first = await claim(store, runId, 9);
-      expect(first.map((task) => task.line)).toEqual([3, 4]);
-      const [one, other] = first;
-      if (!one || !other) throw new Error('claimed too few');
-      await store.record([], [completed(one)]);
-      expect(await claim(store, runId, 9)).toEqual([]);
-      await store.record([], [released(other, NOW_MS + 1_000)]);
-      expect(await claim(store, runId, 9)).toMatchObject([{ line: 1 }]);
-    });
-
-    it('let others go first, and hold nothing of another run or another worker up', async () => {
-      const store = await storeOf();
-      const runId = await withSuspects(store, 2, 3);
       const other = await openRun(store, documents(2), 'other');
       expect(await claim(store, runId, 9)).toHaveLength(1);
       expect(await claim(store, other, 9)).toHaveLength(2);
@@ -259,12 +263,12 @@ export function queueContract(storeOf: StoreOf): void {
       expect((await store.claimTasks(elsewhere)).map((task) => task.line)).toEqual([2]);
     });
 
-    it('stay few: of many that were in progress at a crash, only some are in progress together', async () => {
+    it('stay few: of many whose calls were open at a crash, only some are in progress together', async () => {
       const store = await storeOf();
-      const runId = await openRun(store, documents(50));
-      expect(await claim(store, runId, 40)).toHaveLength(40);
+      const runId = await openRun(store, documents(40));
+      expect(await claimAndCall(store, runId, 40)).toHaveLength(40);
       await crash(store);
-      const first = await claim(store, runId, 40);
+      const first = await claimAndCall(store, runId, 40);
       expect(first.map((task) => task.line)).toEqual(
         documents(MOST_CRASHED_TOGETHER).map(({ line }) => line),
       );
@@ -273,14 +277,14 @@ export function queueContract(storeOf: StoreOf): void {
         [],
         first.slice(0, 3).map((task) => completed(task)),
       );
-      expect(await claim(store, runId, 40)).toHaveLength(3);
+      expect(await claimAndCall(store, runId, 40)).toHaveLength(3);
 
       await crash(store);
       let alone = 0;
       for (;;) {
         const claimed = await claim(store, runId, 1);
-        if (claimed[0]?.crashCount !== 2) break;
-        alone += 1;
+        if (claimed.length === 0) break;
+        if (claimed[0]?.crashCount === 2) alone += 1;
         await store.record(
           [],
           claimed.map((task) => completed(task)),

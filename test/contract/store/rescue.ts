@@ -3,6 +3,7 @@ import type { LeasedTask } from '../../../src/store/store.js';
 import {
   callEnd,
   claim,
+  claimAndCall,
   claimOne,
   completed,
   documents,
@@ -35,7 +36,7 @@ export function rescueContract(storeOf: StoreOf): void {
       expect((await restarted.summarizeRun(second)).counts).toMatchObject({ ready: 1, in_progress: 0 });
     });
 
-    it('counts a crash for every task in progress, called or not, and uses no attempt', async () => {
+    it('counts a crash for tasks whose calls were open, for none that was only claimed, and uses no attempt', async () => {
       const store = await storeOf();
       const runId = await openRun(store, documents(3));
       const [called] = await claim(store, runId, 2);
@@ -44,7 +45,7 @@ export function rescueContract(storeOf: StoreOf): void {
       await store.rescueTasks({ nowMs: NOW_MS, whose: 'everyone', crashLimit: 3 });
       expect(await claim(store, runId, 3)).toMatchObject([
         { line: 1, crashCount: 1, attempts: 0 },
-        { line: 2, crashCount: 1, attempts: 0 },
+        { line: 2, crashCount: 0, attempts: 0 },
         { line: 3, crashCount: 0, attempts: 0 },
       ]);
       expect((await store.summarizeRun(runId)).calls).toEqual({ made: 1, open: 0, failed: 0, repeated: 1 });
@@ -81,44 +82,67 @@ export function rescueContract(storeOf: StoreOf): void {
       expect((await store.summarizeRun(runId)).calls.open).toBe(1);
     });
 
-    it.each(['called', 'only claimed'])(
-      'parks a document that was %s and alone at too many crashes, as failed by poison',
-      async (how) => {
-        const store = await storeOf();
-        const runId = await openRun(store, documents(1));
-        for (const poisoned of [0, 0, 1]) {
-          const task = await claimOne(store, runId);
-          if (how === 'called') await startCall(store, runId, task);
-          const report = await store.rescueTasks({ nowMs: NOW_MS, whose: 'everyone', crashLimit: 3 });
-          expect(report).toEqual({ rescued: 1 - poisoned, lostCalls: how === 'called' ? 1 : 0, poisoned });
-        }
-        expect(await claim(store, runId, 9)).toEqual([]);
-        expect(await results(store, runId)).toMatchObject([
-          { state: 'failed', settledAtMs: NOW_MS, error: { kind: 'poison' }, result: null, usage: null },
-        ]);
-        expect((await store.summarizeRun(runId)).failedByKind).toEqual({ poison: 1 });
-        expect(await store.retryTasks(runId, { kind: 'poison' })).toBe(1);
+    it('parks a document whose call alone was open at too many crashes, as failed by poison', async () => {
+      const store = await storeOf();
+      const runId = await openRun(store, documents(1));
+      for (const poisoned of [0, 0, 1]) {
+        await startCall(store, runId, await claimOne(store, runId));
+        const report = await store.rescueTasks({ nowMs: NOW_MS, whose: 'everyone', crashLimit: 3 });
+        expect(report).toEqual({ rescued: 1 - poisoned, lostCalls: 1, poisoned });
+      }
+      expect(await claim(store, runId, 9)).toEqual([]);
+      expect(await results(store, runId)).toMatchObject([
+        { state: 'failed', settledAtMs: NOW_MS, error: { kind: 'poison' }, result: null, usage: null },
+      ]);
+      expect((await store.summarizeRun(runId)).failedByKind).toEqual({ poison: 1 });
+      expect(await store.retryTasks(runId, { kind: 'poison' })).toBe(1);
+      const task = await claimOne(store, runId);
+      expect(task.crashCount).toBe(0);
+      await startCall(store, runId, task);
+      const afterwards = await store.rescueTasks({ nowMs: NOW_MS, whose: 'everyone', crashLimit: 2 });
+      expect(afterwards.poisoned).toBe(0);
+    });
+
+    it('never parks a document that was only claimed, however often', async () => {
+      const store = await storeOf();
+      const runId = await openRun(store, documents(1));
+      for (let crash = 0; crash < 6; crash += 1) {
         expect((await claimOne(store, runId)).crashCount).toBe(0);
-        const afterwards = await store.rescueTasks({ nowMs: NOW_MS, whose: 'everyone', crashLimit: 2 });
-        expect(afterwards.poisoned).toBe(0);
-      },
-    );
+        const report = await store.rescueTasks({ nowMs: NOW_MS, whose: 'everyone', crashLimit: 3 });
+        expect(report).toEqual({ rescued: 1, lostCalls: 0, poisoned: 0 });
+      }
+    });
+
+    it('counts no crash for a process that had been asked to end, and every one after it again', async () => {
+      const store = await storeOf();
+      const runId = await openRun(store, documents(1));
+      for (const [asked, crashCount] of [
+        [true, 0],
+        [true, 0],
+        [false, 1],
+      ] as const) {
+        await startCall(store, runId, await claimOne(store, runId));
+        if (asked) await store.noteStop();
+        const report = await store.rescueTasks({ nowMs: NOW_MS, whose: 'everyone', crashLimit: 1 });
+        expect(report).toEqual({ rescued: 1 - crashCount, lostCalls: 1, poisoned: crashCount });
+      }
+    });
 
     it('never parks a task of a crowd: of several nobody can tell which it was', async () => {
       const store = await storeOf();
       const runId = await openRun(store, documents(5));
       for (let crash = 0; crash < 2; crash += 1) {
-        await claim(store, runId, 5);
+        await claimAndCall(store, runId, 5);
         const report = await store.rescueTasks({ nowMs: NOW_MS, whose: 'everyone', crashLimit: 1 });
-        expect(report).toEqual({ rescued: 5, lostCalls: 0, poisoned: 0 });
+        expect(report).toEqual({ rescued: 5, lostCalls: 5, poisoned: 0 });
       }
     });
 
     it('does not take a task for alone because the leases of the others have not ended yet', async () => {
       const store = await storeOf();
       const runId = await openRun(store, documents(2));
-      await claimOne(store, runId, NOW_MS);
-      await claimOne(store, runId, NOW_MS + 30_000);
+      await startCall(store, runId, await claimOne(store, runId, NOW_MS));
+      await startCall(store, runId, await claimOne(store, runId, NOW_MS + 30_000));
       const report = await store.rescueTasks({ nowMs: NOW_MS + 70_000, whose: 'expired', crashLimit: 1 });
       expect(report).toMatchObject({ rescued: 1, poisoned: 0 });
     });
@@ -128,7 +152,7 @@ export function rescueContract(storeOf: StoreOf): void {
       const runId = await openRun(store, documents(100));
       let crashes = 0;
       for (;;) {
-        const tasks = await claim(store, runId, 16);
+        const tasks = await claimAndCall(store, runId, 16);
         if (tasks.length === 0) break;
         if (tasks.some((task) => task.line === 37)) {
           crashes += 1;

@@ -29,7 +29,7 @@ export function summaryContract(storeOf: StoreOf): void {
         usage: { inputTokens: 0, outputTokens: 0, cachedTokens: 0, reasoningTokens: 0 },
         costMicroUsd: 0,
         callsWithoutCost: 0,
-        inDoubt: { calls: 0, tokens: 0, costMicroUsd: 0 },
+        inDoubt: { calls: 0, withoutUsage: 0, tokens: 0, costMicroUsd: 0 },
         shared: { withinRun: 0, fromEarlierRuns: 0, waiting: 0 },
         lanes: [],
         failedByKind: {},
@@ -81,16 +81,43 @@ export function summaryContract(storeOf: StoreOf): void {
       const lateCallId = await startCall(store, runId, late);
       await store.rescueTasks({ nowMs: NOW_MS, whose: 'everyone', crashLimit: 3 });
       expect((await store.summarizeRun(runId)).inDoubt).toEqual({
-        calls: 4,
+        calls: 3,
+        withoutUsage: 1,
         tokens: 4 * 900,
         costMicroUsd: 4 * 70,
       });
       // Its answer was kept outside the store and is recorded after all: now the bill is known.
       await store.record([], [completed(late, callEnd(lateCallId))]);
       expect((await store.summarizeRun(runId)).inDoubt).toEqual({
-        calls: 3,
+        calls: 2,
+        withoutUsage: 1,
         tokens: 3 * 900,
         costMicroUsd: 3 * 70,
+      });
+      expect(await store.recount()).toEqual([]);
+    });
+
+    it.each([
+      [408, 1],
+      [499, 1],
+      [504, 1],
+      [524, 1],
+      [429, 0],
+      [500, 0],
+      [502, 0],
+      [503, 0],
+    ])('takes a call that ended with %i for one that may have been billed: %i', async (httpStatus, calls) => {
+      const store = await storeOf();
+      const runId = await openRun(store, documents(1));
+      const task = await claimOne(store, runId);
+      const callId = await startCall(store, runId, task);
+      const ended = callEnd(callId, { kind: 'overloaded', httpStatus, usage: null, costMicroUsd: null });
+      await store.record([], [retried(task, NOW_MS, ended)]);
+      expect((await store.summarizeRun(runId)).inDoubt).toEqual({
+        calls,
+        withoutUsage: 0,
+        tokens: calls * 900,
+        costMicroUsd: calls * 70,
       });
       expect(await store.recount()).toEqual([]);
     });
@@ -127,7 +154,7 @@ export function summaryContract(storeOf: StoreOf): void {
         },
         costMicroUsd: 50,
         callsWithoutCost: 1,
-        inDoubt: { calls: 2, tokens: 2 * 900, costMicroUsd: 3 * 70 },
+        inDoubt: { calls: 0, withoutUsage: 2, tokens: 2 * 900, costMicroUsd: 3 * 70 },
       });
       expect(await store.recount()).toEqual([]);
     });
