@@ -13,7 +13,6 @@ import type { Clock, Random } from '../core/clock.js';
 import { LlmBatchError } from '../core/errors.js';
 import type { ProviderFailure } from '../core/failure.js';
 import { haltsRun, type RetryPolicy } from '../core/retry.js';
-import { type ConcurrencyController, createConcurrencyController } from '../limiter/concurrency.js';
 import { type LeasedTask, type Store, SUSPECT_AFTER_CRASHES, type TaskOutcome } from '../store/store.js';
 import type { RunBudget } from './billing.js';
 import type { Lacking } from './budget.js';
@@ -24,6 +23,7 @@ import {
   performTask,
   releaseOutcome,
 } from './call.js';
+import { type ConcurrencyController, createConcurrencyController } from './concurrency.js';
 import { FirstCalls } from './first-calls.js';
 import { Journal } from './journal.js';
 import { Gate, type GateHold, type Lane } from './lane.js';

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { type ConcurrencyController, createConcurrencyController } from '../../src/limiter/concurrency.js';
-import { EventQueue, seededRandom } from './simulated-lane.js';
+import { type ConcurrencyController, createConcurrencyController } from '../../src/engine/concurrency.js';
+import { EventQueue, seededRandom } from '../limiter/simulated-lane.js';
 
 const MINUTE_MS = 60_000;
 
