@@ -25,6 +25,11 @@ export class RecentCalls {
     return this.#open.size;
   }
 
+  /** How long refusals took of late; 0 before the first. */
+  get refusalMs(): number {
+    return this.#refusalMs ?? 0;
+  }
+
   granted(work: number, nowMs: number): Call {
     const call: Call = {
       work,

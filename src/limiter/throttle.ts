@@ -202,15 +202,18 @@ export class Throttle {
       const excess = ((1 - this.#usual) * this.#tried.step) / (1 + this.#tried.step);
       const verdict = likelier(this.#epoch, this.#usual, this.#usual + excess / 2);
       if (verdict === 'more') this.#wasTooFast(nowMs);
-      else if (verdict === 'fewer' && nowMs >= this.#epoch.startedAtMs + this.#judgeMs) {
+      else if (verdict === 'fewer' && nowMs >= this.#epoch.startedAtMs + this.#judgingMs) {
+        this.#question = 'none';
         this.#learnUsual();
         this.#tried.held(nowMs);
-        this.#ask('none', nowMs);
       }
     } else {
       const verdict = likelier(this.#epoch, this.#usual, this.#usual + BORNE);
-      if (verdict === 'fewer') this.#learnUsual();
-      else if (verdict === 'more' && decided(this.#epoch) >= CALLS_TO_ASK_BY) {
+      if (verdict === 'fewer') {
+        this.#learnUsual();
+        this.#epoch.refused = 0;
+        this.#epoch.letIn = 0;
+      } else if (verdict === 'more' && decided(this.#epoch) >= CALLS_TO_ASK_BY) {
         this.#pace.before = this.#pace.value;
         this.#openCalls.before = this.#openCalls.value;
         this.#askSlower(nowMs);
@@ -221,6 +224,7 @@ export class Throttle {
   #askSlower(nowMs: number): void {
     const refused = this.#epoch.refused / decided(this.#epoch);
     this.#refusedBefore = refused;
+    this.#makeUpFor(refused, nowMs);
     const letIn = this.#recent.letInPerMs(LATELY_MS, 'busy', nowMs);
     const pace = Math.min(this.#pace.value * (1 - refused), Math.max(letIn, this.#limited ? 1 - refused : 0));
     this.#slowTo(pace, refused / (1 - refused) / 2, nowMs);
@@ -230,8 +234,8 @@ export class Throttle {
   /** @param pace what was let in @param step by which to go back up */
   #slowTo(pace: number, step: number, nowMs: number): void {
     const spread = this.#limited ? between(LOWEST_PACE, pace, 1) : pace;
-    this.#pace.lower(spread * FULL_PACE, step, nowMs + this.#judgeMs);
-    if (this.#epoch.mostOpen > 0) this.#openCalls.lower(this.#epoch.mostOpen, step, nowMs + this.#judgeMs);
+    this.#pace.lower(spread * FULL_PACE, step, nowMs + this.#judgingMs);
+    if (this.#epoch.mostOpen > 0) this.#openCalls.lower(this.#epoch.mostOpen, step, nowMs + this.#judgingMs);
   }
 
   #wasNotTheSpeed(nowMs: number): void {
@@ -250,29 +254,40 @@ export class Throttle {
     const { refused } = this.#epoch;
     const calls = decided(this.#epoch);
     this.#usual = withinShares((this.#usual * CALLS_REMEMBERED + refused) / (CALLS_REMEMBERED + calls));
-    this.#epoch.refused = 0;
-    this.#epoch.letIn = 0;
   }
 
   #tryFaster(nowMs: number): void {
-    if (this.#state !== 'flowing' || this.#question !== 'none') return;
-    for (const bound of [this.#openCalls, this.#pace]) {
-      if (nowMs < bound.tryAtMs || bound.calls < CALLS_TO_TRY_BY) continue;
-      if (!bound.holds) {
-        if (this.#highestPace === Number.POSITIVE_INFINITY) bound.free();
-      } else if (bound !== this.#pace || bound.value < this.#highestPace) {
-        this.#tried = bound;
-        bound.raise(this.#highestPace);
-        this.#ask('faster', nowMs);
-        return;
-      }
+    if (this.#state !== 'flowing' || this.#question !== 'none' || !this.#isFine) return;
+    const [openCalls, pace] = [this.#openCalls, this.#pace];
+    if (!openCalls.holds && !pace.holds) {
+      if (this.#highestPace < Number.POSITIVE_INFINITY || nowMs < pace.tryAtMs) return;
+      openCalls.free();
+      pace.free();
     }
+    const bound = [openCalls, pace].find(({ holds, tryAtMs }) => holds && nowMs >= tryAtMs);
+    if (bound === undefined || (bound === pace && pace.value >= this.#highestPace)) return;
+    this.#tried = bound;
+    bound.raise(this.#highestPace);
+    this.#ask('faster', nowMs);
+  }
+
+  /** Enough calls were let in at this speed to go on from it. */
+  get #isFine(): boolean {
+    const calls = decided(this.#epoch);
+    return calls >= CALLS_TO_TRY_BY && this.#epoch.refused <= (this.#usual + BORNE) * calls;
   }
 
   #wasTooFast(nowMs: number): void {
-    this.#tried.failed(nowMs, this.#judgeMs);
-    this.#settledAtMs = nowMs + this.#judgeMs;
+    this.#makeUpFor(this.#tried.step, nowMs);
+    this.#tried.failed(nowMs, this.#judgingMs);
+    this.#settledAtMs = nowMs + this.#judgingMs;
     this.#ask('none', nowMs);
+  }
+
+  /** Calls were sent too fast by this share: a window that they fill beyond its limit has time to empty. */
+  #makeUpFor(share: number, nowMs: number): void {
+    const tooFastMs = Math.min(this.#judgingMs, nowMs - this.#epoch.startedAtMs);
+    this.#nextAtMs = nowMs + Math.min(1, share) * tooFastMs;
   }
 
   #giveBack(work: number): void {
@@ -355,7 +370,13 @@ export class Throttle {
     this.#state = 'flowing';
     if (this.#storm !== null && this.#storm.reason !== 'unreachable') this.#stormEndedAtMs = nowMs;
     this.#storm = null;
+    for (const bound of [this.#pace, this.#openCalls]) bound.wait(nowMs + this.#judgingMs);
     this.#ask('none', nowMs);
+  }
+
+  /** How long a speed that is too high may go unnoticed. */
+  get #judgingMs(): number {
+    return this.#judgeMs + this.#recent.refusalMs;
   }
 
   #startRamp(nowMs: number): void {
@@ -440,6 +461,10 @@ class Bound {
     this.#hasFailed = true;
     this.tryAtMs = nowMs + settleMs;
     this.#narrow(nowMs);
+  }
+
+  wait(untilMs: number): void {
+    this.tryAtMs = Math.max(this.tryAtMs, untilMs);
   }
 
   goBack(tryAtMs: number): void {
@@ -536,7 +561,7 @@ const LONGEST_HOLD_MS = 15 * 60_000;
 /** A bound that holds back fewer calls than this bounds nothing. */
 const HELD_SHARE = 0.1;
 /** A timer that fired late may be made up for by so much; more would be a burst. */
-const CATCH_UP_MS = 10;
+const CATCH_UP_MS = 3;
 /** However slow the pace, a server is asked this often. */
 const LONGEST_SPACING_MS = 3_000;
 /** Until when nobody knows; whoever ends a call asks again at once. */
