@@ -195,11 +195,14 @@ export class Throttle {
   #judge(nowMs: number): void {
     if (this.#state !== 'flowing') return;
     if (this.#question === 'slower') {
-      const verdict = likelier(this.#epoch, this.#refusedBefore / 2, this.#refusedBefore);
+      const verdict = likelier(this.#epoch, this.#refusedBefore * FAR_FEWER, this.#refusedBefore);
       if (verdict === 'more') this.#wasNotTheSpeed(nowMs);
-      else if (verdict === 'fewer') this.#ask('none', nowMs);
+      else if (verdict === 'fewer') {
+        this.#learnUsual();
+        this.#ask('none', nowMs);
+      }
     } else if (this.#question === 'faster') {
-      const excess = ((1 - this.#usual) * this.#tried.step) / (1 + this.#tried.step);
+      const excess = ((1 - this.#usual) * this.#tried.rise) / (1 + this.#tried.rise);
       const verdict = likelier(this.#epoch, this.#usual, this.#usual + excess / 2);
       if (verdict === 'more') this.#wasTooFast(nowMs);
       else if (verdict === 'fewer' && nowMs >= this.#epoch.startedAtMs + this.#judgingMs) {
@@ -213,7 +216,7 @@ export class Throttle {
         this.#learnUsual();
         this.#epoch.refused = 0;
         this.#epoch.letIn = 0;
-      } else if (verdict === 'more' && decided(this.#epoch) >= CALLS_TO_ASK_BY) {
+      } else if (verdict === 'more' && this.#epoch.refused >= REFUSED_TO_ASK_BY) {
         this.#pace.before = this.#pace.value;
         this.#openCalls.before = this.#openCalls.value;
         this.#askSlower(nowMs);
@@ -244,8 +247,8 @@ export class Throttle {
       return;
     }
     this.#usual = withinShares(this.#epoch.refused / decided(this.#epoch));
-    this.#pace.goBack(nowMs + FIRST_HOLD_MS);
-    this.#openCalls.goBack(nowMs + FIRST_HOLD_MS);
+    this.#pace.goBack(nowMs);
+    this.#openCalls.goBack(nowMs);
     this.#ask('none', nowMs);
   }
 
@@ -253,7 +256,7 @@ export class Throttle {
   #learnUsual(): void {
     const { refused } = this.#epoch;
     const calls = decided(this.#epoch);
-    this.#usual = withinShares((this.#usual * CALLS_REMEMBERED + refused) / (CALLS_REMEMBERED + calls));
+    this.#usual = withinShares((this.#usual * ENOUGH_CALLS + refused) / (ENOUGH_CALLS + calls));
   }
 
   #tryFaster(nowMs: number): void {
@@ -267,7 +270,7 @@ export class Throttle {
     const bound = [openCalls, pace].find(({ holds, tryAtMs }) => holds && nowMs >= tryAtMs);
     if (bound === undefined || (bound === pace && pace.value >= this.#highestPace)) return;
     this.#tried = bound;
-    bound.raise(this.#highestPace);
+    bound.raise(this.#usual * STANDS_OUT, this.#highestPace);
     this.#ask('faster', nowMs);
   }
 
@@ -278,7 +281,7 @@ export class Throttle {
   }
 
   #wasTooFast(nowMs: number): void {
-    this.#makeUpFor(this.#tried.step, nowMs);
+    this.#makeUpFor(this.#tried.rise, nowMs);
     this.#tried.failed(nowMs, this.#judgingMs);
     this.#settledAtMs = nowMs + this.#judgingMs;
     this.#ask('none', nowMs);
@@ -428,6 +431,11 @@ class Bound {
     return this.#heldBack >= HELD_SHARE * this.calls && this.#heldBack > 0;
   }
 
+  /** By this share the value is higher than before. */
+  get rise(): number {
+    return this.value / this.before - 1;
+  }
+
   letGo(wasHeldBack: boolean): void {
     this.calls += 1;
     if (wasHeldBack) this.#heldBack += 1;
@@ -441,9 +449,10 @@ class Bound {
     this.#set(value);
   }
 
-  raise(most: number): void {
+  /** @param least share by which, since less would not be told from chance */
+  raise(least: number, most: number): void {
     this.before = this.value;
-    const raised = this.value * (1 + this.step);
+    const raised = this.value * (1 + Math.max(least, this.step));
     this.#set(
       Math.min(most, this.#least > 0 ? Math.max(this.value + this.#least, Math.round(raised)) : raised),
     );
@@ -503,12 +512,12 @@ interface Storm {
 
 /**
  * Which of two shares of refused calls the calls of an epoch speak for, once they do so twenty to one (the sequential
- * test of Wald, 1945: as few calls as can be); null: they do not tell yet.
+ * test of Wald, 1945: as few calls as can be) or are many; null: they do not tell yet.
  */
 function likelier({ letIn, refused }: Epoch, fewer: number, more: number): 'fewer' | 'more' | null {
   const evidence = refused * Math.log(more / fewer) + letIn * Math.log((1 - more) / (1 - fewer));
-  if (evidence >= CLEARLY) return 'more';
-  return evidence <= -CLEARLY ? 'fewer' : null;
+  if (letIn + refused < ENOUGH_CALLS && Math.abs(evidence) < CLEARLY) return null;
+  return evidence > 0 ? 'more' : 'fewer';
 }
 
 function decided({ letIn, refused }: Epoch): number {
@@ -535,22 +544,26 @@ function sensibleWaitMs(retryAfterMs: number | null): number | null {
 // The experiment.
 /** Odds of twenty to one. */
 const CLEARLY = Math.log(20);
+/** What so many calls do not tell clearly makes no great difference. */
+const ENOUGH_CALLS = 500;
 /** Fewer refusals than one in two hundred are never looked into. */
 const LEAST_SHARE = 0.005;
 /** Beyond what is usual, so many are borne. */
 const BORNE = 0.03;
-/** A question costs some speed, so that it is asked on this many calls at the least. */
-const CALLS_TO_ASK_BY = 40;
+/** Fewer do not tell how large the share is that is to fall. */
+const REFUSED_TO_ASK_BY = 8;
+/** What is left of the refusals where they came from the speed, or less; half would be too near to what chance does. */
+const FAR_FEWER = 0.25;
 /** So many tell what holds calls back. */
 const CALLS_TO_TRY_BY = 20;
-/** What is usual is the mean of about so many calls. */
-const CALLS_REMEMBERED = 500;
 /** Calls reach the server a few milliseconds early or late, so that a pace of all it takes would be refused now and then. */
 const FULL_PACE = 0.98;
 const LOWEST_PACE = 0.01;
 /** From the size at which a refusal more can be told from chance to one that a lane far too slow needs. */
 const SHORTEST_STEP = 0.05;
 const LONGEST_STEP = 0.5;
+/** Where one in ten is refused anyway, a step of a tenth is told from chance in some hundreds of calls. */
+const STANDS_OUT = 1;
 /** Hidden windows of some seconds are common; a speed is kept only after it held for so long. */
 const SHORTEST_JUDGING_MS = 10_000;
 const LONG_WINDOW_MS = 60_000;
