@@ -102,7 +102,9 @@ export class RecentCalls {
       if (nowMs - (call.sentAtMs ?? nowMs) <= REFUSALS_WAITED * this.#refusalMs) return;
       this.#letIn(call, nowMs);
       this.#openLetIn += 1;
-      if (call.epoch !== null) call.epoch.mostOpen = Math.max(call.epoch.mostOpen, this.#openLetIn);
+      if (call.epoch === null) continue;
+      call.epoch.letInOpen += 1;
+      call.epoch.mostOpen = Math.max(call.epoch.mostOpen, this.#openLetIn);
     }
   }
 
@@ -198,7 +200,8 @@ export interface Epoch {
   readonly startedAtMs: number;
   letIn: number;
   refused: number;
-  /** So many were open at once of those that were let in; 0 where answers come sooner than refusals. */
+  /** Those let in that were still open when they counted as let in, and how many of them were at once. */
+  letInOpen: number;
   mostOpen: number;
 }
 

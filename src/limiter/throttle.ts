@@ -47,6 +47,7 @@ export class Throttle {
   #epoch: Epoch = emptyEpoch(0);
   /** Calls sent earlier may suffer from what was before. */
   #settledAtMs = Number.NEGATIVE_INFINITY;
+  #failedAtMs = Number.NEGATIVE_INFINITY;
   /** The share of calls that this server refuses whatever the speed, as far as is known. */
   #usual = LEAST_SHARE;
   #refusedBefore = 0;
@@ -188,6 +189,7 @@ export class Throttle {
   #ask(question: 'none' | 'slower' | 'faster', nowMs: number): void {
     this.#question = question;
     this.#epoch = emptyEpoch(nowMs);
+    this.#settledAtMs = nowMs;
     this.#nextAtMs = Math.min(this.#nextAtMs, nowMs + LONGEST_SPACING_MS);
   }
 
@@ -232,21 +234,25 @@ export class Throttle {
     const pace = Math.min(this.#pace.value * (1 - refused), Math.max(letIn, this.#limited ? 1 - refused : 0));
     this.#slowTo(pace, refused / (1 - refused) / 2, nowMs);
     this.#ask('slower', nowMs);
+    this.#settledAtMs = nowMs + this.#judgingMs;
   }
 
   /** @param pace what was let in @param step by which to go back up */
   #slowTo(pace: number, step: number, nowMs: number): void {
     const spread = this.#limited ? between(LOWEST_PACE, pace, 1) : pace;
     this.#pace.lower(spread * FULL_PACE, step, nowMs + this.#judgingMs);
-    if (this.#epoch.mostOpen > 0) this.#openCalls.lower(this.#epoch.mostOpen, step, nowMs + this.#judgingMs);
+    const { letIn, letInOpen, mostOpen } = this.#epoch;
+    // Where answers come sooner than refusals, nobody knows how many were open.
+    if (letInOpen > letIn / 2) this.#openCalls.lower(mostOpen, step, nowMs + this.#judgingMs);
   }
 
   #wasNotTheSpeed(nowMs: number): void {
-    if (!this.#pace.holds && !this.#openCalls.holds) {
+    const refused = this.#epoch.refused / decided(this.#epoch);
+    if (refused > MOST_USUAL || (!this.#pace.holds && !this.#openCalls.holds)) {
       this.#askSlower(nowMs);
       return;
     }
-    this.#usual = withinShares(this.#epoch.refused / decided(this.#epoch));
+    this.#usual = refused;
     this.#pace.goBack(nowMs);
     this.#openCalls.goBack(nowMs);
     this.#ask('none', nowMs);
@@ -284,6 +290,7 @@ export class Throttle {
     this.#makeUpFor(this.#tried.rise, nowMs);
     this.#tried.failed(nowMs, this.#judgingMs);
     this.#settledAtMs = nowMs + this.#judgingMs;
+    this.#failedAtMs = nowMs;
     this.#ask('none', nowMs);
   }
 
@@ -325,7 +332,7 @@ export class Throttle {
   /** One storm may be an outage, and the speed not its cause; one that comes back soon is met at a lower speed. */
   #slowForStorm(nowMs: number): void {
     if (this.#question === 'faster') this.#wasTooFast(nowMs);
-    if (this.#state === 'probing' || nowMs < this.#settledAtMs) return;
+    if (this.#state === 'probing' || nowMs < this.#failedAtMs + this.#judgingMs) return;
     const isRamping = this.#state === 'ramping';
     if (isRamping || nowMs - this.#stormEndedAtMs < STORM_REMEMBERED_MS) {
       const ramped = isRamping ? this.#recent.workPerCall / (RAMP_LOOKS_BACK * this.#spacingMs) : 0;
@@ -525,7 +532,7 @@ function decided({ letIn, refused }: Epoch): number {
 }
 
 function emptyEpoch(startedAtMs: number): Epoch {
-  return { startedAtMs, letIn: 0, refused: 0, mostOpen: 0 };
+  return { startedAtMs, letIn: 0, refused: 0, letInOpen: 0, mostOpen: 0 };
 }
 
 function between(least: number, value: number, most: number): number {
@@ -533,7 +540,7 @@ function between(least: number, value: number, most: number): number {
 }
 
 function withinShares(share: number): number {
-  return between(LEAST_SHARE, share, 0.5);
+  return between(LEAST_SHARE, share, MOST_USUAL);
 }
 
 function sensibleWaitMs(retryAfterMs: number | null): number | null {
@@ -548,6 +555,8 @@ const CLEARLY = Math.log(20);
 const ENOUGH_CALLS = 500;
 /** Fewer refusals than one in two hundred are never looked into. */
 const LEAST_SHARE = 0.005;
+/** To go on as before while more are refused would be to hammer at the server. */
+const MOST_USUAL = 0.3;
 /** Beyond what is usual, so many are borne. */
 const BORNE = 0.03;
 /** Fewer do not tell how large the share is that is to fall. */
