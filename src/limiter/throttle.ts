@@ -198,7 +198,7 @@ export class Throttle {
     if (this.#state !== 'flowing') return;
     if (this.#question === 'slower') {
       const verdict = likelier(this.#epoch, this.#refusedBefore * FAR_FEWER, this.#refusedBefore);
-      if (verdict === 'more') this.#wasNotTheSpeed(nowMs);
+      if (verdict === 'more' && this.#epoch.refused >= REFUSED_TO_ASK_BY) this.#wasNotTheSpeed(nowMs);
       else if (verdict === 'fewer') {
         this.#learnUsual();
         this.#ask('none', nowMs);
@@ -275,6 +275,7 @@ export class Throttle {
     }
     const bound = [openCalls, pace].find(({ holds, tryAtMs }) => holds && nowMs >= tryAtMs);
     if (bound === undefined || (bound === pace && pace.value >= this.#highestPace)) return;
+    this.#learnUsual();
     this.#tried = bound;
     bound.raise(this.#usual * STANDS_OUT, this.#highestPace);
     this.#ask('faster', nowMs);
