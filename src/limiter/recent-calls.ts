@@ -88,6 +88,7 @@ export class RecentCalls {
     if (call.epoch !== null) {
       if (call.fate === 'let in') call.epoch.letIn -= 1;
       call.epoch.refused += 1;
+      call.epoch.openWhenRefused += this.#openLetIn;
     }
     if (!this.#decided.includes(call)) this.#decide(call, nowMs);
     this.#close(call);
@@ -103,7 +104,6 @@ export class RecentCalls {
       this.#letIn(call, nowMs);
       this.#openLetIn += 1;
       if (call.epoch === null) continue;
-      call.epoch.letInOpen += 1;
       call.epoch.mostOpen = Math.max(call.epoch.mostOpen, this.#openLetIn);
     }
   }
@@ -200,9 +200,10 @@ export interface Epoch {
   readonly startedAtMs: number;
   letIn: number;
   refused: number;
-  /** Those let in that were still open when they counted as let in, and how many of them were at once. */
-  letInOpen: number;
+  /** Of those let in, so many were open at once. */
   mostOpen: number;
+  /** Summed over the refused: how many of those let in were open. */
+  openWhenRefused: number;
 }
 
 interface Second {

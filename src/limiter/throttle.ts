@@ -50,6 +50,8 @@ export class Throttle {
   #failedAtMs = Number.NEGATIVE_INFINITY;
   /** The share of calls that this server refuses whatever the speed, as far as is known. */
   #usual = LEAST_SHARE;
+  /** So many calls it is known from. */
+  #usualCalls = CALLS_TO_TRY_BY;
   #refusedBefore = 0;
   #judgeMs = SHORTEST_JUDGING_MS;
 
@@ -241,9 +243,9 @@ export class Throttle {
   #slowTo(pace: number, step: number, nowMs: number): void {
     const spread = this.#limited ? between(LOWEST_PACE, pace, 1) : pace;
     this.#pace.lower(spread * FULL_PACE, step, nowMs + this.#judgingMs);
-    const { letIn, letInOpen, mostOpen } = this.#epoch;
-    // Where answers come sooner than refusals, nobody knows how many were open.
-    if (letInOpen > letIn / 2) this.#openCalls.lower(mostOpen, step, nowMs + this.#judgingMs);
+    const { refused, mostOpen, openWhenRefused } = this.#epoch;
+    if (openWhenRefused > FULL_HOUSE * mostOpen * refused)
+      this.#openCalls.lower(mostOpen, step, nowMs + this.#judgingMs);
   }
 
   #wasNotTheSpeed(nowMs: number): void {
@@ -253,6 +255,7 @@ export class Throttle {
       return;
     }
     this.#usual = refused;
+    this.#usualCalls = decided(this.#epoch);
     this.#pace.goBack(nowMs);
     this.#openCalls.goBack(nowMs);
     this.#ask('none', nowMs);
@@ -262,7 +265,8 @@ export class Throttle {
   #learnUsual(): void {
     const { refused } = this.#epoch;
     const calls = decided(this.#epoch);
-    this.#usual = withinShares((this.#usual * ENOUGH_CALLS + refused) / (ENOUGH_CALLS + calls));
+    this.#usual = withinShares((this.#usual * this.#usualCalls + refused) / (this.#usualCalls + calls));
+    this.#usualCalls = Math.min(ENOUGH_CALLS, this.#usualCalls + calls);
   }
 
   #tryFaster(nowMs: number): void {
@@ -377,7 +381,8 @@ export class Throttle {
     const stepMs = this.#successesInStep > 0 ? RAMP_STEP_MS : (this.#patienceMs ?? DEFAULT_PATIENCE_MS);
     if (nowMs < this.#stepAtMs + stepMs) return;
     this.#startStep(this.#spacingMs / 2, nowMs);
-    if (this.#spacingMs >= SHORTEST_SPACING_MS) return;
+    const pacedMs = this.pace === null ? 0 : this.#recent.workPerCall / this.pace;
+    if (this.#spacingMs >= Math.max(SHORTEST_SPACING_MS, pacedMs)) return;
     this.#state = 'flowing';
     if (this.#storm !== null && this.#storm.reason !== 'unreachable') this.#stormEndedAtMs = nowMs;
     this.#storm = null;
@@ -533,7 +538,7 @@ function decided({ letIn, refused }: Epoch): number {
 }
 
 function emptyEpoch(startedAtMs: number): Epoch {
-  return { startedAtMs, letIn: 0, refused: 0, letInOpen: 0, mostOpen: 0 };
+  return { startedAtMs, letIn: 0, refused: 0, mostOpen: 0, openWhenRefused: 0 };
 }
 
 function between(least: number, value: number, most: number): number {
@@ -583,6 +588,8 @@ const FIRST_HOLD_MS = 30_000;
 const LONGEST_HOLD_MS = 15 * 60_000;
 /** A bound that holds back fewer calls than this bounds nothing. */
 const HELD_SHARE = 0.1;
+/** Refused nearly always when as many calls were open as ever were, the server has only so many slots. */
+const FULL_HOUSE = 0.85;
 /** A timer that fired late may be made up for by so much; more would be a burst. */
 const CATCH_UP_MS = 3;
 /** However slow the pace, a server is asked this often. */
