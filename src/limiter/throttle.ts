@@ -243,9 +243,14 @@ export class Throttle {
   #slowTo(pace: number, step: number, nowMs: number): void {
     const spread = this.#limited ? between(LOWEST_PACE, pace, 1) : pace;
     this.#pace.lower(spread * FULL_PACE, step, nowMs + this.#judgingMs);
+    this.#boundOpenCalls(step, nowMs);
+  }
+
+  /** Refused with the house full, nearly always: the server has so many slots. */
+  #boundOpenCalls(step: number, nowMs: number): void {
     const { refused, mostOpen, openWhenRefused } = this.#epoch;
-    if (openWhenRefused > FULL_HOUSE * mostOpen * refused)
-      this.#openCalls.lower(mostOpen, step, nowMs + this.#judgingMs);
+    if (mostOpen === 0 || openWhenRefused < FULL_HOUSE * mostOpen * refused) return;
+    this.#openCalls.lower(mostOpen, step, nowMs + this.#judgingMs);
   }
 
   #wasNotTheSpeed(nowMs: number): void {
@@ -294,6 +299,7 @@ export class Throttle {
   #wasTooFast(nowMs: number): void {
     this.#makeUpFor(this.#tried.rise, nowMs);
     this.#tried.failed(nowMs, this.#judgingMs);
+    this.#boundOpenCalls(SHORTEST_STEP, nowMs);
     this.#settledAtMs = nowMs + this.#judgingMs;
     this.#failedAtMs = nowMs;
     this.#ask('none', nowMs);
@@ -588,7 +594,7 @@ const FIRST_HOLD_MS = 30_000;
 const LONGEST_HOLD_MS = 15 * 60_000;
 /** A bound that holds back fewer calls than this bounds nothing. */
 const HELD_SHARE = 0.1;
-/** Refused nearly always when as many calls were open as ever were, the server has only so many slots. */
+/** Of the most that were open, at the refusals on average. */
 const FULL_HOUSE = 0.85;
 /** A timer that fired late may be made up for by so much; more would be a burst. */
 const CATCH_UP_MS = 3;
