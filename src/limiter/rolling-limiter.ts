@@ -253,7 +253,7 @@ export class RollingLimiter {
 
   #send(call: LaneGrant, now: number): void {
     const { entry } = call;
-    if (entry.state !== 'reserved') return;
+    if (entry.sentAtMs !== null || entry.isCancelled) return;
     this.#window.send(entry, now);
     this.#day.send(entry.amounts.requests, now);
     this.#throttle.sent(call.call, now);
@@ -311,7 +311,7 @@ export class RollingLimiter {
   /** What the window held of our own when the server took this call, at most. */
   #ownUse(amount: Amount, call: LaneGrant): number | null {
     const { sentAtMs } = call.entry;
-    if (call.sumsWhenSent === null || sentAtMs === null || call.entry.state === 'left') return null;
+    if (call.sumsWhenSent === null || sentAtMs === null || this.#window.hasLeft(call.entry)) return null;
     return call.sumsWhenSent[amount] + this.#window.sentSince(amount, call.entry, sentAtMs + OVERTAKING_MS);
   }
 
