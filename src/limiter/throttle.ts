@@ -63,6 +63,7 @@ export class Throttle {
   #lastGrant: Call | null = null;
   #spacingMs = 0;
   #stepAtMs = 0;
+  #grantsInStep = 0;
   #successesInStep = 0;
 
   constructor(random: Random) {
@@ -112,6 +113,7 @@ export class Throttle {
     this.#openCalls.letGo(this.#heldBy === this.#openCalls);
     this.#heldBy = null;
     if (this.#state !== 'flowing') this.#lastGrant = call;
+    this.#grantsInStep += 1;
     if (this.pace !== null) {
       const spacingMs = Math.min(work / this.pace, Math.max(work, LONGEST_SPACING_MS));
       this.#nextAtMs = Math.max(this.#nextAtMs, nowMs - CATCH_UP_MS) + spacingMs;
@@ -261,6 +263,10 @@ export class Throttle {
     }
     this.#usual = refused;
     this.#usualCalls = decided(this.#epoch);
+    this.#goBack(nowMs);
+  }
+
+  #goBack(nowMs: number): void {
     this.#pace.goBack(nowMs);
     this.#openCalls.goBack(nowMs);
     this.#ask('none', nowMs);
@@ -343,6 +349,7 @@ export class Throttle {
   /** One storm may be an outage, and the speed not its cause; one that comes back soon is met at a lower speed. */
   #slowForStorm(nowMs: number): void {
     if (this.#question === 'faster') this.#wasTooFast(nowMs);
+    if (this.#question === 'slower') this.#goBack(nowMs);
     if (this.#state === 'probing' || nowMs < this.#failedAtMs + this.#judgingMs) return;
     const isRamping = this.#state === 'ramping';
     if (isRamping || nowMs - this.#stormEndedAtMs < STORM_REMEMBERED_MS) {
@@ -383,7 +390,7 @@ export class Throttle {
     if (this.#state === 'probing' && this.#lastGrant !== null && this.#patienceMs !== null) {
       if (nowMs >= this.#lastGrant.grantedAtMs + this.#patienceMs) this.#startRamp(nowMs);
     }
-    if (this.#state !== 'ramping' || this.#lastGrant === null) return;
+    if (this.#state !== 'ramping' || this.#grantsInStep === 0) return;
     const stepMs = this.#successesInStep > 0 ? RAMP_STEP_MS : (this.#patienceMs ?? DEFAULT_PATIENCE_MS);
     if (nowMs < this.#stepAtMs + stepMs) return;
     this.#startStep(this.#spacingMs / 2, nowMs);
@@ -412,7 +419,7 @@ export class Throttle {
   #startStep(spacingMs: number, nowMs: number): void {
     this.#spacingMs = spacingMs;
     this.#stepAtMs = nowMs;
-    this.#lastGrant = null;
+    this.#grantsInStep = 0;
     this.#successesInStep = 0;
   }
 }
