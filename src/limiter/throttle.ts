@@ -257,7 +257,8 @@ export class Throttle {
 
   #wasNotTheSpeed(nowMs: number): void {
     const refused = this.#epoch.refused / decided(this.#epoch);
-    if (refused > MOST_USUAL || (!this.#pace.holds && !this.#openCalls.holds)) {
+    const isMore = refused > FAR_MORE * this.#refusedBefore;
+    if (isMore || refused > MOST_USUAL || (!this.#pace.holds && !this.#openCalls.holds)) {
       this.#askSlower(nowMs);
       return;
     }
@@ -355,7 +356,7 @@ export class Throttle {
     if (isRamping || nowMs - this.#stormEndedAtMs < STORM_REMEMBERED_MS) {
       const ramped = isRamping ? this.#recent.workPerCall / (RAMP_LOOKS_BACK * this.#spacingMs) : 0;
       const letIn = this.#recent.letInPerMs(LONG_WINDOW_MS, 'all', nowMs);
-      this.#slowTo(Math.max(ramped, letIn), LONGEST_STEP, nowMs);
+      this.#slowTo(Math.max(ramped, letIn), ramped > letIn ? LONGEST_STEP : STEP_FROM_MEASURED, nowMs);
     } else if (this.#limited) {
       this.#pace.lower(FULL_PACE, SHORTEST_STEP, nowMs + FIRST_HOLD_MS);
     }
@@ -582,6 +583,8 @@ const BORNE = 0.03;
 const REFUSED_TO_ASK_BY = 8;
 /** What is left of the refusals where they came from the speed, or less; half would be too near to what chance does. */
 const FAR_FEWER = 0.25;
+/** The server had not begun to refuse in earnest when the question was asked. */
+const FAR_MORE = 1.5;
 /** So many tell what holds calls back. */
 const CALLS_TO_TRY_BY = 20;
 /** Calls reach the server a few milliseconds early or late, so that a pace of all it takes would be refused now and then. */
@@ -590,6 +593,8 @@ const LOWEST_PACE = 0.01;
 /** From the size at which a refusal more can be told from chance to one that a lane far too slow needs. */
 const SHORTEST_STEP = 0.05;
 const LONGEST_STEP = 0.5;
+/** What a minute let in is not far from what a minute allows. */
+const STEP_FROM_MEASURED = 0.1;
 /** Where one in ten is refused anyway, a step of a tenth is told from chance in some hundreds of calls. */
 const STANDS_OUT = 1;
 /** Hidden windows of some seconds are common; a speed is kept only after it held for so long. */

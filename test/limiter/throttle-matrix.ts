@@ -189,6 +189,12 @@ export const LIMITED: readonly ServerKind[] = [
     declared: 600,
   },
   {
+    name: 'rolling minute of half of what is declared',
+    make: ruled(() => rolling(300, MINUTE_MS)),
+    perMinute: 300,
+    declared: 600,
+  },
+  {
     name: 'fixed minute of 600',
     make: ruled(() => fixedSpans(600, MINUTE_MS)),
     perMinute: 600,
