@@ -136,9 +136,13 @@ class ThroughputClimber implements ConcurrencyController {
   }
 
   #failed(measured: Measured, best: Measured): void {
-    if (measured.failedShare > MORE_FAILED * best.failedShare)
-      this.#rest = Math.min(LONGEST_REST, this.#rest * 2);
-    if (measured.limit === best.limit || measured.worthPerMs < MUCH_LESS * best.worthPerMs) {
+    const moreFailed = measured.failedShare > MORE_FAILED * best.failedShare;
+    if (moreFailed) this.#rest = Math.min(LONGEST_REST, this.#rest * 2);
+    const isOverloaded = moreFailed && measured.limit > best.limit;
+    if (
+      !isOverloaded &&
+      (measured.limit === best.limit || measured.worthPerMs < MUCH_LESS * best.worthPerMs)
+    ) {
       // The server itself has become slower: what was the best is no measure any more.
       this.#best = measured;
       this.#trials = WHEN_SLOWER;
