@@ -251,7 +251,9 @@ export class Throttle {
   /** Refused with the house full, nearly always: the server has so many slots. */
   #boundOpenCalls(step: number, nowMs: number): void {
     const { refused, mostOpen, openWhenRefused } = this.#epoch;
-    if (mostOpen === 0 || openWhenRefused < FULL_HOUSE * mostOpen * refused) return;
+    // The call that was just sent is not among them, so that a bound in force is seen as one less.
+    if (mostOpen === 0 || mostOpen >= this.#openCalls.value - 1) return;
+    if (refused < REFUSED_TO_BOUND_BY || openWhenRefused < FULL_HOUSE * mostOpen * refused) return;
     this.#openCalls.lower(mostOpen, step, nowMs + this.#judgingMs);
   }
 
@@ -608,6 +610,7 @@ const LONGEST_HOLD_MS = 15 * 60_000;
 const HELD_SHARE = 0.1;
 /** Of the most that were open, at the refusals on average. */
 const FULL_HOUSE = 0.85;
+const REFUSED_TO_BOUND_BY = 3;
 /** A timer that fired late may be made up for by so much; more would be a burst. */
 const CATCH_UP_MS = 3;
 /** However slow the pace, a server is asked this often. */

