@@ -191,7 +191,8 @@ const SLIGHTLY_LESS: Trial = { factor: 0.93, callsEach: 16 };
 const LESS: Trial = { factor: 0.6, callsEach: 3 };
 
 const FROM_THE_START = [DOUBLE, MORE, A_LITTLE_MORE, A_LITTLE_LESS, SLIGHTLY_MORE, SLIGHTLY_LESS];
-const NOW_AND_THEN = [A_LITTLE_MORE, A_LITTLE_LESS];
+// More comes last, to go back up at once where less was only taken for as good.
+const NOW_AND_THEN = [A_LITTLE_LESS, A_LITTLE_MORE];
 const WHEN_SLOWER = [LESS, A_LITTLE_LESS, A_LITTLE_MORE];
 
 const STEADY_CALLS_EACH = 4;

@@ -45,6 +45,8 @@ describe('the throttle', () => {
 
   afterAll(() => {
     if (!playsAll) return;
-    console.log(['| server | used | refused beyond chance | first minute |', '|---|---|---|---|', ...rows].join('\n'));
+    console.log(
+      ['| server | used | refused beyond chance | first minute |', '|---|---|---|---|', ...rows].join('\n'),
+    );
   });
 });

