@@ -13,7 +13,6 @@ import type { Clock, Random } from '../core/clock.js';
 import { LlmBatchError } from '../core/errors.js';
 import type { ProviderFailure } from '../core/failure.js';
 import { haltsRun, type RetryPolicy } from '../core/retry.js';
-import { type ConcurrencyController, createConcurrencyController } from '../limiter/concurrency.js';
 import {
   type CallEnd,
   type LeasedTask,
@@ -30,6 +29,7 @@ import {
   performTask,
   releaseOutcome,
 } from './call.js';
+import { type ConcurrencyController, createConcurrencyController } from './concurrency.js';
 import { Guard, type GuardReport } from './guard.js';
 import { Journal } from './journal.js';
 import { Gate, type GateHold, type Lane } from './lane.js';

@@ -20,7 +20,13 @@ export class DayWindow {
     this.requests += requests;
   }
 
-  cancel(requests: number): void {
+  /** Takes back requests that reached nobody. @param sentAtMs null: they were not sent */
+  cancel(requests: number, sentAtMs: number | null): void {
+    if (sentAtMs !== null) {
+      const grain = this.#grains.find((each) => each.lastSentAtMs >= sentAtMs);
+      if (grain === undefined) return;
+      grain.requests -= requests;
+    }
     this.requests -= requests;
   }
 

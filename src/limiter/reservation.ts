@@ -11,11 +11,12 @@ export interface Cost {
   readonly tokensAtCap?: number;
 }
 
-export type BlockedBy = 'requests' | 'tokens' | 'requests_per_day' | 'pause';
+export type BlockedBy = 'requests' | 'tokens' | 'requests_per_day' | 'concurrency' | 'pause';
 
 /**
  * Why the server refused: its quota (`rate`), growth that was too fast for it (`slow_down`), or a lack of
- * capacity that has nothing to do with our quota (`overload`: 503, 529).
+ * capacity that has nothing to do with our quota (`overload`: 503, 529); or it does not answer at all
+ * (`unreachable`), which is for the caller to conclude.
  */
 export type RefusalReason = 'rate' | 'slow_down' | 'overload' | 'unreachable';
 

@@ -2,14 +2,12 @@ import type { Random } from '../core/clock.js';
 import type { QuotaHint, RateLimitHints } from '../core/limits.js';
 import { Charging } from './charging.js';
 import { DayWindow } from './day-window.js';
-import { type LaneFacts, Pace } from './pace.js';
 import { Quota } from './quota.js';
-import { RecentCalls } from './recent-calls.js';
-import { Recovery } from './recovery.js';
+import type { Call } from './recent-calls.js';
 import type { BlockedBy, Cost, Grant, RefusalEffect, RefusalReason, Reservation } from './reservation.js';
 import { type Amount, type Amounts, RollingWindow, type WindowEntry } from './rolling-window.js';
 import type { LimiterSnapshot } from './snapshot.js';
-import { StrayRefusals } from './stray-refusals.js';
+import { Throttle } from './throttle.js';
 
 export interface SeedEntry {
   readonly ageMs: number;
@@ -49,9 +47,7 @@ class LaneGrant implements Grant {
   constructor(
     readonly cost: Cost,
     readonly entry: WindowEntry,
-    readonly grantedAtMs: number,
-    /** What the pace was charged for it. */
-    readonly spanMs: number,
+    readonly call: Call,
   ) {}
 }
 
@@ -62,15 +58,10 @@ export class RollingLimiter {
   readonly #requestsPerDay: Quota;
   readonly #window: RollingWindow;
   readonly #day = new DayWindow();
-  readonly #recent = new RecentCalls();
   readonly #charging = new Charging();
-  readonly #pace = new Pace();
-  readonly #stray = new StrayRefusals();
-  readonly #recovery: Recovery;
+  readonly #throttle: Throttle;
   #latestMs = Number.NEGATIVE_INFINITY;
   #compareAtMs = Number.NEGATIVE_INFINITY;
-
-  readonly #laneFacts: LaneFacts;
 
   constructor(options: LimiterOptions) {
     this.#requests = new Quota(positiveLimit('requestsPerMinute', options.requestsPerMinute));
@@ -79,17 +70,7 @@ export class RollingLimiter {
     this.#window = new RollingWindow(
       (options.windowMs ?? MINUTE_MS) + (options.marginMs ?? DEFAULT_MARGIN_MS),
     );
-    this.#recovery = new Recovery(options.random);
-    const limited = (): boolean => this.#requests.limit !== null || this.#tokens.limit !== null;
-    this.#laneFacts = {
-      get limited() {
-        return limited();
-      },
-      letInPerMs: (spanMs, untilMs) => {
-        const { requests, tokens } = this.#recent.perMs(spanMs, untilMs);
-        return { requests, share: this.#spanMs(requests, tokens) };
-      },
-    };
+    this.#throttle = new Throttle(options.random);
   }
 
   reserve(asked: Cost, nowMs: number): Reservation {
@@ -98,17 +79,14 @@ export class RollingLimiter {
     const impossible = this.#impossible(amounts);
     if (impossible !== null) return { granted: false, impossible: true, reason: impossible };
 
-    const flowing = this.#recovery.isFlowingAt(now);
-    if (this.#recovery.pausedForMs(now) === 0) this.#pace.advance(this.#laneFacts, flowing, now);
+    this.#throttle.setLimited(this.#isLimited, now);
     const { by, atMs } = this.#opensAt(amounts, now);
     if (atMs > now) return { granted: false, impossible: false, waitMs: atMs - now, blockedBy: by };
 
-    this.#recovery.granted(now);
-    const spanMs = this.#spanMs(amounts.requests, amounts[this.#charging.counted]);
-    this.#pace.spend(spanMs, now);
+    const call = this.#throttle.granted(this.#workOf(amounts), now);
     this.#day.reserve(amounts.requests);
     this.#charging.opened(amounts.tokensAtCap);
-    return { granted: true, grant: new LaneGrant(asked, this.#window.reserve(amounts), now, spanMs) };
+    return { granted: true, grant: new LaneGrant(asked, this.#window.reserve(amounts), call) };
   }
 
   sent(grant: Grant, nowMs: number): void {
@@ -123,23 +101,9 @@ export class RollingLimiter {
     this.#send(call, now);
     this.#charging.closed(call.entry.amounts.tokensAtCap);
     const actual = wholeTokens(actualTokens);
-    if (actual === null) return;
-    const { entry } = call;
-    const before = entry.amounts[this.#charging.counted];
-    this.#recent.correct(0, actual - entry.amounts.tokens, entry.sentAtMs ?? now);
-    this.#window.correct(entry, 'tokens', actual);
-    this.#window.correct(entry, 'tokensHeld', actual);
-    const capCharged = actual > 0 && call.cost.tokensAtCap !== undefined;
-    this.#window.correct(
-      entry,
-      'tokensAtCap',
-      capCharged ? Math.max(actual, entry.amounts.tokensAtCap) : actual,
-    );
-    if (entry.amounts[this.#charging.counted] !== before) {
-      this.#pace.giveBack(
-        call.spanMs - this.#spanMs(entry.amounts.requests, entry.amounts[this.#charging.counted]),
-      );
-    }
+    const expectedWork = this.#workOf(call.entry.amounts);
+    if (actual !== null) this.#correct(call, actual);
+    this.#throttle.ended(call.call, expectedWork - this.#workOf(call.entry.amounts), now);
   }
 
   cancel(grant: Grant, nowMs: number): void {
@@ -147,12 +111,10 @@ export class RollingLimiter {
     const call = own(grant);
     if (call.settled) return;
     call.settled = true;
-    if (call.entry.state !== 'reserved') return;
     this.#charging.closed(call.entry.amounts.tokensAtCap);
+    this.#day.cancel(call.entry.amounts.requests, call.entry.sentAtMs);
     this.#window.cancel(call.entry);
-    this.#day.cancel(call.entry.amounts.requests);
-    this.#recovery.cancelled(call.grantedAtMs);
-    this.#pace.giveBack(call.spanMs);
+    this.#throttle.withdrawn(call.call);
   }
 
   throttled(
@@ -163,47 +125,23 @@ export class RollingLimiter {
   ): RefusalEffect {
     const now = this.#advance(nowMs);
     const call = grant === undefined ? null : own(grant);
-    const sentAtMs = call?.entry.sentAtMs ?? null;
-    this.#stray.refused(now, sentAtMs);
-    if (call !== null && sentAtMs !== null) {
-      this.#recent.correct(-call.entry.amounts.requests, -call.entry.amounts.tokens, sentAtMs);
-    }
-    const held = this.#laneFacts.limited || this.#pace.share !== null;
-    if (this.#stray.areStray(reason, held, now) && this.#recovery.isFlowingAt(now)) return 'stray';
-    if (reason === 'unreachable') {
-      this.#recovery.throttled(retryAfterMs, now, sentAtMs);
-      return 'slowed';
-    }
-    if (reason !== 'overload' || retryAfterMs !== null) {
-      const refused = this.#recovery.throttled(retryAfterMs, now, sentAtMs);
-      if (refused === 'known' || refused === 'probing') return 'slowed';
-    }
-    if (reason === 'rate' && this.#pace.share !== null && this.#explainedByCharges(call)) return 'slowed';
-    if (reason === 'overload') this.#stray.slowed(now);
-    this.#pace.refused({
-      atMs: now,
-      sentAtMs: sentAtMs ?? now,
-      reason,
-      longStorm: this.#recovery.longStormAt(now),
-      rare: this.#stray.areRare(now),
-    });
-    return 'slowed';
+    const isPaced = this.#throttle.pace !== null;
+    if (reason === 'rate' && isPaced && this.#explainedByCharges(call)) return 'stray';
+    return this.#throttle.refused(call?.call ?? null, retryAfterMs, reason, now);
   }
 
   succeeded(nowMs: number, grant?: Grant): void {
     const now = this.#advance(nowMs);
     const call = grant === undefined ? null : own(grant);
-    const sentAtMs = call?.entry.sentAtMs ?? null;
-    this.#stray.letIn(now, sentAtMs);
-    this.#recovery.succeeded(now, sentAtMs);
+    this.#throttle.succeeded(call?.call ?? null, now);
     if (call?.sumsWhenSent) this.#charging.accepted(call.sumsWhenSent.tokensAtCap, this.#tokens.limit);
   }
 
   observe(hints: RateLimitHints, nowMs: number, grant?: Grant): void {
     const now = this.#advance(nowMs);
     if (hints.requestsPerDay?.limit !== undefined) this.#requestsPerDay.learn(hints.requestsPerDay.limit);
-    this.#learnPerMinute(this.#requests, hints.requests, now);
-    this.#learnPerMinute(this.#tokens, hints.tokens, now);
+    this.#learnPerMinute(this.#requests, hints.requests);
+    this.#learnPerMinute(this.#tokens, hints.tokens);
     const call = grant === undefined ? null : own(grant);
     if (hints.tokens?.remaining !== undefined) {
       this.#charging.told(hints.tokens.remaining, call?.entry.sentAtMs ?? now);
@@ -236,6 +174,7 @@ export class RollingLimiter {
 
   snapshot(nowMs: number): LimiterSnapshot {
     const now = this.#advance(nowMs);
+    const pause = this.#throttle.pauseAt(now);
     return {
       requestsInWindow: this.#window.sums.requests,
       tokensInWindow: this.#window.sums[this.#charging.counted],
@@ -252,19 +191,18 @@ export class RollingLimiter {
       othersTokens: Math.round(this.#tokens.othersAt(now)),
       chargesOutputCap: this.#charging.chargesOutputCap,
       pace: this.#paceNow(),
-      pausedForMs: this.#recovery.pausedForMs(now),
+      pause,
+      pausedForMs: pause === null ? 0 : Math.max(0, pause.untilMs - now),
     };
   }
 
   #paceNow(): LimiterSnapshot['pace'] {
-    const { share, assumedRequestsPerMs } = this.#pace;
-    if (share === null) return null;
-    const requests =
-      this.#requests.limit ?? (assumedRequestsPerMs === null ? null : assumedRequestsPerMs * MINUTE_MS);
-    const tokens = this.#tokens.limit;
+    const { pace } = this.#throttle;
+    if (pace === null) return null;
+    const perMinute = (limit: number | null): number | null => (limit === null ? null : limit * pace);
     return {
-      requestsPerMinute: requests === null ? null : requests * share,
-      tokensPerMinute: tokens === null ? null : tokens * share,
+      requestsPerMinute: this.#isLimited ? perMinute(this.#requests.limit) : pace * MINUTE_MS,
+      tokensPerMinute: perMinute(this.#tokens.limit),
     };
   }
 
@@ -279,25 +217,21 @@ export class RollingLimiter {
   /** When everything lets a call go, and what does so last. */
   #opensAt(amounts: Amounts, now: number): { by: BlockedBy; atMs: number } {
     const window = this.#window;
+    const ready = this.#throttle.readyAtMs(now);
+    const { sums } = window;
     const opens: readonly (readonly [BlockedBy, number])[] = [
       [
         'requests',
-        Math.max(
-          this.#requests.fitsAtMs(
-            amounts.requests,
-            window.sums.requests,
-            window.leaving('requests', now),
-            now,
-          ),
-          this.#pace.readyAtMs(now),
-        ),
+        this.#requests.fitsAtMs(amounts.requests, sums.requests, window.leaving('requests', now), now),
       ],
+      ['requests', ready.pace],
       ['tokens', this.#tokensFitAtMs(amounts, now)],
       [
         'requests_per_day',
         this.#requestsPerDay.fitsAtMs(amounts.requests, this.#day.requests, this.#day.leaving(now), now),
       ],
-      ['pause', this.#recovery.readyAtMs(now)],
+      ['concurrency', ready.openCalls],
+      ['pause', ready.pause],
     ];
     let last: { by: BlockedBy; atMs: number } = { by: 'requests', atMs: now };
     for (const [by, atMs] of opens) if (atMs > last.atMs) last = { by, atMs };
@@ -319,11 +253,23 @@ export class RollingLimiter {
 
   #send(call: LaneGrant, now: number): void {
     const { entry } = call;
-    if (entry.state !== 'reserved') return;
+    if (entry.sentAtMs !== null || entry.isCancelled) return;
     this.#window.send(entry, now);
     this.#day.send(entry.amounts.requests, now);
-    this.#recent.sent(entry.amounts.requests, entry.amounts.tokens, now);
+    this.#throttle.sent(call.call, now);
     call.sumsWhenSent = { ...this.#window.sums };
+  }
+
+  #correct(call: LaneGrant, actual: number): void {
+    const { entry } = call;
+    const capCharged = actual > 0 && call.cost.tokensAtCap !== undefined;
+    this.#window.correct(entry, 'tokens', actual);
+    this.#window.correct(entry, 'tokensHeld', actual);
+    this.#window.correct(
+      entry,
+      'tokensAtCap',
+      capCharged ? Math.max(actual, entry.amounts.tokensAtCap) : actual,
+    );
   }
 
   /** Only what the user declared: a learnt limit may be wrong, and the server says so itself when it is not. */
@@ -339,32 +285,33 @@ export class RollingLimiter {
     return null;
   }
 
-  /** How much of the lane's time a call takes at full speed. */
-  #spanMs(requests: number, tokens: number): number {
+  get #isLimited(): boolean {
+    return this.#requests.limit !== null || this.#tokens.limit !== null;
+  }
+
+  /** How much of the lane's time a call takes at full speed, in milliseconds; where no limit is known, its requests. */
+  #workOf(amounts: Amounts): number {
     const requestLimit = this.#requests.limit;
     const tokenLimit = this.#tokens.limit;
-    if (requestLimit === null && tokenLimit === null) {
-      const assumed = this.#pace.assumedRequestsPerMs;
-      return assumed === null ? 0 : requests / assumed;
-    }
+    if (requestLimit === null && tokenLimit === null) return amounts.requests;
     return Math.max(
-      requestLimit === null ? 0 : (requests * MINUTE_MS) / requestLimit,
-      tokenLimit === null ? 0 : (tokens * MINUTE_MS) / tokenLimit,
+      requestLimit === null ? 0 : (amounts.requests * MINUTE_MS) / requestLimit,
+      tokenLimit === null ? 0 : (amounts[this.#charging.counted] * MINUTE_MS) / tokenLimit,
     );
   }
 
-  #learnPerMinute(quota: Quota, hint: QuotaHint | undefined, now: number): void {
+  #learnPerMinute(quota: Quota, hint: QuotaHint | undefined): void {
     if (hint?.limit === undefined) return;
     const windowMs = hint.windowMs ?? MINUTE_MS;
     if (!(windowMs > 0) || windowMs > MINUTE_MS) return;
     quota.learn((hint.limit * MINUTE_MS) / windowMs);
-    if (windowMs < MINUTE_MS) this.#pace.keepSpread(now);
+    if (windowMs < MINUTE_MS) this.#throttle.keepSpread();
   }
 
   /** What the window held of our own when the server took this call, at most. */
   #ownUse(amount: Amount, call: LaneGrant): number | null {
     const { sentAtMs } = call.entry;
-    if (call.sumsWhenSent === null || sentAtMs === null || call.entry.state === 'left') return null;
+    if (call.sumsWhenSent === null || sentAtMs === null || this.#window.hasLeft(call.entry)) return null;
     return call.sumsWhenSent[amount] + this.#window.sentSince(amount, call.entry, sentAtMs + OVERTAKING_MS);
   }
 

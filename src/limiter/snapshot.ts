@@ -1,3 +1,5 @@
+import type { Pause } from './throttle.js';
+
 /** What the server's headers said last; null: nothing yet. */
 export interface LearntLimits {
   readonly requestsPerMinute: number | null;
@@ -25,6 +27,11 @@ export interface LimiterSnapshot {
     readonly requestsPerMinute: number | null;
     readonly tokensPerMinute: number | null;
   } | null;
-  /** Until the pause after a refusal ends; 0 when there is none. */
+  /**
+   * Why the lane is silent, since when, and when the next call is tried (monotonic milliseconds; past while that
+   * call is on its way); null when it is not.
+   */
+  readonly pause: Pause | null;
+  /** Until the next call is tried; 0 when there is no pause. */
   readonly pausedForMs: number;
 }

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { createLimiter, type Grant, type Limiter } from '../../src/limiter/limiter.js';
+import { RollingWindow } from '../../src/limiter/rolling-window.js';
 
 function limiterOf(options: Partial<Parameters<typeof createLimiter>[0]>): Limiter {
   return createLimiter({ requestsPerMinute: null, tokensPerMinute: null, random: () => 0.5, ...options });
@@ -43,10 +44,12 @@ describe('requests per minute', () => {
     expect(limiter.reserve({ requests: 1, tokens: 1 }, 5).granted).toBe(true);
   });
 
-  test('cancelling a call that was sent gives nothing back', () => {
-    const limiter = limiterOf({ requestsPerMinute: 1 });
-    limiter.cancel(call(limiter, 1, 0), 5);
-    expect(limiter.reserve({ requests: 1, tokens: 1 }, 5).granted).toBe(false);
+  test('a call that was sent and reached nobody gives back its place, its tokens and its request of the day', () => {
+    const limiter = limiterOf({ requestsPerMinute: 2, tokensPerMinute: 100, requestsPerDay: 2 });
+    call(limiter, 10, 0);
+    limiter.cancel(call(limiter, 90, 0), 5);
+    expect(limiter.snapshot(5)).toMatchObject({ requestsInWindow: 1, tokensInWindow: 10, requestsInDay: 1 });
+    expect(limiter.reserve({ requests: 1, tokens: 90 }, 5).granted).toBe(true);
   });
 
   test('a clock that runs backwards frees nothing and breaks nothing', () => {
@@ -147,6 +150,41 @@ describe('a limiter in whole', () => {
       startedIn.push(started);
     }
     expect(startedIn).toEqual([99_999, 99_999, 99_999, 99_999]);
+  });
+
+  test.each([null, 200_000])(
+    'keeps the same memory at 2,800 calls a second (limit %s)',
+    (requestsPerMinute) => {
+      const window = new RollingWindow(60_250);
+      const limiter = limiterOf({ requestsPerMinute });
+      for (let calls = 0; calls < 5 * 60 * 2_800; calls += 1) {
+        const nowMs = calls / 2.8;
+        window.advance(nowMs);
+        window.send(window.reserve({ requests: 1, tokens: 1, tokensHeld: 1, tokensAtCap: 1 }), nowMs);
+        if (calls % 100 === 0) limiter.commit(call(limiter, 1, nowMs), 1, nowMs + 0.1);
+        if (calls % 10_000 === 0) expect(window.grains).toBeLessThanOrEqual(2 * 4_096 + 1);
+      }
+      expect(window.sums.requests).toBeGreaterThanOrEqual(60_000 * 2.8);
+      expect(window.sums.requests).toBeLessThan(60_300 * 2.8);
+    },
+  );
+
+  test('calls that share a grain leave with the latest of them, so that no minute holds more than the limit', () => {
+    const limiter = limiterOf({ requestsPerMinute: 10_000, marginMs: 0 });
+    const sentAtMs: number[] = [];
+    for (let nowMs = 0; nowMs < 150_000; nowMs += 1) {
+      for (let burst = 0; burst < 2; burst += 1) {
+        const reservation = limiter.reserve({ requests: 1, tokens: 1 }, nowMs);
+        if (!reservation.granted) break;
+        limiter.sent(reservation.grant, nowMs);
+        sentAtMs.push(nowMs);
+      }
+    }
+    for (const [index, atMs] of sentAtMs.entries()) {
+      const before = sentAtMs[index - 10_000];
+      if (before !== undefined) expect(atMs - before).toBeGreaterThanOrEqual(60_000);
+    }
+    expect(sentAtMs.length).toBeGreaterThan(0.99 * 30_000);
   });
 
   test('limits that are no positive numbers are refused by name', () => {

@@ -3,6 +3,7 @@
  * server and back, and everything happens on a clock that jumps from event to event. It keeps its own books.
  */
 import type { RateLimitHints } from '../../src/core/limits.js';
+import type { ConcurrencyController } from '../../src/engine/concurrency.js';
 import type { Cost, Grant, Limiter, RefusalReason } from '../../src/limiter/limiter.js';
 
 /** One call as the server sees it. */
@@ -14,6 +15,10 @@ export interface ArrivingCall {
 
 export interface ServerReply {
   readonly accepted: boolean;
+  /** From the call's arrival to its answer, where the server's own state decides; absent: the lane's options do. */
+  readonly afterMs?: number;
+  /** Neither let in nor refused: the server broke down over this call (500, 502). */
+  readonly broken?: boolean;
   readonly retryAfterMs?: number;
   readonly reason?: RefusalReason;
   readonly hints?: RateLimitHints;
@@ -27,13 +32,15 @@ export interface CallRecord {
   readonly sentAtMs: number;
   arrivedAtMs: number;
   accepted: boolean;
+  broken: boolean;
 }
 
 export interface LaneOptions {
   readonly limiter: Limiter;
   readonly server: FakeServer;
   readonly random: () => number;
-  readonly workers: number;
+  /** Calls open at once, or who decides it. */
+  readonly workers: number | ConcurrencyController;
   /** No call starts at or after this moment. */
   readonly untilMs: number;
   readonly wayThereMs?: () => number;
@@ -70,16 +77,17 @@ export function runLane(options: LaneOptions): CallRecord[] {
   const timerLateMs = options.timerLateMs ?? (() => 1.5 * random());
   const records: CallRecord[] = [];
   const events = new EventQueue();
-  let idleWorkers = options.workers;
+  const { workers } = options;
+  let openCalls = 0;
   let wakeAtMs = Number.POSITIVE_INFINITY;
 
   const ask = (nowMs: number): void => {
-    while (idleWorkers > 0 && nowMs < options.untilMs) {
+    while (openCalls < (typeof workers === 'number' ? workers : workers.limit()) && nowMs < options.untilMs) {
       const call = options.call?.() ?? SMALL_CALL;
       const cost = options.cost?.(call) ?? { requests: 1, tokens: call.promptTokens + call.outputTokens };
       const reservation = limiter.reserve(cost, nowMs);
       if (reservation.granted) {
-        idleWorkers -= 1;
+        openCalls += 1;
         start(call, reservation.grant, nowMs);
         continue;
       }
@@ -103,23 +111,29 @@ export function runLane(options: LaneOptions): CallRecord[] {
 
   const send = (call: ArrivingCall, grant: Grant, nowMs: number): void => {
     limiter.sent(grant, nowMs);
-    const record: CallRecord = { sentAtMs: nowMs, arrivedAtMs: Number.NaN, accepted: false };
+    const record: CallRecord = { sentAtMs: nowMs, arrivedAtMs: Number.NaN, accepted: false, broken: false };
     records.push(record);
     events.add(nowMs + wayThereMs(), (arrivedAtMs) => {
       const reply = server.arrive(call, arrivedAtMs);
       record.arrivedAtMs = arrivedAtMs;
       record.accepted = reply.accepted;
-      events.add(arrivedAtMs + (reply.accepted ? answerMs() : refusalMs()), (endMs) => {
+      record.broken = reply.broken ?? false;
+      events.add(arrivedAtMs + (reply.afterMs ?? (reply.accepted ? answerMs() : refusalMs())), (endMs) => {
         limiter.observe(reply.hints ?? {}, endMs, grant);
         if (reply.accepted) {
           limiter.commit(grant, call.promptTokens + call.outputTokens, endMs);
           limiter.succeeded(endMs, grant);
           options.onAnswer?.(call);
+        } else if (reply.broken) {
+          limiter.commit(grant, null, endMs);
         } else {
-          limiter.commit(grant, 0, endMs);
+          limiter.commit(grant, reply.reason === 'overload' ? null : 0, endMs);
           limiter.throttled(reply.retryAfterMs ?? null, endMs, grant, reply.reason);
         }
-        idleWorkers += 1;
+        // As the engine does: a refusal for quota says nothing of how many calls the server can work on at once.
+        const ofQuota = !reply.accepted && !reply.broken && reply.reason !== 'overload';
+        if (typeof workers !== 'number' && !ofQuota) workers.observe(endMs - nowMs, reply.accepted, endMs);
+        openCalls -= 1;
         ask(endMs);
       });
     });
@@ -136,8 +150,9 @@ export function acceptedBetween(records: readonly CallRecord[], fromMs: number, 
 }
 
 export function refusedBetween(records: readonly CallRecord[], fromMs: number, toMs: number): number {
-  return records.filter((call) => !call.accepted && call.arrivedAtMs >= fromMs && call.arrivedAtMs < toMs)
-    .length;
+  return records.filter(
+    (call) => !call.accepted && !call.broken && call.arrivedAtMs >= fromMs && call.arrivedAtMs < toMs,
+  ).length;
 }
 
 type Happening = (nowMs: number) => void;

@@ -45,17 +45,42 @@ describe('a refusal now and then', () => {
     expect(limiter.reserve(COST, 4_012).granted).toBe(true);
   });
 
-  it('that comes more often pauses the lane as before', () => {
-    expect(drive(lane(), 2_000, (call) => call > 1_000 && call % 20 === 0)).toBeGreaterThan(1_000);
+  it('is told apart among a few calls already: the document waits, not the lane', () => {
+    const limiter = lane();
+    drive(limiter, 20, () => false);
+    const reservation = limiter.reserve(COST, 100);
+    if (!reservation.granted) throw new Error('nothing holds this call back');
+    limiter.sent(reservation.grant, 100);
+    expect(limiter.throttled(1_000, 101, reservation.grant)).toBe('stray');
+    expect(limiter.reserve(COST, 102).granted).toBe(true);
   });
 
-  it('before many calls were let in pauses the lane: it may be the rule', () => {
+  it('of one call in twenty, whatever the speed, costs hardly any of it', () => {
+    const waitedMs = drive(lane(), 10_000, (call) => call % 20 === 10);
+    expect(waitedMs).toBeLessThan(0.15 * 10_000 * 4);
+  });
+
+  it('is the rule where nothing else was answered: the lane pauses', () => {
     const limiter = lane();
-    drive(limiter, 50, () => false);
-    const reservation = limiter.reserve(COST, 210);
+    const reservation = limiter.reserve(COST, 0);
     if (!reservation.granted) throw new Error('nothing holds this call back');
-    limiter.sent(reservation.grant, 210);
-    expect(limiter.throttled(1_000, 211, reservation.grant)).toBe('slowed');
-    expect(limiter.reserve(COST, 212).granted).toBe(false);
+    limiter.sent(reservation.grant, 0);
+    expect(limiter.throttled(1_000, 1, reservation.grant)).toBe('slowed');
+    expect(limiter.reserve(COST, 1_000).granted).toBe(false);
+    expect(limiter.reserve(COST, 1_001).granted).toBe(true);
+  });
+
+  it('by half of the last calls pauses the lane, as long as the longest wait that one of them named', () => {
+    const limiter = lane();
+    drive(limiter, 100, () => false);
+    const burst = Array.from({ length: 16 }, () => {
+      const reservation = limiter.reserve(COST, 1_000);
+      if (!reservation.granted) throw new Error('nothing holds this call back');
+      limiter.sent(reservation.grant, 1_000);
+      return reservation.grant;
+    });
+    const effects = burst.map((grant, index) => limiter.throttled(index === 0 ? 9_000 : 1_000, 1_010, grant));
+    expect(effects).toEqual([...Array(7).fill('stray'), ...Array(9).fill('slowed')]);
+    expect(limiter.snapshot(1_010).pausedForMs).toBe(9_000);
   });
 });

@@ -88,7 +88,7 @@ class Story {
     } else {
       this.limiter.cancel(call.grant, this.nowMs);
       call.settled = true;
-      call.cancelled = call.sentAtMs === null;
+      call.cancelled = true;
     }
     return null;
   }

@@ -1,15 +1,14 @@
 /**
  * How many calls to keep open where the user leaves it to the program. It tries other numbers of open calls and
- * keeps what brings more answers per second; beyond what the server can work on side by side, more open calls
- * only wait longer.
+ * keeps what is worth more: answers per second, less the calls per second that the server could not cope with.
+ * Beyond what it can work on side by side, more open calls only wait longer, or are turned away. Where calls fail
+ * whatever their number, they make every number worth less alike, and decide nothing.
  *
  *   trying: a factor of the best limit ── it pays off ──▶ the new best; the same factor again
  *     ▲  ▲                             ── it does not ──▶ back to the best; the next factor, or steady
  *     │  │
  *     │  └── fewer and slower answers than before: smaller limits first ── steady ──┐
- *     └───── after a while, later after each overload ────────────────────────── ───┤
- *                                                                                   │
- *            overload: back to the best limit, or below it if that was in force ────┘
+ *     └───── after a while, later each time that more were turned away ──────── ───┘
  *
  * A limit is measured once its own calls come in (one latency after the change), over two latencies at least and
  * more answers the smaller the step, so that chance does not decide. Where something else holds the calls back
@@ -18,7 +17,7 @@
 export interface ConcurrencyController {
   /**
    * A call has ended.
-   * @param ok false when the server could not cope: overloaded, timed out
+   * @param ok false when it brought no answer: overloaded, timed out
    */
   observe(latencyMs: number, ok: boolean, nowMs: number): void;
   /** Calls to keep open now. */
@@ -35,17 +34,18 @@ export function createConcurrencyController(options: ConcurrencyOptions = {}): C
   return new ThroughputClimber(options.initial ?? 8, options.least ?? 1, options.most ?? 512);
 }
 
-/** A factor to try, and the answers per open call that its measurement takes. */
+/** A factor to try, and the calls that its measurement takes for each open one. */
 interface Trial {
   readonly factor: number;
-  readonly answersPerCall: number;
+  readonly callsEach: number;
 }
 
 /** What one limit brought. */
 interface Measured {
   readonly limit: number;
-  readonly answers: number;
-  readonly answersPerMs: number;
+  readonly calls: number;
+  readonly worthPerMs: number;
+  readonly failedShare: number;
   readonly latencyMs: number;
 }
 
@@ -61,7 +61,8 @@ class ThroughputClimber implements ConcurrencyController {
   #steadyMeasurements = 0;
   #rest = 1;
   #changedAtMs: number | null = null;
-  #measurement: { readonly fromMs: number; answers: number; latencySumMs: number } | null = null;
+  #measurement: { readonly fromMs: number; calls: number; failed: number; latencySumMs: number } | null =
+    null;
   #latencyMs: number | null = null;
 
   constructor(initial: number, least: number, most: number) {
@@ -76,47 +77,41 @@ class ThroughputClimber implements ConcurrencyController {
 
   observe(latencyMs: number, ok: boolean, nowMs: number): void {
     this.#changedAtMs ??= nowMs - latencyMs;
-    if (!ok) {
-      // Calls opened under the limit of before say nothing of this one.
-      if (nowMs - latencyMs >= this.#changedAtMs) this.#overloaded(nowMs);
-      return;
-    }
     this.#latencyMs ??= latencyMs;
     if (nowMs < this.#changedAtMs + this.#latencyMs) return;
     if (this.#measurement === null) {
-      this.#measurement = { fromMs: nowMs, answers: 0, latencySumMs: 0 };
+      this.#measurement = { fromMs: nowMs, calls: 0, failed: 0, latencySumMs: 0 };
       return;
     }
     const measurement = this.#measurement;
-    measurement.answers += 1;
+    measurement.calls += 1;
     measurement.latencySumMs += latencyMs;
+    if (!ok) measurement.failed += 1;
+    const { calls, failed, latencySumMs } = measurement;
     const lengthMs = Math.max(1, nowMs - measurement.fromMs);
-    const answersPerMs = measurement.answers / lengthMs;
-    const meanLatencyMs = measurement.latencySumMs / measurement.answers;
-    if (lengthMs < LATENCIES_MEASURED * meanLatencyMs) return;
-    if (measurement.answers < this.#answersNeeded && !this.#muchSlower(answersPerMs, measurement.answers))
-      return;
+    const worthPerMs = (calls - 2 * failed) / lengthMs;
+    if (lengthMs < (LATENCIES_MEASURED * latencySumMs) / calls) return;
+    if (calls < this.#callsNeeded && !this.#muchWorse(worthPerMs, calls)) return;
     this.#measurement = null;
-    this.#latencyMs = meanLatencyMs;
+    this.#latencyMs = latencySumMs / calls;
     this.#decide({
       limit: this.#limit,
-      answers: measurement.answers,
-      answersPerMs,
-      latencyMs: meanLatencyMs,
+      calls,
+      worthPerMs,
+      failedShare: failed / calls,
+      latencyMs: latencySumMs / calls,
     });
     this.#tryNext(nowMs);
   }
 
-  get #answersNeeded(): number {
-    const answersPerCall = this.#trials[0]?.answersPerCall ?? STEADY_ANSWERS_PER_CALL;
-    return answersPerCall * Math.max(FEWEST_CALLS, this.#limit);
+  get #callsNeeded(): number {
+    const callsEach = this.#trials[0]?.callsEach ?? STEADY_CALLS_EACH;
+    return callsEach * Math.max(FEWEST_CALLS, this.#limit);
   }
 
-  /** Plain enough to decide upon before all answers needed have come. */
-  #muchSlower(answersPerMs: number, answers: number): boolean {
-    return (
-      answers >= FEWEST_CALLS && this.#best !== null && answersPerMs < MUCH_FEWER * this.#best.answersPerMs
-    );
+  /** Plain enough to decide upon before all calls needed have ended. */
+  #muchWorse(worthPerMs: number, calls: number): boolean {
+    return calls >= FEWEST_CALLS && this.#best !== null && worthPerMs < MUCH_LESS * this.#best.worthPerMs;
   }
 
   #decide(measured: Measured): void {
@@ -125,7 +120,7 @@ class ThroughputClimber implements ConcurrencyController {
     if (best === null) {
       this.#best = measured;
     } else if (
-      measured.answersPerMs < FEWER * best.answersPerMs &&
+      measured.worthPerMs < LESS_WORTH * best.worthPerMs &&
       measured.latencyMs > SLOWER * best.latencyMs
     ) {
       this.#failed(measured, best);
@@ -141,7 +136,13 @@ class ThroughputClimber implements ConcurrencyController {
   }
 
   #failed(measured: Measured, best: Measured): void {
-    if (measured.limit === best.limit || measured.answersPerMs < MUCH_FEWER * best.answersPerMs) {
+    const moreFailed = measured.failedShare > MORE_FAILED * best.failedShare;
+    if (moreFailed) this.#rest = Math.min(LONGEST_REST, this.#rest * 2);
+    const isOverloaded = moreFailed && measured.limit > best.limit;
+    if (
+      !isOverloaded &&
+      (measured.limit === best.limit || measured.worthPerMs < MUCH_LESS * best.worthPerMs)
+    ) {
       // The server itself has become slower: what was the best is no measure any more.
       this.#best = measured;
       this.#trials = WHEN_SLOWER;
@@ -170,20 +171,6 @@ class ThroughputClimber implements ConcurrencyController {
     if (next !== this.#limit) this.#change(next, nowMs);
   }
 
-  #overloaded(nowMs: number): void {
-    const best = this.#best?.limit ?? this.#limit;
-    this.#trials = [];
-    this.#returning = false;
-    this.#steadyMeasurements = 0;
-    this.#rest = Math.min(LONGEST_REST, this.#rest * 2);
-    if (this.#limit > best) {
-      this.#change(best, nowMs);
-    } else {
-      this.#best = null;
-      this.#change(this.#within(this.#limit * OVERLOAD_SHRINK), nowMs);
-    }
-  }
-
   #change(limit: number, nowMs: number): void {
     this.#limit = limit;
     this.#changedAtMs = nowMs;
@@ -195,31 +182,32 @@ class ThroughputClimber implements ConcurrencyController {
   }
 }
 
-const DOUBLE: Trial = { factor: 2, answersPerCall: 2 };
-const MORE: Trial = { factor: 1.4, answersPerCall: 4 };
-const A_LITTLE_MORE: Trial = { factor: 1.15, answersPerCall: 12 };
-const A_LITTLE_LESS: Trial = { factor: 0.87, answersPerCall: 12 };
-const SLIGHTLY_MORE: Trial = { factor: 1.07, answersPerCall: 16 };
-const SLIGHTLY_LESS: Trial = { factor: 0.93, answersPerCall: 16 };
-const LESS: Trial = { factor: 0.6, answersPerCall: 3 };
+const DOUBLE: Trial = { factor: 2, callsEach: 2 };
+const MORE: Trial = { factor: 1.4, callsEach: 4 };
+const A_LITTLE_MORE: Trial = { factor: 1.15, callsEach: 12 };
+const A_LITTLE_LESS: Trial = { factor: 0.87, callsEach: 12 };
+const SLIGHTLY_MORE: Trial = { factor: 1.07, callsEach: 16 };
+const SLIGHTLY_LESS: Trial = { factor: 0.93, callsEach: 16 };
+const LESS: Trial = { factor: 0.6, callsEach: 3 };
 
 const FROM_THE_START = [DOUBLE, MORE, A_LITTLE_MORE, A_LITTLE_LESS, SLIGHTLY_MORE, SLIGHTLY_LESS];
-const NOW_AND_THEN = [A_LITTLE_MORE, A_LITTLE_LESS];
+// More comes last, to go back up at once where less was only taken for as good.
+const NOW_AND_THEN = [A_LITTLE_LESS, A_LITTLE_MORE];
 const WHEN_SLOWER = [LESS, A_LITTLE_LESS, A_LITTLE_MORE];
 
-const STEADY_ANSWERS_PER_CALL = 4;
+const STEADY_CALLS_EACH = 4;
 /** Few open calls are measured as long as this many. */
 const FEWEST_CALLS = 10;
 const LATENCIES_MEASURED = 2;
 const STEADY_MEASUREMENTS = 30;
-/** Each overload makes the next attempt to grow come twice as late, up to this. */
+/** Each attempt that more failed in makes the next one come twice as late, up to this. */
 const LONGEST_REST = 16;
-const OVERLOAD_SHRINK = 0.7;
-const FEWER = 0.9;
+const MORE_FAILED = 1.5;
+const LESS_WORTH = 0.9;
 const SLOWER = 1.3;
-const MUCH_FEWER = 0.5;
+const MUCH_LESS = 0.5;
 /** What was measured longer ago than so many answers counts for no more than they. */
-const ANSWERS_REMEMBERED = 2_000;
+const CALLS_REMEMBERED = 2_000;
 
 /**
  * The share of a larger limit that has to arrive as more answers. Where each open call more slows all others
@@ -229,18 +217,19 @@ const GAIN_NEEDED = 0.07;
 
 /** Two measurements of one limit as one, so that luck wears off. */
 function together(before: Measured, now: Measured): Measured {
-  const answersBefore = Math.min(before.answers, ANSWERS_REMEMBERED);
-  const answers = answersBefore + now.answers;
-  const mean = (one: number, other: number): number => (one * answersBefore + other * now.answers) / answers;
+  const callsBefore = Math.min(before.calls, CALLS_REMEMBERED);
+  const calls = callsBefore + now.calls;
+  const mean = (one: number, other: number): number => (one * callsBefore + other * now.calls) / calls;
   return {
     limit: now.limit,
-    answers,
-    answersPerMs: mean(before.answersPerMs, now.answersPerMs),
+    calls,
+    failedShare: mean(before.failedShare, now.failedShare),
+    worthPerMs: mean(before.worthPerMs, now.worthPerMs),
     latencyMs: mean(before.latencyMs, now.latencyMs),
   };
 }
 
 function paysOff(more: Measured, less: Measured): boolean {
   const growth = more.limit / less.limit - 1;
-  return more.answersPerMs >= less.answersPerMs * (1 + GAIN_NEEDED * growth);
+  return more.worthPerMs >= less.worthPerMs * (1 + GAIN_NEEDED * growth);
 }
