@@ -320,7 +320,7 @@ export class Drain {
   }
 
   async #perform(task: LeasedTask): Promise<void> {
-    await this.#guard.cleared();
+    if (!isSuspect(task)) await this.#guard.cleared();
     const performed = this.#stopping
       ? { task, outcome: releaseOutcome(task, null), failure: null, lane: null, laneChange: null }
       : await performTask(task, this.#context);

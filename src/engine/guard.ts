@@ -59,6 +59,8 @@ export class Guard<Call extends EndedCall> {
   /** The last call of the series. */
   #last: Call | null = null;
   #held: Call[] = [];
+  /** Calls that were cleared and have not ended. */
+  #begun = 0;
   readonly #waiting: (() => void)[] = [];
 
   constructor(isEnabled: boolean) {
@@ -76,14 +78,23 @@ export class Guard<Call extends EndedCall> {
     return this.#state === 'watching';
   }
 
-  /** Resolves when a new call may be sent; at once unless there is a suspicion. */
+  /** Resolves when a new call may be sent; then `add` has to be told how it ended. */
   cleared(): Promise<void> {
-    if (!this.#isSuspicious) return Promise.resolve();
-    return new Promise((resolve) => this.#waiting.push(resolve));
+    return new Promise((resolve) => {
+      this.#waiting.push(resolve);
+      this.#clear();
+    });
   }
 
   /** @param openCalls calls that have not come back yet, this one not among them */
   add(call: Call, openCalls: number): GuardReport<Call> {
+    this.#begun -= 1;
+    const found = this.#judge(call, openCalls);
+    this.#clear();
+    return found;
+  }
+
+  #judge(call: Call, openCalls: number): GuardReport<Call> {
     const sort = sortOf(call);
     if (sort === null) return this.#convictIfCertain(openCalls, [call]);
     const isPaid = call.failure === null || PAID.has(call.failure.kind);
@@ -110,7 +121,19 @@ export class Guard<Call extends EndedCall> {
   idle(mayConvict: boolean): GuardReport<Call> {
     const isCertain = mayConvict && this.#held.length >= CALLS_TO_CONVICT_AT_THE_END;
     if (this.#state === 'watching' && isCertain) return this.#convict([]);
-    return report({ settle: this.#state === 'watching' ? this.#stopWatching() : [] });
+    const settle = this.#state === 'watching' ? this.#stopWatching() : [];
+    this.#clear();
+    return report({ settle });
+  }
+
+  /** While it watches, no more calls are open than it takes to convict. */
+  #clear(): void {
+    while (this.#state !== 'watching' || this.#series + this.#begun < CALLS_TO_CONVICT) {
+      const resolve = this.#waiting.shift();
+      if (resolve === undefined) return;
+      this.#begun += 1;
+      resolve();
+    }
   }
 
   get #isSuspicious(): boolean {
@@ -141,7 +164,6 @@ export class Guard<Call extends EndedCall> {
   #takeHeld(): Call[] {
     const held = this.#held;
     this.#held = [];
-    for (const resolve of this.#waiting.splice(0)) resolve();
     return held;
   }
 }

@@ -20,6 +20,12 @@ function throttled(name: string): Call {
 
 const names = (calls: readonly Call[]): string => calls.map((call) => call.name).join('');
 
+/** A call that was let go and has ended. */
+function end(guard: Guard<Call>, call: Call, open = 0): GuardReport<Call> {
+  void guard.cleared();
+  return guard.add(call, open);
+}
+
 function series(
   guard: Guard<Call>,
   calls: number,
@@ -27,7 +33,7 @@ function series(
   open = 0,
 ): GuardReport<Call> {
   let last: GuardReport<Call> = { settle: [], giveBack: [], convicted: null };
-  for (let call = 0; call < calls; call += 1) last = guard.add(make(call), open);
+  for (let call = 0; call < calls; call += 1) last = end(guard, make(call), open);
   return last;
 }
 
@@ -35,28 +41,37 @@ describe('the first calls of a run', () => {
   it('that all fail in the same way stop it after twenty, and their documents stay untouched', () => {
     const guard = new Guard<Call>(true);
     expect(series(guard, 19, () => failed('x'))).toEqual({ settle: [], giveBack: [], convicted: null });
-    const { giveBack, convicted } = guard.add(failed('e'), 0);
+    const { giveBack, convicted } = end(guard, failed('e'), 0);
     expect(giveBack).toHaveLength(20);
     expect(convicted).toMatchObject({
       calls: 20,
       example: { name: 'e' },
       failure: { kind: 'invalid_request' },
     });
-    expect(names(guard.add(failed('f'), 0).giveBack)).toBe('f');
+    expect(names(end(guard, failed('f'), 0).giveBack)).toBe('f');
   });
 
-  it('wait for the calls that are still open: refusals come back faster than answers', async () => {
+  it('are twenty at most before one is answered, and wait for those that are still open', async () => {
     const guard = new Guard<Call>(true);
-    expect(series(guard, 20, () => failed('a'), 1).convicted).toBeNull();
-    let cleared = false;
-    const waiting = guard.cleared().then(() => {
-      cleared = true;
-    });
+    let cleared = 0;
+    const count = (): void => {
+      cleared += 1;
+    };
+    const calls = Array.from({ length: 30 }, () => guard.cleared().then(count));
+    await Promise.all(calls.slice(0, 20));
+    for (let open = 19; open > 0; open -= 1) expect(guard.add(failed('a'), open).convicted).toBeNull();
     await Promise.resolve();
-    expect(cleared).toBe(false);
-    expect(guard.add(answered('f'), 0).settle).toHaveLength(21);
-    await waiting;
+    expect(cleared).toBe(20);
+    expect(guard.add(answered('f'), 0).settle).toHaveLength(20);
+    await Promise.all(calls);
     expect(names(guard.add(failed('g'), 0).settle)).toBe('g');
+  });
+
+  it('make room for another when they say nothing of the run', async () => {
+    const guard = new Guard<Call>(true);
+    const calls = Array.from({ length: 21 }, () => guard.cleared());
+    guard.add(throttled('a'), 19);
+    await Promise.all(calls);
   });
 
   it('convict when the last open call comes back with no evidence of its own', () => {
@@ -69,8 +84,8 @@ describe('the first calls of a run', () => {
 
   it('that fail in different ways are the documents’ own fault', () => {
     const guard = new Guard<Call>(true);
-    guard.add(failed('a'), 0);
-    expect(names(guard.add(failed('b', 'invalid_request', 'bad image'), 0).settle)).toBe('ab');
+    end(guard, failed('a'), 0);
+    expect(names(end(guard, failed('b', 'invalid_request', 'bad image'), 0).settle)).toBe('ab');
   });
 
   it('are of one sort though each names another number', () => {
@@ -91,16 +106,16 @@ describe('the first calls of a run', () => {
     (kind) => {
       const guard = new Guard<Call>(true);
       for (let call = 1; call < 20; call += 1) {
-        expect(names(guard.add(failed('x', kind, `text ${call}, its own`), 0).settle)).toBe('x');
+        expect(names(end(guard, failed('x', kind, `text ${call}, its own`), 0).settle)).toBe('x');
       }
-      const { settle, giveBack, convicted } = guard.add(failed('y', kind), 0);
+      const { settle, giveBack, convicted } = end(guard, failed('y', kind), 0);
       expect([names(settle), names(giveBack), convicted?.calls]).toEqual(['y', '', 20]);
     },
   );
 
   it('that are throttled say nothing and are given back at once', () => {
     const guard = new Guard<Call>(true);
-    expect(names(guard.add(throttled('a'), 0).settle)).toBe('a');
+    expect(names(end(guard, throttled('a'), 0).settle)).toBe('a');
     expect(guard.isWatching).toBe(true);
   });
 
@@ -130,18 +145,18 @@ describe('the first calls of a run', () => {
 describe('later calls', () => {
   it('that are paid for and end in one way a hundred times in a row stop the run', () => {
     const guard = new Guard<Call>(true);
-    guard.add(answered('a'), 0);
+    end(guard, answered('a'), 0);
     expect(series(guard, 99, () => failed('x', 'truncated'), 8).convicted).toBeNull();
-    const { settle, convicted } = guard.add(failed('y', 'truncated'), 8);
+    const { settle, convicted } = end(guard, failed('y', 'truncated'), 8);
     expect([names(settle), convicted?.calls]).toEqual(['y', 100]);
   });
 
   it('that cost nothing, or are answered in between, do not', () => {
     const guard = new Guard<Call>(true);
-    guard.add(answered('a'), 0);
+    end(guard, answered('a'), 0);
     expect(series(guard, 300, () => failed('x', 'invalid_request')).convicted).toBeNull();
     expect(series(guard, 99, () => failed('x', 'refused')).convicted).toBeNull();
-    guard.add(answered('b'), 0);
+    end(guard, answered('b'), 0);
     expect(series(guard, 99, () => failed('x', 'refused')).convicted).toBeNull();
   });
 });
