@@ -76,7 +76,7 @@ describe('an answer that is none', () => {
 
 describe('an answer whose every field is odd', () => {
   /** Bodies by the document's text; what is no answer is sent as it stands. */
-  const BODIES: Readonly<Record<string, string | Buffer>> = {
+  const BODIES: Readonly<Record<string, string>> = {
     'nothing but the text': answer({ content: 'bare' }, {}),
     'figures out of all bounds': answer(
       { content: 'figures' },
