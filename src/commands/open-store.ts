@@ -4,10 +4,14 @@ import { dirname, resolve } from 'node:path';
 import type { Settings } from '../config/settings.js';
 import { openStore } from '../store/open.js';
 import type { Store } from '../store/store.js';
+import { formatBytes } from '../ui/numbers.js';
 import type { CommandContext } from './context.js';
 
 /** `write` makes a store where there is none, `change` does not. */
 export type StoreMode = 'read' | 'write' | 'change';
+
+/** A smaller store is up to date before anybody wonders. */
+const LARGE_STORE_BYTES = 32 * 1024 * 1024;
 
 /** Opens the store for as long as `use` runs. @throws LlmBatchError (exit 5) as `openStore` does */
 export async function withStore<Value>(
@@ -20,6 +24,12 @@ export async function withStore<Value>(
     mode: mode === 'read' ? 'read' : 'write',
     create: mode === 'write',
     clock: context.clock,
+    onMigration({ path, bytes, version, lastVersion }) {
+      if (bytes < LARGE_STORE_BYTES || settings.quiet || settings.logJson) return;
+      context.stderr.write(
+        `${path} (${formatBytes(bytes)}) is brought up to date, once: schema ${version} of ${lastVersion}\n`,
+      );
+    },
   });
   try {
     return await use(store);

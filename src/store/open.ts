@@ -4,7 +4,7 @@ import { dirname, resolve } from 'node:path';
 import type { Clock } from '../core/clock.js';
 import { EXIT_CODES, LlmBatchError, usageError } from '../core/errors.js';
 import { fileSystemOf } from './file-system.js';
-import type { Store } from './store.js';
+import type { MigrationStep, Store } from './store.js';
 
 export interface OpenStoreOptions {
   /** `read` never creates or changes a store, and works while another process drains it. */
@@ -12,6 +12,8 @@ export interface OpenStoreOptions {
   readonly clock: Clock;
   /** Default true: a store that is not there is made, when it is opened to write. */
   readonly create?: boolean;
+  /** Told before each step by which a store of an earlier version is brought up to date; a large one takes seconds. */
+  readonly onMigration?: (step: MigrationStep) => void;
 }
 
 /** At least two letters, so that a Windows drive is a path. */

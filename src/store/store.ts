@@ -18,6 +18,16 @@ export type RunStatus =
   /** Ended for good by `cancel`. */
   | 'cancelled';
 
+/** One step by which a store of an earlier version is brought up to date. */
+export interface MigrationStep {
+  readonly path: string;
+  /** Of the store's file. */
+  readonly bytes: number;
+  /** The schema that the step leads to, and that of this program. */
+  readonly version: number;
+  readonly lastVersion: number;
+}
+
 export interface RunRecord {
   readonly id: number;
   /** Unique in the store. */

@@ -15,6 +15,7 @@ import { resolve } from 'node:path';
 import Database from 'better-sqlite3';
 import type { Clock } from '../../core/clock.js';
 import { EXIT_CODES, LlmBatchError } from '../../core/errors.js';
+import type { MigrationStep } from '../store.js';
 import { Connection } from './connection.js';
 import { translateError } from './errors.js';
 import { isLocked, lockPathOf } from './lock-file.js';
@@ -37,6 +38,7 @@ export interface OpenDatabaseOptions {
   readonly clock: Clock;
   /** Default true: a file that is not there is made, when it is opened to write. */
   readonly create?: boolean;
+  readonly onMigration?: (step: MigrationStep) => void;
   /** Those of this version, unless a test plays an older or a newer one. */
   readonly migrations?: readonly Migration[];
 }
@@ -51,10 +53,10 @@ export async function openDatabase(file: string, options: OpenDatabaseOptions): 
     const version = await connection.patiently(() => identify(connection.database, path, migrations));
     if (options.mode === 'read') {
       if (version === 0) throw missing(path);
-      if (version < migrations.length) await migrateFile(path, options.clock, migrations);
+      if (version < migrations.length) await migrateFile(path, options, migrations);
       configure(connection.database);
     } else {
-      await prepareForWriting(connection, migrations);
+      await prepareForWriting(connection, migrations, options.onMigration);
     }
     return connection;
   } catch (error) {
@@ -230,7 +232,11 @@ function refuseForeignCode(
 }
 
 /** A file that is there already is looked through before anything is written to it. */
-async function prepareForWriting(connection: Connection, migrations: readonly Migration[]): Promise<void> {
+async function prepareForWriting(
+  connection: Connection,
+  migrations: readonly Migration[],
+  onMigration: ((step: MigrationStep) => void) | undefined,
+): Promise<void> {
   const { database, path } = connection;
   const isNew = await connection.patiently(() => database.pragma('page_count', { simple: true }) === 0);
   // Takes effect in a file that is still empty, and would write to any other: what it is for says space.ts.
@@ -244,7 +250,10 @@ async function prepareForWriting(connection: Connection, migrations: readonly Mi
     const version = identify(database, path, migrations);
     // The process that drains it may be of the earlier version, and its statements would fail.
     if (version > 0 && version < migrations.length && isLocked(lockPathOf(path))) throw inUse(path);
-    migrate(database, migrations);
+    const bytes = statSync(path).size;
+    migrate(database, migrations, ({ version: step }) => {
+      if (version > 0) onMigration?.({ path, bytes, version: step, lastVersion: migrations.length });
+    });
   });
 }
 
@@ -254,10 +263,14 @@ function assertSound(database: Database.Database, path: string): void {
 }
 
 /** A reader can not migrate; a connection of its own does it for it. */
-async function migrateFile(path: string, clock: Clock, migrations: readonly Migration[]): Promise<void> {
+async function migrateFile(
+  path: string,
+  { clock, onMigration }: OpenDatabaseOptions,
+  migrations: readonly Migration[],
+): Promise<void> {
   const connection = new Connection(path, { readonly: false, clock });
   try {
-    await prepareForWriting(connection, migrations);
+    await prepareForWriting(connection, migrations, onMigration);
   } finally {
     connection.close();
   }

@@ -321,11 +321,18 @@ WHERE doubted.run_id = run_totals.run_id;
 /**
  * Brings the schema up to date. Call inside a write transaction: all of it happens or nothing.
  * @param migrations numbered from 1 on, without a gap
+ * @param onStep told before each of them
  */
-export function migrate(database: Database.Database, migrations = MIGRATIONS): void {
+export function migrate(
+  database: Database.Database,
+  migrations = MIGRATIONS,
+  onStep: (migration: Migration) => void = () => undefined,
+): void {
   const seen = database.pragma('user_version', { simple: true }) as number;
   for (const migration of migrations) {
-    if (migration.version > seen) database.exec(migration.sql);
+    if (migration.version <= seen) continue;
+    onStep(migration);
+    database.exec(migration.sql);
   }
   if (seen < migrations.length) {
     database.pragma(`application_id = ${APPLICATION_ID}`);

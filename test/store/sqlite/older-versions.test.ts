@@ -6,7 +6,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/core/clock.js';
 import { openStore } from '../../../src/store/open.js';
 import { MIGRATIONS } from '../../../src/store/sqlite/migrations.js';
-import type { Store } from '../../../src/store/store.js';
+import type { MigrationStep, Store } from '../../../src/store/store.js';
 import { jsonLines, runProgram } from '../../support/program.js';
 
 const STORES = join(import.meta.dirname, '..', '..', '..', 'fixtures', 'stores');
@@ -33,6 +33,19 @@ it('there is one for every version of the schema but the newest', () => {
 });
 
 describe.each(VERSIONS)('a store of an earlier version, %s', (file) => {
+  it('tells each step by which it is brought up to date, and nothing the next time', async () => {
+    const path = join(folder, 'llm-batch.db');
+    copyFileSync(join(STORES, file), path);
+    const steps: [number, number][] = [];
+    const onMigration = ({ version, lastVersion }: MigrationStep) => void steps.push([version, lastVersion]);
+    for (const _ of [1, 2]) {
+      await (await openStore(path, { mode: 'read', clock: systemClock, onMigration })).close();
+    }
+    const from = Number(/\d+/.exec(file)?.[0]);
+    const last = MIGRATIONS.length;
+    expect(steps).toEqual(Array.from({ length: last - from }, (_, step) => [from + step + 1, last]));
+  });
+
   it('keeps its runs, answers and failures, and its counts agree with them', async () => {
     const store = await open(file);
     expect((await store.listRuns()).map(({ name, status }) => [name, status])).toEqual([
