@@ -111,7 +111,13 @@ const ERROR = objectOf({
   requestId: orNull(text),
   partialOutputJson: orNull(text),
 });
-const RESULT = objectOf({ outputJson: text, model: text, finishReason: text });
+const RESULT = objectOf({
+  outputJson: text,
+  model: text,
+  finishReason: text,
+  detailsJson: orNull(text),
+  responseJson: orNull(text),
+});
 /** Of `TaskOutcome`: the file lies where others may write. */
 const OUTCOME = either(
   objectOf({ ...SETTLEMENT, action: oneOf('completed'), result: RESULT, atMs: amount }),
