@@ -13,15 +13,8 @@ const MOST_PROBLEMS_TOLD = 3;
 /** Of an answer checked without a time limit, which costs more (0.4 ms) than such a check. */
 const SHORT_ANSWER = 64 * 1024;
 
-/** What may take more than linear time: patterns (ajv runs them as they are), comparing all with all, recursion. */
-const COSTLY_KEYWORDS = [
-  'pattern',
-  'patternProperties',
-  'uniqueItems',
-  '$ref',
-  '$dynamicRef',
-  '$recursiveRef',
-];
+/** What may take more than linear time: patterns (ajv runs them as they are), recursion. */
+const COSTLY_KEYWORDS = ['pattern', 'patternProperties', '$ref', '$dynamicRef', '$recursiveRef'];
 
 /**
  * @returns null where any text will do

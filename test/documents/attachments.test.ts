@@ -4,6 +4,7 @@ import { execFileSync } from 'node:child_process';
 import {
   chmodSync,
   mkdirSync,
+  rmSync,
   statSync,
   symlinkSync,
   truncateSync,
@@ -71,6 +72,20 @@ function image(type: string, bytes: Buffer): object {
 }
 
 const text = (words: string): object => ({ type: 'text', text: words });
+
+it('a file that a link leads out to since it was looked at is not sent', async () => {
+  const inside = join(folder.path, 'inside');
+  mkdirSync(inside);
+  file('secret.png', samplePng(9, 9));
+  file('inside/a.png', samplePng(2, 2));
+  const settings = { imageFolder: inside, allowAnyPath: false };
+  const { bodyJson, attachments } = rendered({ photo: 'a.png' }, settings);
+  rmSync(join(inside, 'a.png'));
+  symlinkSync('../secret.png', join(inside, 'a.png'));
+  expect(await loadAttachments(bodyJson, attachments)).toMatchObject({
+    reason: expect.stringContaining('lies outside'),
+  });
+});
 
 describe('the message of a document with images', () => {
   it('has texts and images in the order of the template, blank texts left out', async () => {

@@ -148,6 +148,11 @@ describe('the program that reads such a view', () => {
     await waitFor('the program of the reader', () =>
       readFileSync(`/proc/${reader}/cmdline`, 'utf8').includes('reader-process'),
     );
+    // A second and a half of processor time: it is in the view, and hears nothing any more.
+    await waitFor('the reader at its work', () => {
+      const [, after = ''] = readFileSync(`/proc/${reader}/stat`, 'utf8').split(') ');
+      return Number(after.split(' ')[11]) > 150;
+    });
     expect(readFileSync(`/proc/${reader}/environ`, 'utf8')).not.toContain('sk-live');
     program.kill('SIGKILL');
     await program.ended;
