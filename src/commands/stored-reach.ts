@@ -3,7 +3,7 @@
  * says of these counts only where this user has used it on this machine, or where this call names it.
  */
 import { lstatSync } from 'node:fs';
-import { dirname } from 'node:path';
+import { dirname, parse } from 'node:path';
 import { isInside } from '../config/inside.js';
 import type { ResolvedSettings } from '../config/load.js';
 import { type TrustedFact, TrustRecord } from '../config/trust-record.js';
@@ -142,7 +142,9 @@ function connectionOf({ settings, lanes }: ResolvedSettings): ConnectionSettings
 }
 
 function filesReadBy({ request, pricesFile }: RunSettings, homes: HomeFolders): TrustedFact[] {
-  return [imageFolderOf(request), pricesFile].flatMap((path): TrustedFact[] =>
+  const imageFolder = imageFolderOf(request);
+  const images = imageFolder !== null && request.allowAnyPath ? parse(imageFolder).root : imageFolder;
+  return [images, pricesFile].flatMap((path): TrustedFact[] =>
     path === null || isAtHome(path, homes) ? [] : [{ kind: 'path', name: path, detail: 'read' }],
   );
 }

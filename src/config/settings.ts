@@ -179,6 +179,7 @@ export const SETTINGS: readonly SettingDefinition[] = [
     help: 'documents may name images outside that folder too',
     initial: false,
     initialText: '',
+    reaches: 'path',
     parse: parseSwitch,
   }),
   define({
@@ -189,6 +190,7 @@ export const SETTINGS: readonly SettingDefinition[] = [
     help: 'with a prompt: lines that are whole requests are sent without it, with the model and tools that they name',
     initial: false,
     initialText: '',
+    reaches: 'server',
     parse: parseSwitch,
   }),
   define({
