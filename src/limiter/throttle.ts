@@ -179,7 +179,7 @@ export class Throttle {
       return 'slowed';
     }
     this.#recent.refused(refused, askedMs === null ? 0 : nowMs + askedMs, nowMs);
-    if (this.#state === 'probing' || this.#recent.areMostlyRefused(nowMs)) {
+    if (this.#state === 'probing' || this.#recent.areMostlyRefused(askedMs !== null, nowMs)) {
       const namedMs = this.#recent.namedEndMs - nowMs;
       this.#pause(reason, namedMs > 0 ? namedMs : null, refused, nowMs);
       return 'slowed';
@@ -357,7 +357,8 @@ export class Throttle {
     const isRamping = this.#state === 'ramping';
     if (isRamping || nowMs - this.#stormEndedAtMs < STORM_REMEMBERED_MS) {
       const ramped = isRamping ? this.#recent.workPerCall / (RAMP_LOOKS_BACK * this.#spacingMs) : 0;
-      const letIn = this.#recent.letInPerMs(LONG_WINDOW_MS, 'all', nowMs);
+      // Pauses make little of what was let in: half as fast is slow enough for one storm.
+      const letIn = Math.max((this.pace ?? 0) / 2, this.#recent.letInPerMs(LONG_WINDOW_MS, 'all', nowMs));
       this.#slowTo(Math.max(ramped, letIn), ramped > letIn ? LONGEST_STEP : STEP_FROM_MEASURED, nowMs);
     } else if (this.#limited) {
       this.#pace.lower(FULL_PACE, SHORTEST_STEP, nowMs + FIRST_HOLD_MS);
