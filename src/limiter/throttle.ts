@@ -102,7 +102,8 @@ export class Throttle {
     this.#tryFaster(nowMs);
     const pause = this.#pauseEndsAtMs(nowMs);
     const pace = Math.max(nowMs, this.pace === null ? nowMs : this.#nextAtMs);
-    const isFull = this.#recent.openCalls >= this.#openCalls.value;
+    // Calls that hang do not keep the one from going that finds out whether the server is back.
+    const isFull = this.#state !== 'probing' && this.#recent.openCalls >= this.#openCalls.value;
     if (pause <= nowMs && (isFull || pace > nowMs)) this.#heldBy = isFull ? this.#openCalls : this.#pace;
     return { pause, pace, openCalls: isFull ? nowMs + LOOK_AGAIN_MS : nowMs };
   }
