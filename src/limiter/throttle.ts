@@ -310,7 +310,6 @@ export class Throttle {
     this.#makeUpFor(this.#tried.rise, nowMs);
     this.#tried.failed(nowMs, this.#judgingMs);
     this.#boundOpenCalls(SHORTEST_STEP, nowMs);
-    this.#settledAtMs = nowMs + this.#judgingMs;
     this.#failedAtMs = nowMs;
     this.#ask('none', nowMs);
   }
