@@ -1,15 +1,14 @@
 /**
  * The limiter of one lane: says whether a call may go now or how long it has to wait, from the exact rolling
  * minute of requests and tokens (rolling-window.ts) and day of requests (day-window.ts), from what the server
- * says of its quotas (quota.ts) and of its charges (charging.ts), and from what it refused (recovery.ts for the
- * moment, pace.ts for good). Pure: it never sleeps and reads no clock; every method is told the time, monotonic
- * milliseconds.
+ * says of its quotas (quota.ts) and of its charges (charging.ts), and from what it refused (throttle.ts). Pure: it
+ * never sleeps and reads no clock; every method is told the time, monotonic milliseconds.
  *
  * It serves whoever asks. First come, first served among those who wait is the caller's gate: one asker at a
  * time, the others queued behind it.
  *
  * The life of a call: `reserve` → `sent` → `observe` → `commit`, then `succeeded` or `throttled`; or `reserve` →
- * `cancel` when it was never sent. The window counts the call from `sent`; until then it counts as if it could
+ * `cancel` when it was never sent, or reached nobody. The window counts the call from `sent`; until then it counts as if it could
  * be sent at any moment.
  */
 import type { RateLimitHints } from '../core/limits.js';
@@ -31,15 +30,20 @@ export interface Limiter {
    * known, the reservation stays. Also for failed calls: servers count those. Takes effect once.
    */
   commit(grant: Grant, actualTokens: number | null, nowMs: number): void;
-  /** The call was never sent: everything is given back. Of a call that was sent, nothing is. */
+  /**
+   * The call was never sent, or was sent and provably reached nobody (refused, no such host): its place, its tokens
+   * and its request of the day are given back.
+   */
   cancel(grant: Grant, nowMs: number): void;
   /**
-   * The server refused a call: the lane pauses, then starts again gently, and a pace is learnt where the call was
-   * within the limits. `overload` without a wait only slows the pace. Name the refused call's `grant`, so that
-   * late refusals of one burst are told from a new one.
+   * The server refused a call. `slowed`: most of the last calls were refused, and the lane is silent for as long as
+   * the server asked; then one call tries, and the others follow gently. `stray`: the refused call alone has to wait;
+   * the limiter finds out by itself whether the lane's speed was the cause. `unreachable` is for the caller to
+   * conclude: the lane is silent at once, and one call at a time tries; name it for each that fails. Name the `grant`,
+   * so that late refusals of one burst are told from a new one.
    */
   throttled(retryAfterMs: number | null, nowMs: number, grant?: Grant, reason?: RefusalReason): RefusalEffect;
-  /** A call was accepted; speeds up the start after a pause. */
+  /** A call was accepted; ends a pause gently. */
   succeeded(nowMs: number, grant?: Grant): void;
   /**
    * What the server said about its limits in an answer's headers, refusals too. Call it before `commit`, with the

@@ -108,10 +108,14 @@ export class RecentCalls {
     }
   }
 
-  /** Whether half of the last calls or more were refused; those still undecided count as not. */
-  areMostlyRefused(nowMs: number): boolean {
+  /**
+   * Whether half of the last calls or more were refused.
+   * @param isTold the server named a wait, which is its first word where nothing was let in: then one is enough
+   */
+  areMostlyRefused(isTold: boolean, nowMs: number): boolean {
     const late = this.#decided.filter((call) => nowMs - call.decidedAtMs < REMEMBERED_MS);
     const refused = late.filter((call) => call.fate === 'refused').length;
+    if (refused < late.length ? refused < 2 : isTold) return refused === late.length;
     return 2 * refused >= Math.min(LAST_CALLS, late.length + this.#undecided.size);
   }
 

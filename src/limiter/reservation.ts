@@ -20,10 +20,7 @@ export type BlockedBy = 'requests' | 'tokens' | 'requests_per_day' | 'concurrenc
  */
 export type RefusalReason = 'rate' | 'slow_down' | 'overload' | 'unreachable';
 
-/**
- * What a refusal did to the lane: `slowed`, or nothing, because it was a `stray` one among many calls that were let
- * in; then only the refused call has to wait.
- */
+/** What a refusal did: the lane is silent (`slowed`), or only the refused call has to wait (`stray`). */
 export type RefusalEffect = 'slowed' | 'stray';
 
 /** A place in the window, handed from `reserve` to `sent` and then `commit` or `cancel`. Opaque. */

@@ -1,4 +1,5 @@
 import type { Random } from '../core/clock.js';
+import { Bound, FIRST_HOLD_MS, LONGEST_STEP, SHORTEST_STEP } from './bound.js';
 import { type Call, type Epoch, RecentCalls } from './recent-calls.js';
 import type { RefusalReason } from './reservation.js';
 
@@ -102,7 +103,8 @@ export class Throttle {
     this.#tryFaster(nowMs);
     const pause = this.#pauseEndsAtMs(nowMs);
     const pace = Math.max(nowMs, this.pace === null ? nowMs : this.#nextAtMs);
-    const isFull = this.#recent.openCalls >= this.#openCalls.value;
+    // Calls that hang do not keep the one from going that finds out whether the server is back.
+    const isFull = this.#state !== 'probing' && this.#recent.openCalls >= this.#openCalls.value;
     if (pause <= nowMs && (isFull || pace > nowMs)) this.#heldBy = isFull ? this.#openCalls : this.#pace;
     return { pause, pace, openCalls: isFull ? nowMs + LOOK_AGAIN_MS : nowMs };
   }
@@ -179,7 +181,7 @@ export class Throttle {
       return 'slowed';
     }
     this.#recent.refused(refused, askedMs === null ? 0 : nowMs + askedMs, nowMs);
-    if (this.#state === 'probing' || this.#recent.areMostlyRefused(nowMs)) {
+    if (this.#state === 'probing' || this.#recent.areMostlyRefused(askedMs !== null, nowMs)) {
       const namedMs = this.#recent.namedEndMs - nowMs;
       this.#pause(reason, namedMs > 0 ? namedMs : null, refused, nowMs);
       return 'slowed';
@@ -309,7 +311,6 @@ export class Throttle {
     this.#makeUpFor(this.#tried.rise, nowMs);
     this.#tried.failed(nowMs, this.#judgingMs);
     this.#boundOpenCalls(SHORTEST_STEP, nowMs);
-    this.#settledAtMs = nowMs + this.#judgingMs;
     this.#failedAtMs = nowMs;
     this.#ask('none', nowMs);
   }
@@ -357,7 +358,8 @@ export class Throttle {
     const isRamping = this.#state === 'ramping';
     if (isRamping || nowMs - this.#stormEndedAtMs < STORM_REMEMBERED_MS) {
       const ramped = isRamping ? this.#recent.workPerCall / (RAMP_LOOKS_BACK * this.#spacingMs) : 0;
-      const letIn = this.#recent.letInPerMs(LONG_WINDOW_MS, 'all', nowMs);
+      // Pauses make little of what was let in: half as fast is slow enough for one storm.
+      const letIn = Math.max((this.pace ?? 0) / 2, this.#recent.letInPerMs(LONG_WINDOW_MS, 'all', nowMs));
       this.#slowTo(Math.max(ramped, letIn), ramped > letIn ? LONGEST_STEP : STEP_FROM_MEASURED, nowMs);
     } else if (this.#limited) {
       this.#pace.lower(FULL_PACE, SHORTEST_STEP, nowMs + FIRST_HOLD_MS);
@@ -433,104 +435,6 @@ export interface Pause {
   readonly untilMs: number;
 }
 
-/**
- * One bound of a lane's speed. It rises by steps: twice as far while every step holds, half as far once one has
- * failed, until the limit is found; then it waits, twice as long after each failure of the smallest step.
- */
-class Bound {
-  value = Number.POSITIVE_INFINITY;
-  /** Where to go back to. */
-  before = Number.POSITIVE_INFINITY;
-  step = LONGEST_STEP;
-  tryAtMs = Number.NEGATIVE_INFINITY;
-  /** Calls let go since the last change, and those that had to wait for this bound. */
-  calls = 0;
-  #heldBack = 0;
-  #hasFailed = false;
-  #holdMs = FIRST_HOLD_MS;
-  readonly #least: number;
-
-  /** @param least by which a step raises it */
-  constructor(least: number) {
-    this.#least = least;
-  }
-
-  /** Whether it is what holds calls back. */
-  get holds(): boolean {
-    return this.#heldBack >= HELD_SHARE * this.calls && this.#heldBack > 0;
-  }
-
-  /** By this share the value is higher than before. */
-  get rise(): number {
-    return this.value / this.before - 1;
-  }
-
-  letGo(wasHeldBack: boolean): void {
-    this.calls += 1;
-    if (wasHeldBack) this.#heldBack += 1;
-  }
-
-  lower(value: number, step: number, tryAtMs: number): void {
-    if (value >= this.value) return;
-    this.step = between(SHORTEST_STEP, step, LONGEST_STEP);
-    this.tryAtMs = tryAtMs;
-    this.#hasFailed = false;
-    this.#set(value);
-  }
-
-  /** @param least share by which, since less would not be told from chance */
-  raise(least: number, most: number): void {
-    this.before = this.value;
-    const raised = this.value * (1 + Math.max(least, this.step));
-    this.#set(
-      Math.min(most, this.#least > 0 ? Math.max(this.value + this.#least, Math.round(raised)) : raised),
-    );
-  }
-
-  held(nowMs: number): void {
-    if (!this.#hasFailed) {
-      this.step = Math.min(LONGEST_STEP, this.step * 2);
-      this.#holdMs = FIRST_HOLD_MS;
-    } else this.#narrow(nowMs);
-  }
-
-  failed(nowMs: number, settleMs: number): void {
-    this.#set(this.before);
-    this.#hasFailed = true;
-    this.tryAtMs = nowMs + settleMs;
-    this.#narrow(nowMs);
-  }
-
-  wait(untilMs: number): void {
-    this.tryAtMs = Math.max(this.tryAtMs, untilMs);
-  }
-
-  goBack(tryAtMs: number): void {
-    this.tryAtMs = tryAtMs;
-    this.#set(this.before);
-  }
-
-  free(): void {
-    this.#set(Number.POSITIVE_INFINITY);
-  }
-
-  #narrow(nowMs: number): void {
-    if (this.step > SHORTEST_STEP) {
-      this.step = Math.max(SHORTEST_STEP, this.step / 2);
-      return;
-    }
-    this.#hasFailed = false;
-    this.tryAtMs = nowMs + this.#holdMs;
-    this.#holdMs = Math.min(LONGEST_HOLD_MS, this.#holdMs * 2);
-  }
-
-  #set(value: number): void {
-    this.value = value;
-    this.calls = 0;
-    this.#heldBack = 0;
-  }
-}
-
 /** Every pause between two times of flowing. */
 interface Storm {
   reason: RefusalReason;
@@ -592,9 +496,6 @@ const CALLS_TO_TRY_BY = 20;
 /** Calls reach the server a few milliseconds early or late, so that a pace of all it takes would be refused now and then. */
 const FULL_PACE = 0.98;
 const LOWEST_PACE = 0.01;
-/** From the size at which a refusal more can be told from chance to one that a lane far too slow needs. */
-const SHORTEST_STEP = 0.05;
-const LONGEST_STEP = 0.5;
 /** What a minute let in is not far from what a minute allows. */
 const STEP_FROM_MEASURED = 0.1;
 /** Where one in ten is refused anyway, a step of a tenth is told from chance in some hundreds of calls. */
@@ -603,11 +504,6 @@ const STANDS_OUT = 1;
 const SHORTEST_JUDGING_MS = 10_000;
 const LONG_WINDOW_MS = 60_000;
 const LATELY_MS = 10_000;
-/** The next try after the smallest step failed; each failure doubles it. */
-const FIRST_HOLD_MS = 30_000;
-const LONGEST_HOLD_MS = 15 * 60_000;
-/** A bound that holds back fewer calls than this bounds nothing. */
-const HELD_SHARE = 0.1;
 /** Of the most that were open, at the refusals on average. */
 const FULL_HOUSE = 0.85;
 const REFUSED_TO_BOUND_BY = 3;
