@@ -2,7 +2,7 @@
  * Where a stored run leads: to servers with keys, to files elsewhere. A store may have come from anybody, so what it
  * says of these counts only where this user has used it on this machine, or where this call names it.
  */
-import { lstatSync } from 'node:fs';
+import { lstatSync, type Stats } from 'node:fs';
 import { dirname, parse } from 'node:path';
 import { isInside } from '../config/inside.js';
 import type { ResolvedSettings } from '../config/load.js';
@@ -104,14 +104,24 @@ export function refuseForeignPlace(
  * @throws LlmBatchError OUTPUT_OUTSIDE (exit 2)
  */
 export function refuseOddPlace(path: string): void {
-  const found = lstatSync(path, { throwIfNoEntry: false });
-  if (found === undefined || found.isFile() || found.isDirectory()) return;
+  const found = lstatOrNull(path);
+  if (found === null || found.isFile() || found.isDirectory()) return;
   if (found.isSymbolicLink() && isInside(dirname(path), path)) return;
   throw usageError(
     'OUTPUT_OUTSIDE',
     `${path} is ${found.isSymbolicLink() ? 'a link that leads out of its folder' : 'a pipe, a socket or a device'}.`,
     'move it away, or say where results go: -o FILE',
   );
+}
+
+/** Null where nothing is there, also because a folder on the way is none: whoever writes there says so. */
+function lstatOrNull(path: string): Stats | null {
+  try {
+    return lstatSync(path);
+  } catch (error) {
+    if (['ENOENT', 'ENOTDIR'].includes((error as NodeJS.ErrnoException).code ?? '')) return null;
+    throw error;
+  }
 }
 
 /** The program's own server and variable need no trust. */

@@ -32,7 +32,12 @@ function parseDotEnv(text: string): Record<string, string> {
     const [, name, value = ''] = /^\s*(?:export\s+)?([A-Za-z_]\w*)\s*=\s*(.*)$/.exec(line) ?? [];
     if (name === undefined) continue;
     const [, , quoted] = /^(["'])(.*?)\1/.exec(value) ?? [];
-    variables[name] = quoted ?? value.replace(/(^|\s)#.*$/, '').trim();
+    variables[name] = quoted ?? withoutComment(value);
   }
   return variables;
+}
+
+function withoutComment(value: string): string {
+  const comment = /(?:^|\s)#/.exec(value);
+  return (comment === null ? value : value.slice(0, comment.index)).trim();
 }

@@ -103,9 +103,11 @@ describe('--max-cost', () => {
 
   it.each(['500', '502'])('is not used up by calls that a server refused with %s', async (fault) => {
     await simulator.reconfigure({ outage: { fault } });
-    const flags = ['--max-cost', '1.00', '--max-attempts', '1', '--no-guard'];
-    expect((await run(...capped, ...flags)).exitCode).toBe(3);
-    expect(await workspace.status()).toMatchObject({ in_doubt: { calls: 0, tokens: 0, cost_usd: 0 } });
+    const flags = ['--max-cost', '1.00', '--no-guard', '--max-wait', '1s'];
+    const { exitCode, stderr } = await run(...capped, ...flags);
+    expect(exitCode).toBe(4);
+    expect(stderr).not.toContain('--max-cost');
+    expect(await workspace.status()).toMatchObject({ cost_usd: 0, in_doubt: { calls: 0, tokens: 0, cost_usd: 0 } });
   });
 
   it('counts answers that do not say what they used with the most they can be, and does not call them cut off', async () => {
@@ -130,14 +132,13 @@ describe('--max-cost', () => {
     await simulator.stop();
     const environment = { OPENAI_BASE_URL: url };
     const first = await workspace.run(
-      [...capped, '--max-cost', '1.00', '--max-attempts', '1', '--no-guard', '--prices', 'prices.json'],
+      [...capped, '--max-cost', '1.00', '--no-guard', '--max-wait', '1s', '--prices', 'prices.json'],
       { environment },
     );
-    expect(first.exitCode).toBe(3);
+    expect(first.exitCode).toBe(4);
     expect(first.stderr).not.toMatch(/cut off/);
     expect(await workspace.status()).toMatchObject({
-      documents: { failed: 50 },
-      calls: { made: 50, failed: 50 },
+      documents: { failed: 0, pending: 50 },
       cost_usd: 0,
       in_doubt: { calls: 0, tokens: 0, cost_usd: 0 },
     });

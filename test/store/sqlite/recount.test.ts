@@ -128,12 +128,13 @@ describe('every sum of calls that is kept', () => {
 
   it('is right for calls of every sort, and not zero', async () => {
     const store = await openStore(path, { mode: 'write', clock: systemClock });
-    const runId = await openRun(store, documents(8), 'every sort');
+    const runId = await openRun(store, documents(9), 'every sort');
     const free = { usage: null, costMicroUsd: null, requestId: null };
-    const tasks = await claim(store, runId, 7);
+    const tasks = await claim(store, runId, 8);
     const ends = [
       {},
       { costMicroUsd: null },
+      { usage: null, costMicroUsd: null },
       { ...free, httpStatus: 429, kind: 'rate_limited' },
       { ...free, httpStatus: null, kind: 'network' },
       { ...free, httpStatus: null, kind: 'aborted' },
