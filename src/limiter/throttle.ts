@@ -277,7 +277,7 @@ export class Throttle {
 
   #wasNotTheSpeed(nowMs: number): void {
     const refused = this.#epoch.refused / decided(this.#epoch);
-    if (refused > MOST_USUAL || (!this.#pace.holds && !this.#openCalls.holds)) this.#askSlower(nowMs);
+    if (refused > MOST_USUAL) this.#askSlower(nowMs);
     else this.#isUsual(nowMs);
   }
 
