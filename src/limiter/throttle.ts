@@ -5,8 +5,9 @@ import type { RefusalReason } from './reservation.js';
 
 /**
  * What a lane does about refusals. A slow-down is a question: are fewer refused at the lower speed? If so the speed
- * was the cause; if not, the server refuses by chance, and the lane goes back to where it was. Until enough calls
- * have answered, only the document that was refused waits.
+ * was the cause; if not, the server refuses by chance, and the lane goes back to where it was. Chance may lower the
+ * share for a while: a lower speed that was kept is given up as soon as as many are refused at it after all. Until
+ * enough calls have answered, only the document that was refused waits.
  *
  *                       refused more than is known of this server
  *   ┌─▶ flowing, steady ─────────────────────────────▶ flowing, slower: at what was let in
