@@ -11,8 +11,8 @@
  *     └───── after a while, later each time that more were turned away ──────── ───┘
  *
  * A limit is measured once its own calls come in (one latency after the change), over two latencies at least and
- * more answers the smaller the step, so that chance does not decide. Where something else holds the calls back
- * (rate limits, the end of the input), more of them bring nothing, and the limit stays.
+ * more answers the smaller the step, so that chance does not decide. What was measured while something else held
+ * the calls back (rate limits, a pause, the end of the input) says nothing of the limit, which stays.
  */
 export interface ConcurrencyController {
   /**
@@ -94,6 +94,8 @@ class ThroughputClimber implements ConcurrencyController {
     if (calls < this.#callsNeeded && !this.#muchWorse(worthPerMs, calls)) return;
     this.#measurement = null;
     this.#latencyMs = latencySumMs / calls;
+    // As many as this were open on average (Little, 1961).
+    if (latencySumMs / lengthMs < FULL * this.#limit) return;
     this.#decide({
       limit: this.#limit,
       calls,
@@ -199,6 +201,8 @@ const STEADY_CALLS_EACH = 4;
 /** Few open calls are measured as long as this many. */
 const FEWEST_CALLS = 10;
 const LATENCIES_MEASURED = 2;
+/** Open calls come and go; where fewer of the limit than this are open, it is not what holds the calls back. */
+const FULL = 0.8;
 const STEADY_MEASUREMENTS = 30;
 /** Each attempt that more failed in makes the next one come twice as late, up to this. */
 const LONGEST_REST = 16;

@@ -5,8 +5,9 @@ import type { RefusalReason } from './reservation.js';
 
 /**
  * What a lane does about refusals. A slow-down is a question: are fewer refused at the lower speed? If so the speed
- * was the cause; if not, the server refuses by chance, and the lane goes back to where it was. Until enough calls
- * have answered, only the document that was refused waits.
+ * was the cause; if not, the server refuses by chance, and the lane goes back to where it was. Chance may lower the
+ * share for a while: a lower speed that was kept is given up as soon as as many are refused at it after all. Until
+ * enough calls have answered, only the document that was refused waits.
  *
  *                       refused more than is known of this server
  *   ┌─▶ flowing, steady ─────────────────────────────▶ flowing, slower: at what was let in
@@ -54,6 +55,8 @@ export class Throttle {
   /** So many calls it is known from. */
   #usualCalls = CALLS_TO_TRY_BY;
   #refusedBefore = 0;
+  /** A slow-down that was kept: from where, and what was refused there. */
+  #kept: { readonly refused: number; readonly pace: number; readonly openCalls: number } | null = null;
   #judgeMs = SHORTEST_JUDGING_MS;
 
   #storm: Storm | null = null;
@@ -206,6 +209,11 @@ export class Throttle {
       const verdict = likelier(this.#epoch, this.#refusedBefore * FAR_FEWER, this.#refusedBefore);
       if (verdict === 'more' && this.#epoch.refused >= REFUSED_TO_ASK_BY) this.#wasNotTheSpeed(nowMs);
       else if (verdict === 'fewer') {
+        this.#kept ??= {
+          refused: this.#refusedBefore,
+          pace: this.#pace.before,
+          openCalls: this.#openCalls.before,
+        };
         this.#learnUsual();
         this.#ask('none', nowMs);
       }
@@ -225,11 +233,20 @@ export class Throttle {
         this.#epoch.refused = 0;
         this.#epoch.letIn = 0;
       } else if (verdict === 'more' && this.#epoch.refused >= REFUSED_TO_ASK_BY) {
-        this.#pace.before = this.#pace.value;
-        this.#openCalls.before = this.#openCalls.value;
-        this.#askSlower(nowMs);
+        this.#isRefusedMore(nowMs);
       }
     }
+  }
+
+  /** A slow-down that was kept by chance shows now, when as many are refused in the long run. */
+  #isRefusedMore(nowMs: number): void {
+    const kept = this.#kept;
+    this.#kept = null;
+    this.#pace.before = kept?.pace ?? this.#pace.value;
+    this.#openCalls.before = kept?.openCalls ?? this.#openCalls.value;
+    const refused = this.#epoch.refused / decided(this.#epoch);
+    if (kept !== null && refused > FAR_FEWER * kept.refused) this.#isUsual(nowMs);
+    else this.#askSlower(nowMs);
   }
 
   #askSlower(nowMs: number): void {
@@ -238,7 +255,7 @@ export class Throttle {
     this.#makeUpFor(refused, nowMs);
     const letIn = this.#recent.letInPerMs(LATELY_MS, 'busy', nowMs);
     const pace = Math.min(this.#pace.value * (1 - refused), Math.max(letIn, this.#limited ? 1 - refused : 0));
-    this.#slowTo(pace, refused / (1 - refused) / 2, nowMs);
+    this.#slowTo(pace, STEP_FROM_QUESTION, nowMs);
     this.#ask('slower', nowMs);
     this.#settledAtMs = nowMs + this.#judgingMs;
   }
@@ -261,12 +278,13 @@ export class Throttle {
 
   #wasNotTheSpeed(nowMs: number): void {
     const refused = this.#epoch.refused / decided(this.#epoch);
-    const isMore = refused > FAR_MORE * this.#refusedBefore;
-    if (isMore || refused > MOST_USUAL || (!this.#pace.holds && !this.#openCalls.holds)) {
-      this.#askSlower(nowMs);
-      return;
-    }
-    this.#usual = refused;
+    if (refused > MOST_USUAL) this.#askSlower(nowMs);
+    else this.#isUsual(nowMs);
+  }
+
+  /** So many are refused at the lower speed as well: back to the speed of before. */
+  #isUsual(nowMs: number): void {
+    this.#usual = withinShares(this.#epoch.refused / decided(this.#epoch));
     this.#usualCalls = decided(this.#epoch);
     this.#goBack(nowMs);
   }
@@ -312,6 +330,7 @@ export class Throttle {
     this.#tried.failed(nowMs, this.#judgingMs);
     this.#boundOpenCalls(SHORTEST_STEP, nowMs);
     this.#failedAtMs = nowMs;
+    this.#kept = null;
     this.#ask('none', nowMs);
   }
 
@@ -488,14 +507,14 @@ const BORNE = 0.03;
 /** Fewer do not tell how large the share is that is to fall. */
 const REFUSED_TO_ASK_BY = 8;
 /** What is left of the refusals where they came from the speed, or less; half would be too near to what chance does. */
-const FAR_FEWER = 0.25;
-/** The server had not begun to refuse in earnest when the question was asked. */
-const FAR_MORE = 1.5;
+const FAR_FEWER = 0.4;
 /** So many tell what holds calls back. */
 const CALLS_TO_TRY_BY = 20;
 /** Calls reach the server a few milliseconds early or late, so that a pace of all it takes would be refused now and then. */
 const FULL_PACE = 0.98;
 const LOWEST_PACE = 0.01;
+/** What some seconds let in may be far from what the server allows: a handful of steps double it. */
+const STEP_FROM_QUESTION = 0.2;
 /** What a minute let in is not far from what a minute allows. */
 const STEP_FROM_MEASURED = 0.1;
 /** Where one in ten is refused anyway, a step of a tenth is told from chance in some hundreds of calls. */

@@ -12,15 +12,21 @@ interface LoadRun {
   readonly limits: readonly number[];
 }
 
-/** As many calls as the controller allows, always; every latency varies by half either way. */
-function load(controller: ConcurrencyController, model: ServerModel, untilMs: number, seed: number): LoadRun {
+/** As many calls as the controller and `heldTo` allow, always; every latency varies by half either way. */
+function load(
+  controller: ConcurrencyController,
+  model: ServerModel,
+  untilMs: number,
+  seed: number,
+  heldTo: (nowMs: number) => number = () => Number.POSITIVE_INFINITY,
+): LoadRun {
   const random = seededRandom(seed);
   const events = new EventQueue();
   const answeredAtMs: number[] = [];
   const limits: number[] = [];
   let open = 0;
   const fill = (nowMs: number): void => {
-    while (open < controller.limit() && nowMs < untilMs) {
+    while (open < Math.min(controller.limit(), heldTo(nowMs)) && nowMs < untilMs) {
       open += 1;
       const latencyMs = model(open, nowMs);
       const varied = (latencyMs ?? 100) * (0.5 + random());
@@ -140,6 +146,18 @@ describe('the number of open calls that is left to the program', () => {
     const controller = createConcurrencyController({ initial: 100 });
     for (let call = 0; call < 50; call += 1) controller.observe(100, false, 1_000);
     expect(controller.limit()).toBe(100);
+  });
+
+  test('stays what it was while something else holds the calls back', () => {
+    const isHeld = (nowMs: number): boolean => nowMs > 2 * MINUTE_MS && nowMs < 6 * MINUTE_MS;
+    const held = load(
+      createConcurrencyController(),
+      (open) => 500 * Math.max(1, open / 40) ** 2,
+      7 * MINUTE_MS,
+      11,
+      (nowMs) => (isHeld(nowMs) ? 5 : Number.POSITIVE_INFINITY),
+    );
+    expect(held.answersPerSecond(6 * MINUTE_MS + 1_000, 7 * MINUTE_MS)).toBeGreaterThan(0.8 * (40 / 0.5));
   });
 
   test('shrinks when answers become slower and fewer, and comes back when the server does', () => {

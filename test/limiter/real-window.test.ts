@@ -57,11 +57,11 @@ const shorterWindows: readonly (readonly [string, () => FakeServerOptions])[] = 
 describe('600 a minute, declared, enforced as', () => {
   describe.each(shorterWindows)('%s', (_name, server) => {
     test.each([1, 2])(
-      'is used to nine tenths with at most three percent refused after the first minute (seed %i)',
+      'is used to 94 percent with at most one and a half refused after the first minute (seed %i)',
       (seed) => {
         const outcome = run(server(), { allowedPerMinute: 600, requestsPerMinute: 600, seed });
-        expect(outcome.quotaUsed).toBeGreaterThanOrEqual(0.9);
-        expect(outcome.refused).toBeLessThanOrEqual(0.03);
+        expect(outcome.quotaUsed).toBeGreaterThanOrEqual(0.94);
+        expect(outcome.refused).toBeLessThanOrEqual(0.015);
       },
     );
   });
@@ -81,8 +81,8 @@ describe('600 a minute, declared, enforced as', () => {
       { requests: rolling(300, MINUTE_MS) },
       { allowedPerMinute: 300, requestsPerMinute: 600, minutes: 8, fromMinute: 3 },
     );
-    expect(outcome.quotaUsed).toBeGreaterThanOrEqual(0.93);
-    expect(outcome.refused).toBeLessThanOrEqual(0.03);
+    expect(outcome.quotaUsed).toBeGreaterThanOrEqual(0.95);
+    expect(outcome.refused).toBeLessThanOrEqual(0.02);
   });
 });
 
@@ -95,8 +95,8 @@ describe('600 a minute of which nobody says anything, enforced as', () => {
         minutes: 10,
         fromMinute: 4,
       });
-      expect(outcome.quotaUsed).toBeGreaterThanOrEqual(0.88);
-      expect(outcome.refused).toBeLessThanOrEqual(0.03);
+      expect(outcome.quotaUsed).toBeGreaterThanOrEqual(0.92);
+      expect(outcome.refused).toBeLessThanOrEqual(0.025);
     });
   });
 });
@@ -129,7 +129,7 @@ test('nothing oscillates: attempts to go without spreading become rarer while th
   );
   const attempts = refusedInMinute.flatMap((refused, minute) => (minute > 0 && refused > 0 ? [minute] : []));
   expect(attempts.length).toBeGreaterThanOrEqual(2);
-  expect(attempts.length).toBeLessThanOrEqual(9);
+  expect(attempts.length).toBeLessThanOrEqual(7);
   const pauses = attempts.slice(1).map((minute, index) => minute - (attempts[index] ?? 0));
   expect(pauses).toEqual([...pauses].sort((a, b) => a - b));
   expect(outcome.quotaUsed).toBeGreaterThan(0.97);
@@ -143,7 +143,7 @@ test('a trial of bursts costs a fast lane a handful of calls, not a second of re
   const refused = refusedBetween(outcome.records, MINUTE_MS, 8 * MINUTE_MS);
   expect(refused).toBeGreaterThan(0);
   expect(refused).toBeLessThan(100);
-  expect(outcome.quotaUsed).toBeGreaterThan(0.92);
+  expect(outcome.quotaUsed).toBeGreaterThan(0.93);
 });
 
 test('a lane refused for a moment goes without spreading again when no burst on trial is refused', () => {
@@ -185,7 +185,7 @@ test('a server that begins to allow more is followed', () => {
     workers: 64,
     untilMs: 20 * MINUTE_MS,
   });
-  expect(acceptedBetween(records, 16 * MINUTE_MS, 20 * MINUTE_MS) / 4).toBeGreaterThan(560);
+  expect(acceptedBetween(records, 16 * MINUTE_MS, 20 * MINUTE_MS) / 4).toBeGreaterThan(565);
 });
 
 describe.each(['slow_down', 'overload'] as const)('a server that says %s', (reason) => {
@@ -207,7 +207,7 @@ describe.each(['slow_down', 'overload'] as const)('a server that says %s', (reas
     });
     const accepted = acceptedBetween(records, MINUTE_MS, 10 * MINUTE_MS);
     const refused = refusedBetween(records, MINUTE_MS, 10 * MINUTE_MS);
-    expect(refused / (accepted + refused)).toBeLessThanOrEqual(0.03);
+    expect(refused / (accepted + refused)).toBeLessThanOrEqual(0.025);
     expect(accepted / (9 * 600)).toBeGreaterThan(0.8);
   });
 

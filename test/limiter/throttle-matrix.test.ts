@@ -43,6 +43,15 @@ describe('the throttle', () => {
     expect(figures.refusedBeyond).toBeLessThanOrEqual(MOST_REFUSED_BEYOND + refusedBeyond);
   });
 
+  test.each([
+    ['no limit (429) + 10 % of 503, fixed, declared', 14],
+    ['hidden 10 s of 100 (503) + 10 % of 503, fixed, declared', 8],
+  ])('sees through a slow-down that was kept by chance: %s, seed %i', (name, seed) => {
+    const each = [...allCases()].find((one) => nameOf(one) === name);
+    if (each === undefined) throw new Error(`no case of the name ${name}`);
+    expect(play(each, seed).figures.used).toBeGreaterThanOrEqual(wanted(each));
+  });
+
   afterAll(() => {
     if (!playsAll) return;
     console.log(
