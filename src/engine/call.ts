@@ -195,7 +195,8 @@ function heard(
     const downSinceMs = health.answered(task.taskId, sentAtMs, nowMs);
     return { trouble: null, laneChange: downSinceMs === null ? null : { type: 'up', downSinceMs } };
   }
-  const trouble = health.troubled(task.taskId, task.attempts, nowMs, mayBeDown);
+  const isCutOff = reply.failure.shortOf === 'network';
+  const trouble = health.troubled(task.taskId, task.attempts, nowMs, mayBeDown || isCutOff);
   return { trouble, laneChange: trouble.wentDown ? { type: 'down' } : null };
 }
 

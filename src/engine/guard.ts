@@ -169,12 +169,14 @@ export class Guard<Call extends EndedCall> {
 }
 
 /**
- * Null for what says nothing of the run: throttled, interrupted, never sent, or handled as the end of a key. Whatever a
+ * Null for what says nothing of the run: throttled, interrupted, never sent for what this machine is short of, or handled
+ * as the end of a key. Whatever a
  * server does instead of answering is of one sort; other refusals are where their text is the same but for its numbers.
  */
 function sortOf({ failure, outcome }: EndedCall): string | null {
   if (outcome.action === 'completed') return ANSWERED;
   if (failure === null || failure.kind === 'rate_limited' || haltsRun(failure.kind)) return null;
+  if (failure.shortOf !== undefined) return null;
   const { kind, httpStatus, code, message } = failure;
   if (isTrouble(kind)) return 'trouble';
   if (PAID.has(kind)) return kind;

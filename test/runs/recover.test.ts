@@ -109,7 +109,7 @@ describe('a store that is taken over', () => {
   it('tries a document that was alone at a crash three times, then takes it for the cause', async () => {
     const runId = await openRun(store, documents(1));
     for (const poisoned of [0, 0, 1]) {
-      await claimOne(store, runId);
+      await startCall(store, runId, await claimOne(store, runId));
       expect(await recover()).toMatchObject({ rescued: 1 - poisoned, poisoned });
     }
     expect(await results(store, runId)).toMatchObject([{ state: 'failed', error: { kind: 'poison' } }]);

@@ -36,6 +36,7 @@ export function runsContract(storeOf: StoreOf): void {
         haltReason: null,
         outputPaths: [],
         writtenFiles: [],
+        folder: run.folder,
       });
       expect(await store.listRuns()).toEqual([run]);
     });
