@@ -107,7 +107,10 @@ describe('--max-cost', () => {
     const { exitCode, stderr } = await run(...capped, ...flags);
     expect(exitCode).toBe(4);
     expect(stderr).not.toContain('--max-cost');
-    expect(await workspace.status()).toMatchObject({ cost_usd: 0, in_doubt: { calls: 0, tokens: 0, cost_usd: 0 } });
+    expect(await workspace.status()).toMatchObject({
+      cost_usd: 0,
+      in_doubt: { calls: 0, tokens: 0, cost_usd: 0 },
+    });
   });
 
   it('counts answers that do not say what they used with the most they can be, and does not call them cut off', async () => {

@@ -1,11 +1,8 @@
 /**
  * Kills the program for real, again and again, and takes the simulator, a process of its own, as the witness.
  *
- * What is printed with `-o -` has been committed: that is the promise to whoever reads it. It is broken when
- * journal.ts acknowledges first and commits then. Tried by calling `onCommitted(settled)` before anything is recorded:
- * "prints nothing that can not be committed" is then red at every try, and "answers every document exactly once"
- * finds lines of answers that were lost with the process and asked for anew, under another request id, in most tries
- * (22 of them in one, none in another: which kills hit that moment is chance).
+ * What is printed with `-o -` has been committed: that is the promise to whoever reads it. It is read from the store, and
+ * "prints nothing that can not be committed" is red as soon as a line is made of anything else.
  */
 import Database from 'better-sqlite3';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
