@@ -10,14 +10,15 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   core: [],
   config: [],
   limiter: [],
-  documents: [],
+  input: [],
+  documents: ['input'],
   pricing: [],
   store: [],
   provider: [],
   engine: ['store', 'provider', 'limiter', 'config', 'documents', 'pricing'],
-  runs: ['engine', 'store', 'provider', 'limiter', 'config', 'documents', 'pricing'],
-  results: ['runs', 'engine', 'store', 'provider', 'limiter', 'config', 'documents', 'pricing'],
-  ui: ['runs', 'engine', 'store', 'provider', 'limiter', 'config', 'documents', 'pricing'],
+  runs: ['engine', 'store', 'provider', 'limiter', 'config', 'input', 'documents', 'pricing'],
+  results: ['runs', 'engine', 'store', 'provider', 'limiter', 'config', 'input', 'documents', 'pricing'],
+  ui: ['runs', 'engine', 'store', 'provider', 'limiter', 'config', 'input', 'documents', 'pricing'],
   report: ['ui', 'runs', 'store', 'documents'],
   simulator: [],
 };
@@ -58,7 +59,7 @@ function folderOf(file: string): string {
 describe('the layers', () => {
   it('every folder has a place in the table', () => {
     const folders = new Set(files.map(folderOf));
-    for (const composing of ['cli.ts', 'commands']) folders.delete(composing);
+    for (const composing of ['cli.ts', 'commands', 'app']) folders.delete(composing);
     expect([...folders].filter((folder) => !(folder in MAY_IMPORT))).toEqual([]);
   });
 
@@ -130,13 +131,13 @@ describe('words with one home', () => {
     expect(
       usersOf(/from '[^']*\/sqlite\/|import\('[^']*\/sqlite\//, (file) => file.startsWith('store/')),
     ).toEqual([]);
-    const source = 'documents/source/sqlite.ts';
+    const source = 'input/sqlite.ts';
     const except = (file: string): boolean => file === source || file.startsWith('store/sqlite/');
     expect(usersOf(/better-sqlite3/, except)).toEqual([]);
   });
 
   it('only the composition names a concrete provider', () => {
-    const composition = 'commands/composition.ts';
+    const composition = 'app/composition.ts';
     const except = (file: string): boolean => file === composition || file.startsWith('provider/openai/');
     expect(usersOf(/provider\/openai|from 'openai|from 'undici/, except)).toEqual([]);
   });

@@ -1,5 +1,7 @@
 /** `cancel [run]`: ends a run for good; its answers are kept. */
 import type { Command } from 'commander';
+import type { CommandContext } from '../app/context.js';
+import { storeFile, withStore } from '../app/open-store.js';
 import { EXIT_CODES, type ExitCode, usageError } from '../core/errors.js';
 import { printable } from '../core/foreign-text.js';
 import { cancelRun } from '../runs/cancel-run.js';
@@ -9,8 +11,6 @@ import { formatCount, formatQuantity } from '../ui/numbers.js';
 import { openOf } from '../ui/summary-facts.js';
 import type { Action } from './action.js';
 import { confirm } from './confirm.js';
-import type { CommandContext } from './context.js';
-import { storeFile, withStore } from './open-store.js';
 import { addSettingFlags, readSettings } from './setting-flags.js';
 
 const EXAMPLES = `

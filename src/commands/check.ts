@@ -1,12 +1,12 @@
 /** `check <input>`: everything that a run of it would meet, with line numbers; calls nothing, stores nothing. */
 import type { Command } from 'commander';
+import type { CommandContext } from '../app/context.js';
 import type { Settings } from '../config/settings.js';
 import { EXIT_CODES, type ExitCode } from '../core/errors.js';
 import { printableJson } from '../core/foreign-text.js';
 import { parseParameters } from '../documents/parameter.js';
 import type { CheckReport } from '../runs/check/check-input.js';
 import type { Action } from './action.js';
-import type { CommandContext } from './context.js';
 import { addInputArgument, shownInput } from './input-argument.js';
 import { readInput } from './read-input.js';
 import { collect } from './repeated-flag.js';

@@ -1,14 +1,14 @@
 /** `completion <shell>`: a script that completes commands, flags, choices and the names of runs. */
 import { Readable } from 'node:stream';
 import { Argument, type Command } from 'commander';
+import type { CommandContext } from '../app/context.js';
+import { withStore } from '../app/open-store.js';
 import { EXIT_CODES, type ExitCode } from '../core/errors.js';
 import type { Action } from './action.js';
 import { bashScript } from './completion/bash.js';
 import { outlineOf, type ProgramOutline } from './completion/command-outline.js';
 import { fishScript } from './completion/fish.js';
 import { zshScript } from './completion/zsh.js';
-import type { CommandContext } from './context.js';
-import { withStore } from './open-store.js';
 import { addSettingFlags, readSettings } from './setting-flags.js';
 
 const SCRIPTS = { bash: bashScript, zsh: zshScript, fish: fishScript };

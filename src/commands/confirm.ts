@@ -1,10 +1,10 @@
 /** Asks before something is destroyed, and before something that came from elsewhere is trusted. */
 import { createInterface } from 'node:readline';
+import type { CommandContext } from '../app/context.js';
 import { type TrustedFact, TrustRecord } from '../config/trust-record.js';
 import { type LlmBatchError, usageError } from '../core/errors.js';
 import { printable } from '../core/foreign-text.js';
 import { wrapToWidth } from '../ui/width.js';
-import type { CommandContext } from './context.js';
 
 /**
  * @param question without the choices, which are added

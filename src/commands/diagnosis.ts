@@ -1,8 +1,12 @@
 /** The checks of `doctor`, in their order: what is here, what is stored, and who would be called. */
 import { resolve } from 'node:path';
+import { checkConnection, openProvider } from '../app/composition.js';
+import type { CommandContext } from '../app/context.js';
+import { homeFolders, storeUrl, withStore } from '../app/open-store.js';
 import type { ResolvedSettings } from '../config/load.js';
 import type { Settings } from '../config/settings.js';
 import { EXIT_CODES, LlmBatchError } from '../core/errors.js';
+import type { RunRecord } from '../core/run.js';
 import { DEFAULT_MODEL } from '../documents/request.js';
 import { type Finding, fault, faultOf, ok } from '../runs/diagnose/diagnose.js';
 import { diagnoseEndpoint, diagnoseKey } from '../runs/diagnose/diagnose-lane.js';
@@ -10,10 +14,6 @@ import { diagnoseStore } from '../runs/diagnose/diagnose-store.js';
 import { findRun } from '../runs/find-run.js';
 import { type LaneSettings, lanesOf, type RunSettings, settingsOfRun } from '../runs/run-settings.js';
 import { engineVersion, storePath } from '../store/open.js';
-import type { RunRecord } from '../store/store.js';
-import { checkConnection, openProvider } from './composition.js';
-import type { CommandContext } from './context.js';
-import { homeFolders, storeUrl, withStore } from './open-store.js';
 import { runSettingsFrom, withGivenFlags } from './run-settings.js';
 import { trustStoredRun } from './stored-reach.js';
 
@@ -167,7 +167,7 @@ async function lookAtEngine(): Promise<Finding> {
     if (error instanceof LlmBatchError) return faultOf('storage_engine', error);
     return fault(
       'storage_engine',
-      `SQLite can not be loaded: ${(error as Error).message.split('\n')[0] ?? ''}`,
+      `SQLite cannot be loaded: ${(error as Error).message.split('\n')[0] ?? ''}`,
       'Install the dependencies again, with this version of Node: npm ci',
       EXIT_CODES.store,
     );

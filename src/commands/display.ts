@@ -1,15 +1,18 @@
 /** What `run` and `resume` show on standard error, from the first line read to the summary. */
 import { relative } from 'node:path';
+import type { CommandContext } from '../app/context.js';
 import type { Settings } from '../config/settings.js';
 import type { ProviderFailure } from '../core/failure.js';
 import { printable, printableJson } from '../core/foreign-text.js';
-import type { BadLine } from '../documents/bad-line.js';
+import type { RunRecord } from '../core/run.js';
+import type { RunSummary } from '../core/run-summary.js';
 import type { DrainEnd, DrainNotice, FailedSeries } from '../engine/drain.js';
+import type { BadLine } from '../input/bad-line.js';
 import type { WrittenRunFiles } from '../results/run-files.js';
 import { REACHED_LIMITS } from '../runs/execute-run.js';
 import type { ImportPlan, ImportProgress, ImportReport } from '../runs/import-input.js';
 import { settingsOfRun } from '../runs/run-settings.js';
-import type { RescueReport, RunRecord, RunSummary } from '../store/store.js';
+import type { RescueReport } from '../store/store.js';
 import { MOST_BAD_LINES_SHOWN, renderBadLines } from '../ui/bad-lines.js';
 import { type Appearance, appearanceOf } from '../ui/colours.js';
 import { FAILURE_ADVICE } from '../ui/failure-advice.js';
@@ -19,7 +22,6 @@ import { formatImportPlan } from '../ui/plan.js';
 import { createProgress, EMPTY_SNAPSHOT, type Progress, type ProgressSnapshot } from '../ui/progress.js';
 import { renderSummary } from '../ui/summary.js';
 import { sharingParts } from '../ui/summary-facts.js';
-import type { CommandContext } from './context.js';
 import { DrainProgress, type DrainSource } from './progress-source.js';
 
 export interface RunEnd {

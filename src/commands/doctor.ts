@@ -1,12 +1,12 @@
 /** `doctor`: looks at everything a run depends on, and says what is wrong and how to mend it. */
 import type { Command } from 'commander';
+import type { CommandContext } from '../app/context.js';
 import type { Settings } from '../config/settings.js';
 import { EXIT_CODES, type ExitCode } from '../core/errors.js';
 import { type Finding, worstExitCode } from '../runs/diagnose/diagnose.js';
 import { appearanceOf } from '../ui/colours.js';
 import { renderFinding, renderVerdict } from '../ui/diagnosis.js';
 import type { Action } from './action.js';
-import type { CommandContext } from './context.js';
 import { diagnose } from './diagnosis.js';
 import { addSettingFlags, readSettings } from './setting-flags.js';
 

@@ -1,6 +1,13 @@
 /** What `run` and `resume` share: connect, drain under the progress display, write the files, sum up. */
+
+import { connect, plainHttpNotice } from '../app/composition.js';
+import type { CommandContext } from '../app/context.js';
+import { storeFile } from '../app/open-store.js';
 import type { Settings } from '../config/settings.js';
 import { EXIT_CODES, type ExitCode } from '../core/errors.js';
+import type { ResultRow, TaskRow } from '../core/result-row.js';
+import type { RunRecord } from '../core/run.js';
+import type { RunSummary } from '../core/run-summary.js';
 import type { Drain, DrainEnd, SettledTask } from '../engine/drain.js';
 import type { OutputPaths } from '../results/output-paths.js';
 import { resultLine } from '../results/result-line.js';
@@ -9,11 +16,8 @@ import { type WrittenRunFiles, writeRunFiles } from '../results/run-files.js';
 import { openStreamSink } from '../results/sink.js';
 import { executeRun } from '../runs/execute-run.js';
 import { settingsOfRun } from '../runs/run-settings.js';
-import type { ResultRow, RunRecord, RunSummary, Store, TaskRow } from '../store/store.js';
-import { connect, plainHttpNotice } from './composition.js';
-import type { CommandContext } from './context.js';
+import type { Store } from '../store/store.js';
 import type { Display } from './display.js';
-import { storeFile } from './open-store.js';
 import { afterTheCalls, claimOutputs, filesOf, noteWrittenFile } from './outputs.js';
 
 export interface DriveOptions {

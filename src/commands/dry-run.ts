@@ -1,12 +1,13 @@
 /** `run --dry-run`: the estimate of the very run that the same command would start, and what would keep it from starting. */
+
+import type { CommandContext } from '../app/context.js';
+import { withStore } from '../app/open-store.js';
 import type { ResolvedSettings } from '../config/load.js';
 import { EXIT_CODES, type ExitCode, LlmBatchError } from '../core/errors.js';
 import { findRunForInput } from '../runs/find-run.js';
 import type { RunSettings } from '../runs/run-settings.js';
 import { formatCount, formatQuantity } from '../ui/numbers.js';
-import type { CommandContext } from './context.js';
 import { showEstimate } from './estimate.js';
-import { withStore } from './open-store.js';
 
 export interface DryRunOptions {
   readonly context: CommandContext;

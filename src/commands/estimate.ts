@@ -1,5 +1,6 @@
 /** `estimate <input>`: tokens, money and time before spending; calls nothing, stores nothing. */
 import type { Command } from 'commander';
+import type { CommandContext } from '../app/context.js';
 import type { ResolvedSettings } from '../config/load.js';
 import type { Settings } from '../config/settings.js';
 import { parseCount, parseDuration } from '../config/values.js';
@@ -10,7 +11,6 @@ import type { EstimateReport } from '../runs/estimate/estimate-input.js';
 import type { TokenRange } from '../runs/estimate/output-assumption.js';
 import type { RunSettings } from '../runs/run-settings.js';
 import type { Action } from './action.js';
-import type { CommandContext } from './context.js';
 import { addInputArgument, shownInput } from './input-argument.js';
 import { readInput } from './read-input.js';
 import { collect } from './repeated-flag.js';

@@ -1,8 +1,10 @@
 /** `failures [run]`: the dead letters, grouped by kind, each with an example and what to do. */
 import type { Command } from 'commander';
+import type { CommandContext } from '../app/context.js';
+import { withStore } from '../app/open-store.js';
 import { EXIT_CODES, type ExitCode } from '../core/errors.js';
+import { parseExact, stringifyExact } from '../core/exact-json.js';
 import { escapedJson } from '../core/foreign-text.js';
-import { parseExact, stringifyExact } from '../documents/exact-json.js';
 import { idJson } from '../results/result-line.js';
 import { resultPages } from '../results/result-pages.js';
 import { findRun } from '../runs/find-run.js';
@@ -10,8 +12,6 @@ import { appearanceOf } from '../ui/colours.js';
 import { FAILURE_ADVICE } from '../ui/failure-advice.js';
 import { FailureGrouping, renderFailures } from '../ui/failures.js';
 import type { Action } from './action.js';
-import type { CommandContext } from './context.js';
-import { withStore } from './open-store.js';
 import { addSettingFlags, readSettings } from './setting-flags.js';
 
 const PAGE_ROWS = 1_000;

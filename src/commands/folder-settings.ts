@@ -3,6 +3,7 @@
  * anywhere, so what they say of servers, keys and files elsewhere counts only once the user has trusted it.
  */
 import { join, resolve } from 'node:path';
+import type { CommandContext } from '../app/context.js';
 import { type DotEnv, readDotEnv } from '../config/dot-env.js';
 import {
   CONFIG_FILE_NAME,
@@ -15,7 +16,6 @@ import { type TrustedFact, TrustRecord } from '../config/trust-record.js';
 import { usageError } from '../core/errors.js';
 import type { JsonObject } from '../core/json.js';
 import { trustOrRefuse } from './confirm.js';
-import type { CommandContext } from './context.js';
 
 /** One file of the working folder and what there is in it to be trusted. */
 export interface FolderFile {

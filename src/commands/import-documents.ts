@@ -1,8 +1,11 @@
 /** Brings the documents of an input into its run: a first import, or an edited input's plan and its carrying out. */
+
+import type { CommandContext } from '../app/context.js';
 import { usageError } from '../core/errors.js';
-import { openInput } from '../documents/input.js';
-import type { InputDescription, InputFormat } from '../documents/input-description.js';
+import type { NewRun, RunRecord } from '../core/run.js';
 import { type FirstDocument, readDocuments } from '../documents/read.js';
+import { openInput } from '../input/input.js';
+import type { InputDescription, InputFormat } from '../input/input-description.js';
 import { RejectsWriter } from '../results/rejects.js';
 import {
   applyImport,
@@ -14,8 +17,7 @@ import {
 } from '../runs/import-input.js';
 import { lanesOf, type RunSettings, settingsOfRun, settingsToJson } from '../runs/run-settings.js';
 import { answererOf, answererSoFar } from '../runs/share-answers.js';
-import type { NewRun, RunRecord, Store } from '../store/store.js';
-import type { CommandContext } from './context.js';
+import type { Store } from '../store/store.js';
 import type { Display } from './display.js';
 import { noteWrittenFile } from './outputs.js';
 import { type SpooledInput, spoolStandardInput } from './standard-input.js';

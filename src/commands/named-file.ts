@@ -5,7 +5,7 @@ import { usageError } from '../core/errors.js';
 /**
  * @param what the file in a word: `schema`, `prompt file`
  * @param code of the error
- * @throws LlmBatchError (exit 2) when it is missing or can not be read
+ * @throws LlmBatchError (exit 2) when it is missing or cannot be read
  */
 export async function readNamedFile(path: string, what: string, code: string): Promise<string> {
   try {
@@ -26,7 +26,7 @@ export async function readNamedFile(path: string, what: string, code: string): P
           'Change its permissions.',
         );
       default:
-        throw usageError(code, `The ${what} ${path} can not be read: ${message}.`, 'Check the path.');
+        throw usageError(code, `The ${what} ${path} cannot be read: ${message}.`, 'Check the path.');
     }
   }
 }

@@ -4,10 +4,11 @@
  * run ends with answers and no place to put them; a file that turns up in between is not overwritten either.
  */
 import { EXIT_CODES, LlmBatchError, usageError } from '../core/errors.js';
+import type { RunRecord, WrittenFile } from '../core/run.js';
 import { fileAt, isUnchanged } from '../results/atomic-file.js';
 import { isStandardOutput, type OutputPaths } from '../results/output-paths.js';
 import { checkRunFiles } from '../results/run-files.js';
-import type { RunRecord, Store, WrittenFile } from '../store/store.js';
+import type { Store } from '../store/store.js';
 
 export const OUTPUT_FLAG = [
   '-o, --output <file>',
@@ -64,7 +65,7 @@ export async function noteWrittenFile(store: Store, runId: number, file: Written
   await store.updateRun(runId, { writtenFiles: [...kept, file] });
 }
 
-/** Where a file can not be written at the end, the answers are safe in the store; here there are none yet. */
+/** Where a file cannot be written at the end, the answers are safe in the store; here there are none yet. */
 function beforeTheFirstCall(error: unknown): unknown {
   if (!(error instanceof LlmBatchError)) return error;
   const { message, code } = error;
@@ -95,7 +96,7 @@ export async function claimFiles(store: Store, run: RunRecord, claimed: readonly
 }
 
 /**
- * What is told where the files can not be written after all. For a file that turned up while the run was going on, what
+ * What is told where the files cannot be written after all. For a file that turned up while the run was going on, what
  * was claimed is given back, so that a later `resume` does not take that file for one of its own.
  * @param run as it was before `claimOutputs`
  * @returns the error to be thrown; never one of exit 2, which says that no call was made

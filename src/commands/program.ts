@@ -1,12 +1,12 @@
 /** The program: every verb with its flags. Actions import what they need, so that `--help` stays fast. */
 import { readFileSync } from 'node:fs';
 import { Command } from 'commander';
+import type { CommandContext } from '../app/context.js';
 import { EXIT_CODES, type ExitCode } from '../core/errors.js';
 import type { Action } from './action.js';
 import { registerCancel } from './cancel.js';
 import { registerCheck } from './check.js';
 import { registerCompletion } from './completion.js';
-import type { CommandContext } from './context.js';
 import { registerDoctor } from './doctor.js';
 import { registerEstimate } from './estimate.js';
 import { registerFailures } from './failures.js';

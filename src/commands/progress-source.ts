@@ -1,10 +1,10 @@
 /** Fills in the snapshot that the progress display asks for, from the drain, its lanes and the run's own counts. */
 import type { Clock } from '../core/clock.js';
+import type { RunSummary } from '../core/run-summary.js';
 import type { Drain, DrainSnapshot } from '../engine/drain.js';
 import type { Lane } from '../engine/lane.js';
 import type { LimiterSnapshot } from '../limiter/limiter.js';
 import { sumOfKnown } from '../runs/inspect-run.js';
-import type { RunSummary } from '../store/store.js';
 import { EMPTY_SNAPSHOT, type HeldBackBy, type ProgressSnapshot } from '../ui/progress.js';
 
 export interface DrainSource {

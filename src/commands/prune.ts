@@ -1,5 +1,7 @@
 /** `prune`: deletes runs that nobody has used for a while, and gives their room back. */
 import type { Command } from 'commander';
+import type { CommandContext } from '../app/context.js';
+import { withStore } from '../app/open-store.js';
 import { parseDuration } from '../config/values.js';
 import { EXIT_CODES, type ExitCode, usageError } from '../core/errors.js';
 import { findOldRuns, type OldRun, type PruneReport, pruneRuns } from '../runs/prune-runs.js';
@@ -8,8 +10,6 @@ import { formatBytes, formatQuantity } from '../ui/numbers.js';
 import { renderOldRuns } from '../ui/prune.js';
 import type { Action } from './action.js';
 import { confirm } from './confirm.js';
-import type { CommandContext } from './context.js';
-import { withStore } from './open-store.js';
 import { addSettingFlags, readSettings } from './setting-flags.js';
 
 const EXAMPLES = `

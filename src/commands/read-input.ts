@@ -1,14 +1,15 @@
 /** One pass over an input for a command that only looks: a sign of progress where it takes long, Ctrl-C at any time. */
+
+import type { CommandContext } from '../app/context.js';
 import type { Settings } from '../config/settings.js';
-import { openInput } from '../documents/input.js';
 import { type DocumentPage, readDocuments } from '../documents/read.js';
 import { createRequestBuilder } from '../documents/request.js';
+import { openInput } from '../input/input.js';
 import type { PriceBook } from '../pricing/prices.js';
 import type { ImportProgress } from '../runs/import-input.js';
 import type { RunSettings } from '../runs/run-settings.js';
 import { appearanceOf } from '../ui/colours.js';
 import { createProgress, EMPTY_SNAPSHOT, type ProgressSnapshot } from '../ui/progress.js';
-import type { CommandContext } from './context.js';
 
 /** What is done sooner needs no bar. */
 const PROGRESS_AFTER_MS = 1_000;
@@ -28,7 +29,7 @@ export interface InputReading {
  * @param inputs paths, a pattern or `-`, as the user gave them
  * @param look goes through the pages once
  * @returns what `look` found; `interrupted` when the user stopped it
- * @throws LlmBatchError (exit 2) for settings that can not be used, and as `openInput` and `readDocuments` do
+ * @throws LlmBatchError (exit 2) for settings that cannot be used, and as `openInput` and `readDocuments` do
  */
 export async function readInput<Found>(
   context: CommandContext,
@@ -37,7 +38,7 @@ export async function readInput<Found>(
   inputs: readonly string[],
   look: (reading: InputReading) => Promise<Found>,
 ): Promise<Found | 'interrupted'> {
-  // A template that can not be compiled is told before a million lines are read.
+  // A template that cannot be compiled is told before a million lines are read.
   createRequestBuilder(runSettings.request);
   const { openPriceBook } = await import('../pricing/open-prices.js');
   const prices = await openPriceBook(runSettings.pricesFile);

@@ -2,18 +2,18 @@
 import { open, stat } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import type { Command } from 'commander';
+import type { CommandContext } from '../app/context.js';
+import { homeFolders, withStore } from '../app/open-store.js';
 import { EXIT_CODES, type ExitCode } from '../core/errors.js';
 import { printable } from '../core/foreign-text.js';
+import type { RunRecord } from '../core/run.js';
 import { writeData } from '../core/terminal-gate.js';
 import { openAtomicFile } from '../results/atomic-file.js';
 import { fileNameOf, isStandardOutput, outputPathsFor } from '../results/output-paths.js';
 import { withPresentFiles } from '../results/run-files.js';
 import { findRun } from '../runs/find-run.js';
 import { settingsOfRun } from '../runs/run-settings.js';
-import type { RunRecord } from '../store/store.js';
 import type { Action } from './action.js';
-import type { CommandContext } from './context.js';
-import { homeFolders, withStore } from './open-store.js';
 import { addSettingFlags, readSettings } from './setting-flags.js';
 import { refuseForeignPlace } from './stored-reach.js';
 
@@ -92,7 +92,7 @@ function defaultPath(context: CommandContext, run: RunRecord): string {
   return join(dirname(paths.results ?? paths.errors), `${fileNameOf(run.name)}.report.html`);
 }
 
-/** False for a file that is not there or can not be read. */
+/** False for a file that is not there or cannot be read. */
 async function beginsWith(path: string, text: string): Promise<boolean> {
   const expected = Buffer.from(text);
   // A pipe would wait for its writer.

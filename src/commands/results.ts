@@ -1,9 +1,13 @@
 /** `results [run]`: writes results again from the store, in any format, to a file or to standard output. */
 import { type Command, Option } from 'commander';
+import type { CommandContext } from '../app/context.js';
+import { homeFolders, withStore } from '../app/open-store.js';
 import type { Settings } from '../config/settings.js';
 import { EXIT_CODES, type ExitCode, LlmBatchError, usageError } from '../core/errors.js';
 import { printable } from '../core/foreign-text.js';
-import type { InputDescription } from '../documents/input-description.js';
+import type { ResultFilter } from '../core/result-row.js';
+import type { RunRecord } from '../core/run.js';
+import type { InputDescription } from '../input/input-description.js';
 import { fileAt } from '../results/atomic-file.js';
 import { type ResultDestination, writeResults } from '../results/export.js';
 import { writeJoined } from '../results/join.js';
@@ -11,11 +15,9 @@ import { joinedPathFor, outputPathsFor } from '../results/output-paths.js';
 import { ENDINGS, formatFor, RESULT_FORMATS, type ResultFormat } from '../results/result-format.js';
 import { findRun, givenName } from '../runs/find-run.js';
 import { settingsOfRun } from '../runs/run-settings.js';
-import type { ResultFilter, RunRecord, Store } from '../store/store.js';
+import type { Store } from '../store/store.js';
 import { formatCount, formatQuantity } from '../ui/numbers.js';
 import type { Action } from './action.js';
-import type { CommandContext } from './context.js';
-import { homeFolders, withStore } from './open-store.js';
 import { claimFiles, noteWrittenFile } from './outputs.js';
 import { addSettingFlags, readSettings } from './setting-flags.js';
 import { refuseForeignPlace } from './stored-reach.js';

@@ -1,5 +1,8 @@
 /** `resume [run]`: goes on from the store alone; the input file is not needed. */
 import type { Command } from 'commander';
+import { checkConnection, checkPrices } from '../app/composition.js';
+import type { CommandContext } from '../app/context.js';
+import { homeFolders, withStore } from '../app/open-store.js';
 import { type ExitCode, usageError } from '../core/errors.js';
 import { outputPathsFor } from '../results/output-paths.js';
 import { findRun, givenName } from '../runs/find-run.js';
@@ -7,11 +10,8 @@ import { settingsOfRun, settingsToJson } from '../runs/run-settings.js';
 import { checkTokenLimit } from '../runs/token-limit.js';
 import { shellWord } from '../ui/next-command.js';
 import type { Action } from './action.js';
-import { checkConnection, checkPrices } from './composition.js';
-import type { CommandContext } from './context.js';
 import { Display } from './display.js';
 import { driveRun } from './drive-run.js';
-import { homeFolders, withStore } from './open-store.js';
 import { checkOutputs, ONLY_NEW_FLAG, OUTPUT_FLAG, refuseOnlyNewAlone } from './outputs.js';
 import { outputFile, unusedLanesNotice, withGivenFlags } from './run-settings.js';
 import { addSettingFlags, readSettings } from './setting-flags.js';

@@ -1,13 +1,13 @@
 /** `retry`: failed tasks go back to pending; nothing is called until `resume`. */
 import { type Command, Option } from 'commander';
+import type { CommandContext } from '../app/context.js';
+import { withStore } from '../app/open-store.js';
 import { EXIT_CODES, type ExitCode, usageError } from '../core/errors.js';
 import { FAILURE_KINDS, type FailureKind } from '../core/failure.js';
 import { printable } from '../core/foreign-text.js';
 import { findRun } from '../runs/find-run.js';
 import { shellWord } from '../ui/next-command.js';
 import type { Action } from './action.js';
-import type { CommandContext } from './context.js';
-import { withStore } from './open-store.js';
 import { addSettingFlags, readSettings } from './setting-flags.js';
 
 const EXAMPLES = `

@@ -6,8 +6,8 @@ import { CONFIG_FILE_NAME, type ResolvedSettings } from '../config/load.js';
 import type { Settings } from '../config/settings.js';
 import { usageError } from '../core/errors.js';
 import type { JsonObject } from '../core/json.js';
-import { folderOfInput } from '../documents/input-files.js';
 import { DEFAULT_MODEL, type RequestSettings } from '../documents/request.js';
+import { folderOfInput } from '../input/input-files.js';
 import { isStandardOutput } from '../results/output-paths.js';
 import type {
   BudgetSettings,
@@ -28,7 +28,7 @@ export interface RunFlags {
   readonly output: string | undefined;
 }
 
-/** @throws LlmBatchError (exit 2) for two prompts at once, or a prompt file or a folder that can not be read */
+/** @throws LlmBatchError (exit 2) for two prompts at once, or a prompt file or a folder that cannot be read */
 export async function runSettingsFrom(
   resolved: ResolvedSettings,
   flags: RunFlags,

@@ -1,23 +1,23 @@
 /** `run <input>`: imports the documents as tasks, drains them, writes the results; run again, it goes on. */
 import type { Command } from 'commander';
+import { checkConnection, checkPrices } from '../app/composition.js';
+import type { CommandContext } from '../app/context.js';
+import { homeFolders, withStore } from '../app/open-store.js';
 import { EXIT_CODES, type ExitCode, usageError } from '../core/errors.js';
-import { locateInput } from '../documents/input-files.js';
 import { parseParameters } from '../documents/parameter.js';
 import { createRequestBuilder } from '../documents/request.js';
+import { locateInput } from '../input/input-files.js';
 import { type OutputPaths, outputPathsFor } from '../results/output-paths.js';
 import { chooseRunName, findRunForInput, givenName } from '../runs/find-run.js';
 import { settingsToJson } from '../runs/run-settings.js';
 import { checkTokenLimit } from '../runs/token-limit.js';
 import { shellWord } from '../ui/next-command.js';
 import type { Action } from './action.js';
-import { checkConnection, checkPrices } from './composition.js';
-import type { CommandContext } from './context.js';
 import { Display } from './display.js';
 import { driveRun } from './drive-run.js';
 import { dryRun } from './dry-run.js';
 import { bringIn } from './import-documents.js';
 import { addInputArgument } from './input-argument.js';
-import { homeFolders, withStore } from './open-store.js';
 import { checkOutputs, ONLY_NEW_FLAG, OUTPUT_FLAG, refuseOnlyNewAlone } from './outputs.js';
 import { collect } from './repeated-flag.js';
 import { runSettingsFrom, unusedLanesNotice } from './run-settings.js';
@@ -92,7 +92,7 @@ async function run(
     { inputs, parameters: parseParameters(options.param ?? []), simulate, output: options.output },
     context.workingFolder,
   );
-  // A template that can not be compiled and a missing key are told before a million lines are read.
+  // A template that cannot be compiled and a missing key are told before a million lines are read.
   createRequestBuilder(runSettings.request);
   checkTokenLimit(runSettings);
   const { identity: inputPath } = await locateInput(inputs, {

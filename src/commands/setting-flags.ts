@@ -1,8 +1,8 @@
 /** The table of settings as commander options, and back from parsed options to settings. */
 import { type Command, Option } from 'commander';
+import type { CommandContext } from '../app/context.js';
 import { type ResolvedSettings, resolveSettings } from '../config/load.js';
 import { SETTINGS, type SettingGroup, type Settings, settingsOf } from '../config/settings.js';
-import type { CommandContext } from './context.js';
 import { dotEnvOf, readTrustedConfig } from './folder-settings.js';
 
 /** @param hidden settings of the groups that are taken, but are not in the help of the command */

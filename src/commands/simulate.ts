@@ -1,10 +1,10 @@
 /** `simulate`: an OpenAI-compatible server on this machine, to rehearse against until Ctrl-C. */
 import type { Command } from 'commander';
+import type { CommandContext } from '../app/context.js';
 import { parseCount, parseDuration } from '../config/values.js';
 import { EXIT_CODES, type ExitCode, usageError } from '../core/errors.js';
 import { isJsonObject, type JsonObject } from '../core/json.js';
 import type { Action } from './action.js';
-import type { CommandContext } from './context.js';
 import { collect } from './repeated-flag.js';
 
 const EXAMPLES = `

@@ -4,8 +4,8 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
+import type { CommandContext } from '../app/context.js';
 import { ImportInterrupted } from '../runs/import-input.js';
-import type { CommandContext } from './context.js';
 
 export interface SpooledInput {
   readonly path: string;

@@ -1,5 +1,7 @@
 /** `status [run]`: where a run stands, once or again and again, as a page or as JSON. */
 import type { Command } from 'commander';
+import type { CommandContext } from '../app/context.js';
+import { withStore } from '../app/open-store.js';
 import type { Settings } from '../config/settings.js';
 import { EXIT_CODES, type ExitCode } from '../core/errors.js';
 import { printableJson } from '../core/foreign-text.js';
@@ -10,8 +12,6 @@ import { inspectRun, type RunInspection } from '../runs/inspect-run.js';
 import { appearanceOf } from '../ui/colours.js';
 import { renderStatus } from '../ui/status.js';
 import type { Action } from './action.js';
-import type { CommandContext } from './context.js';
-import { withStore } from './open-store.js';
 import { addSettingFlags, readSettings } from './setting-flags.js';
 import { statusJson } from './status-json.js';
 

@@ -4,6 +4,8 @@
  */
 import { lstatSync, type Stats } from 'node:fs';
 import { dirname, parse } from 'node:path';
+import type { CommandContext } from '../app/context.js';
+import type { HomeFolders } from '../app/open-store.js';
 import { isInside } from '../config/inside.js';
 import type { ResolvedSettings } from '../config/load.js';
 import { type TrustedFact, TrustRecord } from '../config/trust-record.js';
@@ -18,9 +20,7 @@ import {
 } from '../runs/run-settings.js';
 import { shellWord } from '../ui/next-command.js';
 import { trustOrRefuse } from './confirm.js';
-import type { CommandContext } from './context.js';
 import type { Display } from './display.js';
-import type { HomeFolders } from './open-store.js';
 
 /**
  * Before a stored run is sent on, or its servers are asked anything.

@@ -1,11 +1,11 @@
 /** `trust`: the settings that this folder brings with it may name servers, keys and files outside it. */
 import type { Command } from 'commander';
+import type { CommandContext } from '../app/context.js';
 import { CONFIG_FILE_NAME } from '../config/load.js';
 import { TrustRecord } from '../config/trust-record.js';
 import { EXIT_CODES, type ExitCode, usageError } from '../core/errors.js';
 import { printable } from '../core/foreign-text.js';
 import type { Action } from './action.js';
-import type { CommandContext } from './context.js';
 import { folderFiles } from './folder-settings.js';
 
 const EXAMPLES = `

@@ -14,7 +14,7 @@ export interface WantedOutput {
   readonly format: StructuredOutput | 'json_object';
 }
 
-/** @throws LlmBatchError (exit 2) for a schema that can not be read or used, or two formats at once */
+/** @throws LlmBatchError (exit 2) for a schema that cannot be read or used, or two formats at once */
 export async function wantedOutput(settings: Settings, workingFolder: string): Promise<WantedOutput | null> {
   const { schema: file, jsonMode, repair } = settings;
   if (file !== null && jsonMode) {

@@ -14,7 +14,7 @@ export const FAILURE_KINDS = [
   'truncated',
   'content_filtered',
   'refused',
-  /** 400, 422: this document can not be answered as it is. */
+  /** 400, 422: this document cannot be answered as it is. */
   'invalid_request',
   /** 413, context length, "Request too large", larger than the whole tokens-per-minute limit. */
   'too_large',

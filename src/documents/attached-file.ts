@@ -42,7 +42,7 @@ export const MOST_FILE_BYTES = 50_000_000;
 /** Of Linux, the longest of all systems'. */
 const LONGEST_PATH = 4_096;
 
-/** @returns the file, or a clause that says why it can not be sent */
+/** @returns the file, or a clause that says why it cannot be sent */
 export function inspectFile(path: string, place: ImagePlace): AttachedFile | string {
   // No file system takes it, and Node throws for it.
   if (path.includes('\0')) return 'holds a NUL character, which no path can have';
@@ -66,7 +66,7 @@ export function inspectFile(path: string, place: ImagePlace): AttachedFile | str
 /** As many as Node reads at once anyway: hundreds of calls that leave together must not use up the open files. */
 const reading = pLimit(4);
 
-/** @returns the file as a data URL; or the clause that says why it can not be sent any more */
+/** @returns the file as a data URL; or the clause that says why it cannot be sent any more */
 export function loadFile(file: AttachedFile): Promise<string | { readonly problem: string }> {
   return reading(() => readWhole(file));
 }
@@ -164,6 +164,6 @@ function failureOf(error: unknown): string {
       return 'which may not be read by this user';
     default:
       // Behind the comma Node names the path again.
-      return `which can not be read: ${message.split(',', 1)[0]}`;
+      return `which cannot be read: ${message.split(',', 1)[0]}`;
   }
 }

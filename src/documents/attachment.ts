@@ -1,7 +1,10 @@
 /** A part of a prompt that is no text: an image or a PDF, from a local file, a URL or a data URL. */
 import { basename } from 'node:path';
+import type { ExactJson } from '../core/exact-json.js';
+import { showName } from '../core/field.js';
 import { type ImageSize, sizeOfDataUrl } from '../core/image-head.js';
 import { isJsonObject, type Json, type JsonObject } from '../core/json.js';
+import type { LineProblem } from '../input/bad-line.js';
 import {
   type AttachedFile,
   type ImagePlace,
@@ -10,9 +13,6 @@ import {
   MOST_FILE_BYTES,
   showBytes,
 } from './attached-file.js';
-import type { LineProblem } from './bad-line.js';
-import type { ExactJson } from './exact-json.js';
-import { showName } from './field.js';
 
 export interface Attachment {
   readonly kind: 'image' | 'pdf';

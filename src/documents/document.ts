@@ -6,17 +6,18 @@
  *   fields (id, custom_id, metadata, priority).
  * - `record`: any other object; it is data, and a template or its text field makes the request.
  */
-import { isJsonObject, type JsonObject } from '../core/json.js';
-import { memberText } from '../core/json-text.js';
-import type { LineProblem } from './bad-line.js';
+
 import {
   type ExactJson,
   type ExactObject,
   parseExactJson,
   stringifyExact,
   surveyJson,
-} from './exact-json.js';
-import { findField, showName } from './field.js';
+} from '../core/exact-json.js';
+import { findField, showName } from '../core/field.js';
+import { isJsonObject, type JsonObject } from '../core/json.js';
+import { memberText } from '../core/json-text.js';
+import type { LineProblem } from '../input/bad-line.js';
 import { describeJsonError } from './json-syntax.js';
 import { findLoneSurrogate, mayHoldLoneSurrogate } from './lone-surrogate.js';
 import { compileTemplate } from './template.js';
@@ -178,7 +179,7 @@ function requestOf(form: DocumentForm, fields: ExactObject, idField: string | nu
   return request;
 }
 
-/** A request goes to the server as a double would have it, so an exact integer can not be kept. */
+/** A request goes to the server as a double would have it, so an exact integer cannot be kept. */
 function checkNumbersToSend(request: ExactObject, form: DocumentForm): LineProblem | null {
   const path = findField(request, (member) => typeof member === 'bigint');
   if (path === null) return null;

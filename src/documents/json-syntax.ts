@@ -6,7 +6,7 @@
 /** One clause: what was expected or found, and at which character, counted from 1. @param text is not JSON */
 export function describeJsonError(text: string): string {
   const scanner = new Scanner(text);
-  return scanner.findError() ?? 'it can not be parsed';
+  return scanner.findError() ?? 'it cannot be parsed';
 }
 
 const LITERAL_OR_NUMBER = /(?:true|false|null|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?)(?![\w.+-])/y;

@@ -1,9 +1,9 @@
 /** Identity: which document is which when an edited file is run again. */
 import * as crypto from 'node:crypto';
-import type { LineProblem } from './bad-line.js';
+import { canonicalText, type ExactJson } from '../core/exact-json.js';
+import { describeFields, lookUpField, showName } from '../core/field.js';
+import type { LineProblem } from '../input/bad-line.js';
 import type { ParsedDocument } from './document.js';
-import { canonicalText, type ExactJson } from './exact-json.js';
-import { describeFields, lookUpField, showName } from './field.js';
 
 const HASH_PREFIX = 'sha256:';
 /** Of base64url: 132 bits, beyond any accident. */

@@ -2,8 +2,8 @@
  * Lone surrogates: half of a UTF-16 pair, which is no character. JSON can smuggle them in as `\ud800`; UTF-8 has
  * no way to write them, so a store or a server would change or refuse the text.
  */
-import type { ExactJson } from './exact-json.js';
-import { findField } from './field.js';
+import type { ExactJson } from '../core/exact-json.js';
+import { findField } from '../core/field.js';
 
 const ESCAPED_SURROGATE = /\\u[dD][89a-fA-F]/;
 /** With the `u` flag a well-formed pair is one character and does not match. */

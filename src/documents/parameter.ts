@@ -1,7 +1,7 @@
 /** Request parameters from the command line: `--param temperature=0.2`. */
 import { usageError } from '../core/errors.js';
+import { findField } from '../core/field.js';
 import type { Json, JsonObject } from '../core/json.js';
-import { findField } from './field.js';
 
 export interface Parameter {
   readonly name: string;
@@ -10,7 +10,7 @@ export interface Parameter {
 
 /**
  * Reads one `name=value`. A value that is JSON is taken as that, any other as a string.
- * @throws LlmBatchError (exit 2) for what is no parameter or what a run can not honour
+ * @throws LlmBatchError (exit 2) for what is no parameter or what a run cannot honour
  */
 export function parseParameter(text: string): Parameter {
   const equals = text.indexOf('=');
@@ -62,12 +62,12 @@ function isInexact(value: unknown): boolean {
 
 function refuse(name: string, value: Json): void {
   if (name === 'model') {
-    throw usageError('PARAMETER_REFUSED', '--param can not set the model.', 'Use --model.');
+    throw usageError('PARAMETER_REFUSED', '--param cannot set the model.', 'Use --model.');
   }
   if (name === 'messages' || name === 'prompt' || name === 'input') {
     throw usageError(
       'PARAMETER_REFUSED',
-      `--param can not set ${name}: it comes from each document.`,
+      `--param cannot set ${name}: it comes from each document.`,
       'Use --prompt and --system.',
     );
   }
@@ -78,7 +78,7 @@ function refuse(name: string, value: Json): void {
   if (reason !== null)
     throw usageError(
       'PARAMETER_REFUSED',
-      `--param ${name}=${JSON.stringify(value)} can not be sent: ${reason}.`,
+      `--param ${name}=${JSON.stringify(value)} cannot be sent: ${reason}.`,
       'Leave it out.',
     );
 }

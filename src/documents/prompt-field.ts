@@ -1,6 +1,6 @@
 /** The field of a record that is the user's message when no template says otherwise. */
-import type { ExactObject } from './exact-json.js';
-import { describeFields } from './field.js';
+import type { ExactObject } from '../core/exact-json.js';
+import { describeFields } from '../core/field.js';
 
 /** Where the user's message is looked for when there is no template, in this order. */
 export const DEFAULT_PROMPT_FIELDS = ['prompt', 'text', 'content', 'document', 'input'] as const;

@@ -1,9 +1,9 @@
 /** The whole way from an input's rows to documents, and back from a stored document to its request. */
 import { usageError } from '../core/errors.js';
-import { isLineProblem, type LineProblem } from './bad-line.js';
+import { isLineProblem, type LineProblem } from '../input/bad-line.js';
+import type { Input } from '../input/input.js';
 import { createDocumentParser } from './document.js';
 import { type DocumentPage, PageCollector } from './document-page.js';
-import type { Input } from './input.js';
 import type { RenderedRequest } from './rendered-request.js';
 import { createRequestBuilder, type RequestSettings } from './request.js';
 

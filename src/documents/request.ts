@@ -1,10 +1,11 @@
 /** Documents to requests. What a line says comes first, then `--param` and `--model`, then the defaults. */
+
+import type { ExactObject } from '../core/exact-json.js';
 import type { JsonObject } from '../core/json.js';
+import { isLineProblem, type LineProblem } from '../input/bad-line.js';
 import type { ImagePlace } from './attached-file.js';
 import { type Attachment, attachmentsOf, refuseTooMuch } from './attachment.js';
-import { isLineProblem, type LineProblem } from './bad-line.js';
 import type { ParsedDocument } from './document.js';
-import type { ExactObject } from './exact-json.js';
 import { findPromptField, hasText, missingPromptField } from './prompt-field.js';
 import { FrameMaker, PartsRequest, RecordRequest } from './record-request.js';
 import type { RenderedRequest } from './rendered-request.js';
@@ -34,7 +35,7 @@ export interface RequestSettings {
   readonly idField: string | null;
 }
 
-/** @returns the request, or why the line can not become one */
+/** @returns the request, or why the line cannot become one */
 export type RequestBuilder = (document: ParsedDocument) => RenderedRequest | LineProblem;
 
 /** @throws LlmBatchError TEMPLATE_SYNTAX (exit 2) */

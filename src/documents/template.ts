@@ -6,9 +6,9 @@
  * field of the very name `image photo`, that field is meant, as a field with a dot in its name goes before a path.
  */
 import { usageError } from '../core/errors.js';
-import type { LineProblem } from './bad-line.js';
-import { type ExactJson, type ExactObject, stringifyExact } from './exact-json.js';
-import { describeFields, lookUpField, showName } from './field.js';
+import { type ExactJson, type ExactObject, stringifyExact } from '../core/exact-json.js';
+import { describeFields, lookUpField, showName } from '../core/field.js';
+import type { LineProblem } from '../input/bad-line.js';
 
 export interface Template {
   /** The fields it names, each once, in order. */

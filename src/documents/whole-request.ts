@@ -1,8 +1,9 @@
 /** A request that came whole, from a Batch API line or a line that is a request body, filled up from the settings. */
+
+import { orderedText } from '../core/exact-json.js';
 import { isJsonObject, type Json, type JsonObject } from '../core/json.js';
+import { isLineProblem, type LineProblem } from '../input/bad-line.js';
 import { type Attachment, attachmentsIn } from './attachment.js';
-import { isLineProblem, type LineProblem } from './bad-line.js';
-import { orderedText } from './exact-json.js';
 import { refusedValue } from './parameter.js';
 import { hasText } from './prompt-field.js';
 import {
@@ -20,7 +21,7 @@ export interface RequestDefaults {
   readonly systemText: string | null;
 }
 
-/** @returns the request, or what it can not be sent with */
+/** @returns the request, or what it cannot be sent with */
 export function completeRequest(
   request: JsonObject,
   defaults: RequestDefaults,

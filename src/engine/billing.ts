@@ -1,7 +1,8 @@
 /** What a call can be billed at most before it is sent, and what it counts for once it has ended. */
+
+import type { CallEnd } from '../core/call.js';
 import { doubtOf } from '../core/usage.js';
 import { isWithinBound } from '../pricing/service-tier.js';
-import type { CallEnd } from '../store/store.js';
 import type { Budget, Spending } from './budget.js';
 
 /** Bounds of what a call can be billed. */

@@ -1,6 +1,6 @@
 /**
  * What a run may spend. The most that a call could cost is set aside before it is sent, so that calls that are open
- * at the same time can not pass the cap together; what it did cost replaces that when it is known.
+ * at the same time cannot pass the cap together; what it did cost replaces that when it is known.
  *
  *   fits ────────────────────────────────────────────▶ granted
  *   does not fit, open calls hold money back ────────▶ waits: they may cost less than was set aside

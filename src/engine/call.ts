@@ -1,18 +1,15 @@
 /** One task's way through one call, as steps in a row: prepare → admit → record → send → judge. */
+
+import type { CallEnd } from '../core/call.js';
 import type { Clock, Random } from '../core/clock.js';
 import type { ProviderFailure } from '../core/failure.js';
 import { shortLine } from '../core/foreign-text.js';
+import { errorWithoutCall, type TaskError, type TaskOutcome } from '../core/outcome.js';
 import { type AttemptHistory, decideRetry, isTrouble, type RetryPolicy } from '../core/retry.js';
+import type { LeasedTask } from '../core/task.js';
 import { NO_TOKENS, type TokenUsage } from '../core/usage.js';
 import type { Cost, Grant, RefusalEffect, RefusalReason } from '../limiter/limiter.js';
 import type { ProviderAnswer, ProviderReply, ProviderRequest } from '../provider/provider.js';
-import {
-  type CallEnd,
-  errorWithoutCall,
-  type LeasedTask,
-  type TaskError,
-  type TaskOutcome,
-} from '../store/store.js';
 import { type BillingBounds, billedFor, mostTokensOf, NOTHING_SPENT, type RunBudget } from './billing.js';
 import type { Lacking } from './budget.js';
 import type { Journal } from './journal.js';
@@ -41,7 +38,7 @@ export type CheckOutput = (
   output: string,
 ) => Promise<{ readonly outputJson: string } | { readonly problem: string }>;
 
-/** Renders a stored document as a request; a document that can not be rendered any more is an error value. */
+/** Renders a stored document as a request; a document that cannot be rendered any more is an error value. */
 export type PrepareCall = (task: LeasedTask) => PreparedCall | { readonly refused: TaskError };
 
 export interface CallContext {

@@ -9,17 +9,14 @@
  *      └── store trouble that lasts: acts as stop(), what open calls bring is salvaged, and rejects
  */
 import pLimit from 'p-limit';
+import type { CallEnd } from '../core/call.js';
 import type { Clock, Random } from '../core/clock.js';
 import { LlmBatchError } from '../core/errors.js';
 import type { ProviderFailure } from '../core/failure.js';
+import type { TaskOutcome } from '../core/outcome.js';
 import { haltsRun, type RetryPolicy } from '../core/retry.js';
-import {
-  type CallEnd,
-  type LeasedTask,
-  type Store,
-  SUSPECT_AFTER_CRASHES,
-  type TaskOutcome,
-} from '../store/store.js';
+import { type LeasedTask, SUSPECT_AFTER_CRASHES } from '../core/task.js';
+import type { Store } from '../store/store.js';
 import type { RunBudget } from './billing.js';
 import type { Lacking } from './budget.js';
 import {
@@ -60,7 +57,7 @@ export interface DrainOptions {
   readonly budget: RunBudget | null;
   /** Says, after each commit, whether more documents have failed than the user accepts; null: never. */
   readonly tooManyFailures: ((completed: number, failed: number) => boolean) | null;
-  /** Keeps outcomes that the store can not take. @returns the path of the file they are in */
+  /** Keeps outcomes that the store cannot take. @returns the path of the file they are in */
   readonly salvage: (outcomes: readonly TaskOutcome[]) => Promise<string>;
   /** After each commit, in commit order. */
   readonly onSettled?: (settled: readonly SettledTask[]) => void;

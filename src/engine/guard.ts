@@ -13,8 +13,8 @@
  * those documents untouched.
  */
 import type { FailureKind, ProviderFailure } from '../core/failure.js';
+import type { TaskOutcome } from '../core/outcome.js';
 import { haltsRun, isTrouble } from '../core/retry.js';
-import type { TaskOutcome } from '../store/store.js';
 
 export interface EndedCall {
   readonly outcome: Pick<TaskOutcome, 'action'>;

@@ -6,8 +6,11 @@
  * While the disk is full the journal holds what was paid for and tries again. If that does not help it hands
  * the outcomes to `salvage` (a file elsewhere) and fails for good: the engine then stops.
  */
+
+import type { CallStart } from '../core/call.js';
 import type { Clock } from '../core/clock.js';
-import type { CallStart, RecordedProgress, Store, TaskOutcome } from '../store/store.js';
+import type { TaskOutcome } from '../core/outcome.js';
+import type { RecordedProgress, Store } from '../store/store.js';
 import { mayPass, type StoreTrouble } from './store-trouble.js';
 
 /** Long enough to gather a group at full speed, short beside any model's answer. */
@@ -21,7 +24,7 @@ export interface JournalOptions {
   readonly onCommitted: (outcomes: readonly TaskOutcome[]) => void;
   /** For a commit that fails in a way that may pass. */
   readonly trouble: StoreTrouble;
-  /** Last resort for outcomes that can not be stored. */
+  /** Last resort for outcomes that cannot be stored. */
   readonly salvage: (outcomes: readonly TaskOutcome[]) => Promise<void>;
 }
 
@@ -50,8 +53,8 @@ export class Journal {
   }
 
   /**
-   * Resolves with the ledger's id once the call is on disk; only then may it be sent. Null while the store can
-   * not take it: the call is not made and its task goes back.
+   * Resolves with the ledger's id once the call is on disk; only then may it be sent. Null while the store cannot
+   *  take it: the call is not made and its task goes back.
    */
   start(start: CallStart): Promise<number | null> {
     return new Promise((resolve, reject) => {

@@ -5,7 +5,7 @@ import { firstKnownPrice, type PriceBook } from './prices.js';
 /**
  * The prices that come with the program, overruled by a file where one is given (`--prices`).
  *
- * @throws LlmBatchError (exit 2) when the file can not be read or is no price file
+ * @throws LlmBatchError (exit 2) when the file cannot be read or is no price file
  */
 export async function openPriceBook(file: string | null): Promise<PriceBook> {
   const packaged = await loadPackagedPrices();

@@ -82,7 +82,7 @@ async function read(path: string): Promise<string> {
     const reason =
       cause instanceof Error && 'code' in cause && cause.code === 'ENOENT'
         ? 'does not exist'
-        : 'can not be read';
+        : 'cannot be read';
     throw usageError(
       'PRICES_UNREADABLE',
       `The price file ${path} ${reason}.`,

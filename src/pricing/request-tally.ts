@@ -1,4 +1,4 @@
-/** Adds up one request: texts counted, images estimated, and what can not be known told. */
+/** Adds up one request: texts counted, images estimated, and what cannot be known told. */
 import { type ImageSize, sizeOfDataUrl } from '../core/image-head.js';
 import { isJsonObject, type Json, type JsonObject } from '../core/json.js';
 import { bareModelName, type CountTokens } from './encoding.js';
@@ -75,7 +75,7 @@ export class RequestTally {
     this.#exact = false;
   }
 
-  /** A part whose tokens can not be told from here. */
+  /** A part whose tokens cannot be told from here. */
   addUncounted(): void {
     this.#uncountedParts += 1;
   }

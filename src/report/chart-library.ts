@@ -13,7 +13,7 @@ export async function readChartLibrary(): Promise<ChartLibrary> {
     ),
   );
   if (script === undefined || style === undefined || /<\/script|<!--/i.test(script)) {
-    throw new Error('uPlot can not be put into a page.');
+    throw new Error('uPlot cannot be put into a page.');
   }
   return { script, style };
 }

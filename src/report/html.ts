@@ -1,4 +1,4 @@
-/** HTML that can not be broken into: what is filled into a template is escaped, unless it is markup of ours. */
+/** HTML that cannot be broken into: what is filled into a template is escaped, unless it is markup of ours. */
 
 /** A piece of HTML that is safe as it stands. */
 export class Markup {

@@ -1,5 +1,7 @@
 /** How long answers took, as a histogram over a logarithmic scale. */
-import type { LatencyCount, RunSummary } from '../store/store.js';
+
+import type { RunSummary } from '../core/run-summary.js';
+import type { LatencyCount } from '../core/timeline.js';
 import { formatCount, formatDuration, formatQuantity } from '../ui/numbers.js';
 import type { Chart } from './chart.js';
 

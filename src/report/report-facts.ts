@@ -1,7 +1,9 @@
 /** Everything a report tells, read from the store. */
 import type { Clock } from '../core/clock.js';
+import type { RunRecord } from '../core/run.js';
+import type { LatencyCount, RunTimeline } from '../core/timeline.js';
 import { inspectRun, type RunInspection } from '../runs/inspect-run.js';
-import type { LatencyCount, RunRecord, RunTimeline, Store } from '../store/store.js';
+import type { Store } from '../store/store.js';
 import { type FailureGroup, FailureGrouping } from '../ui/failures.js';
 
 export interface ReportFacts {

@@ -1,9 +1,9 @@
 /** The parts of a report that are words and tables. */
 
 import { disarmed, printable } from '../core/foreign-text.js';
+import type { LaneSummary, RunSummary } from '../core/run-summary.js';
 import { DEFAULT_MODEL } from '../documents/request.js';
 import { lanesOf, settingsOfRun } from '../runs/run-settings.js';
-import type { LaneSummary, RunSummary } from '../store/store.js';
 import { FAILURE_ADVICE } from '../ui/failure-advice.js';
 import type { FailureGroup } from '../ui/failures.js';
 import { shellWord } from '../ui/next-command.js';

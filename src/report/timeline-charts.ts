@@ -1,6 +1,7 @@
 /** The charts that run over time: answers, use of the limits, tokens and money. */
+
+import type { RunTimeline, TimelineBucket } from '../core/timeline.js';
 import type { RunInspection } from '../runs/inspect-run.js';
-import type { RunTimeline, TimelineBucket } from '../store/store.js';
 import {
   formatCount,
   formatDuration,

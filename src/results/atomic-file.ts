@@ -17,7 +17,7 @@ import {
   unlink,
 } from 'node:fs/promises';
 import { basename, dirname, isAbsolute, join, resolve } from 'node:path';
-import type { WrittenFile } from '../store/store.js';
+import type { WrittenFile } from '../core/run.js';
 import { errorCodeOf, outputError, outputExistsError } from './output-error.js';
 
 export interface AtomicFileOptions {

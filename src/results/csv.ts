@@ -4,7 +4,7 @@
  * spreadsheet program, and an answer that was made from foreign text may hold one.
  */
 import { stringify } from 'csv-stringify/sync';
-import type { ResultRow, TaskRow } from '../store/store.js';
+import type { ResultRow, TaskRow } from '../core/result-row.js';
 import { spreadOutput } from './output-fields.js';
 import { DOCUMENT_COLUMN, freeNames, RESULT_COLUMNS, type ResultColumn } from './result-columns.js';
 import { costUsdJson, isoTime, settledRow } from './result-line.js';

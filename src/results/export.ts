@@ -1,6 +1,6 @@
 /** `results`: the settled tasks of a run in one file or on one stream. */
 import type { Writable } from 'node:stream';
-import type { ResultFilter } from '../store/store.js';
+import type { ResultFilter } from '../core/result-row.js';
 import type { AtomicFileOptions } from './atomic-file.js';
 import { OutputFields } from './output-fields.js';
 import { openRowWriter, type ResultFormat } from './result-format.js';

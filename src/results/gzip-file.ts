@@ -14,7 +14,7 @@ export function gzipped(file: AtomicFile): AtomicFile {
   return {
     path: file.path,
     async write(chunk) {
-      // Told once the chunk is taken in. A file that can not be written ends the stream, and only `arrived` says why.
+      // Told once the chunk is taken in. A file that cannot be written ends the stream, and only `arrived` says why.
       const taken = new Promise((resolve) => gzip.write(chunk, resolve));
       if (await Promise.race([taken, arrived])) await arrived;
     },

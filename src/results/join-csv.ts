@@ -1,7 +1,7 @@
 /** A table of text with answers: the input's columns, values and delimiter, with columns added at the end. */
-import { type ExactJson, parseExact, stringifyExact } from '../documents/exact-json.js';
-import type { TableDescription } from '../documents/input-description.js';
-import type { TaskRow } from '../store/store.js';
+import { type ExactJson, parseExact, stringifyExact } from '../core/exact-json.js';
+import type { TaskRow } from '../core/result-row.js';
+import type { TableDescription } from '../input/input-description.js';
 import { csvText, resultCells } from './csv.js';
 import { ANSWER_COLUMNS, freeNames } from './result-columns.js';
 import { type RowWriter, textRows } from './result-format.js';

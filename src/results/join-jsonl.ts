@@ -1,6 +1,6 @@
 /** JSON Lines with answers: each object as it was, byte for byte, with fields added at its end. */
-import { parseExact } from '../documents/exact-json.js';
-import type { TaskRow } from '../store/store.js';
+import { parseExact } from '../core/exact-json.js';
+import type { TaskRow } from '../core/result-row.js';
 import { ANSWER_COLUMNS, freeNames, type ResultColumn } from './result-columns.js';
 import { linesOf, type RowWriter, textRows } from './result-format.js';
 import { costUsdJson, oneLine } from './result-line.js';

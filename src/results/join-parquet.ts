@@ -1,11 +1,11 @@
 /** A Parquet file with answers: the input's columns in the types they had, with columns added at the end. */
 import type { SchemaElement as WrittenElement } from 'hyparquet-writer';
 import { EXIT_CODES, LlmBatchError } from '../core/errors.js';
-import { type ExactJson, parseExact } from '../documents/exact-json.js';
-import type { ParquetDescription } from '../documents/input-description.js';
-import { type ColumnFromJson, columnsFromJson } from '../documents/source/parquet-from-json.js';
-import { UnusableValue } from '../documents/source/parquet-leaf.js';
-import type { TaskRow } from '../store/store.js';
+import { type ExactJson, parseExact } from '../core/exact-json.js';
+import type { TaskRow } from '../core/result-row.js';
+import type { ParquetDescription } from '../input/input-description.js';
+import { type ColumnFromJson, columnsFromJson } from '../input/parquet-from-json.js';
+import { UnusableValue } from '../input/parquet-leaf.js';
 import { ParquetFile, sizeOf, typedColumn, typedValue } from './parquet-file.js';
 import { ANSWER_COLUMNS, freeNames } from './result-columns.js';
 import type { RowWriter } from './result-format.js';
@@ -38,7 +38,7 @@ export async function openParquetJoin(
   };
 }
 
-/** Only a document that was kept from an earlier form of the input can not fit. */
+/** Only a document that was kept from an earlier form of the input cannot fit. */
 function columnValue(
   { name, toValue }: ColumnFromJson,
   document: Readonly<Record<string, ExactJson>>,

@@ -2,8 +2,10 @@
  * `results --join`: the input again, with the answers as columns of their own. It is made of the documents in the
  * store, so the input is not needed; every one of them is in it, in input order, whether answered yet or not.
  */
-import type { InputDescription } from '../documents/input-description.js';
-import type { TaskPlace, TaskRow } from '../store/store.js';
+
+import type { TaskRow } from '../core/result-row.js';
+import type { TaskPlace } from '../core/task.js';
+import type { InputDescription } from '../input/input-description.js';
 import { openSink, type ResultDestination } from './export.js';
 import { openCsvJoin } from './join-csv.js';
 import { openJsonlJoin } from './join-jsonl.js';

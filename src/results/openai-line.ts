@@ -4,7 +4,7 @@
  * status keeps that status and an error body; what never became such an answer has `response: null` and an `error` whose
  * code is our kind.
  */
-import type { ResultRow } from '../store/store.js';
+import type { ResultRow } from '../core/result-row.js';
 import { type CompletedRow, type FailedRow, oneLine, settledRow } from './result-line.js';
 
 /**

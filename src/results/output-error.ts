@@ -31,7 +31,7 @@ export function errorCodeOf(error: unknown): string {
 }
 
 /**
- * OUTPUT_PATH (exit 2) for a path that can not be an output, OUTPUT_WRITE (exit 5) for a disk that fails.
+ * OUTPUT_PATH (exit 2) for a path that cannot be an output, OUTPUT_WRITE (exit 5) for a disk that fails.
  * An error of ours passes through as it is.
  */
 export function outputError(path: string, error: unknown): LlmBatchError {
@@ -40,7 +40,7 @@ export function outputError(path: string, error: unknown): LlmBatchError {
   const known = REASONS[code];
   const reason = known?.reason ?? (error instanceof Error ? error.message : String(error));
   const mistake = PATH_MISTAKES.has(code);
-  return new LlmBatchError(`Can not write ${path}: ${reason}.`, {
+  return new LlmBatchError(`Cannot write ${path}: ${reason}.`, {
     code: mistake ? 'OUTPUT_PATH' : 'OUTPUT_WRITE',
     exitCode: mistake ? EXIT_CODES.usage : EXIT_CODES.store,
     hint: `${known?.hint ?? 'choose another place'}; the answers are safe in the store, \`llm-batch results -o FILE\` writes them again.`,

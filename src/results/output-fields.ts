@@ -1,7 +1,7 @@
 /** Outputs that are objects, spread over columns of their own (`--csv-columns`). */
 import { usageError } from '../core/errors.js';
-import { type ExactJson, parseExact, stringifyExact } from '../documents/exact-json.js';
-import type { TaskRow } from '../store/store.js';
+import { type ExactJson, parseExact, stringifyExact } from '../core/exact-json.js';
+import type { TaskRow } from '../core/result-row.js';
 
 /** Answers without a schema may name each field differently; a table of that many columns is of no use. */
 const MOST_FIELDS = 1_000;

@@ -1,7 +1,7 @@
 /** Parquet as it is written: a row group at a time, so that memory does not grow with the file. Compressed with Snappy. */
 import type { SchemaElement } from 'hyparquet-writer';
 import { ByteWriter, ParquetWriter } from 'hyparquet-writer';
-import type { TaskRow } from '../store/store.js';
+import type { TaskRow } from '../core/result-row.js';
 import type { ResultColumn } from './result-columns.js';
 import type { OutputSink } from './sink.js';
 

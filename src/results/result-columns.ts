@@ -1,7 +1,7 @@
 /** Results as the columns of a table, whatever file the table is in. */
 import { memberText } from '../core/json-text.js';
+import type { TaskRow } from '../core/result-row.js';
 import type { TaskState } from '../core/task.js';
-import type { TaskRow } from '../store/store.js';
 
 export interface ResultColumn {
   readonly name: string;

@@ -4,8 +4,9 @@
  */
 import { EXIT_CODES, LlmBatchError } from '../core/errors.js';
 import { escapedJson } from '../core/foreign-text.js';
+import type { CompletedResult, TaskError } from '../core/outcome.js';
+import type { ResultRow } from '../core/result-row.js';
 import type { TokenUsage } from '../core/usage.js';
-import type { CompletedResult, ResultRow, TaskError } from '../store/store.js';
 
 export interface ResultLineOptions {
   /** Adds the input document as `document`; needs rows read with their body. */

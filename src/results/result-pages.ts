@@ -1,5 +1,5 @@
 /** Walks the settled tasks of a run page by page, so that memory does not grow with the run. */
-import type { ResultFilter, ResultRow } from '../store/store.js';
+import type { ResultFilter, ResultRow } from '../core/result-row.js';
 
 /**
  * Reads the rows after a line, in input order, as many as the reader likes; empty when there are no more. It binds

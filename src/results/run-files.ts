@@ -2,7 +2,8 @@
 import { constants, existsSync } from 'node:fs';
 import { access, stat, unlink } from 'node:fs/promises';
 import { usageError } from '../core/errors.js';
-import type { ResultRow, RunRecord, WrittenFile } from '../store/store.js';
+import type { ResultRow } from '../core/result-row.js';
+import type { RunRecord, WrittenFile } from '../core/run.js';
 import { type AtomicFileOptions, inspectOutput, mayReplace, openAtomicFile } from './atomic-file.js';
 import { errorCodeOf, outputError, outputExistsError } from './output-error.js';
 import type { OutputPaths } from './output-paths.js';
@@ -59,7 +60,7 @@ async function isSameFile(path: string, inputPath: string): Promise<boolean> {
     const [one, other] = await Promise.all([stat(path), stat(inputPath)]);
     return one.dev === other.dev && one.ino === other.ino;
   } catch (error) {
-    // `resume` needs no input file; what is not there can not be overwritten.
+    // `resume` needs no input file; what is not there cannot be overwritten.
     if (errorCodeOf(error) === 'ENOENT') return false;
     throw outputError(path, error);
   }

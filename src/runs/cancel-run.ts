@@ -1,6 +1,8 @@
 /** Ends a run for good. */
 import type { Clock } from '../core/clock.js';
-import type { RunRecord, RunSummary, Store } from '../store/store.js';
+import type { RunRecord } from '../core/run.js';
+import type { RunSummary } from '../core/run-summary.js';
+import type { Store } from '../store/store.js';
 import { recoverStore } from './recover.js';
 
 /**

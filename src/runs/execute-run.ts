@@ -1,5 +1,7 @@
 /** Drains a run that has been imported: put back what a crash left, seed the limits, drain, say how it ended. */
 import type { Clock, Random } from '../core/clock.js';
+import type { RunRecord } from '../core/run.js';
+import type { RunSummary } from '../core/run-summary.js';
 import type { CheckOutput } from '../engine/call.js';
 import {
   Drain,
@@ -10,7 +12,7 @@ import {
 } from '../engine/drain.js';
 import type { Lane } from '../engine/lane.js';
 import type { PriceTable } from '../pricing/model-price.js';
-import type { RescueReport, RunRecord, RunSummary, SharedPage, Store } from '../store/store.js';
+import type { RescueReport, SharedPage, Store } from '../store/store.js';
 import { createPrepareCall } from './prepare-call.js';
 import { recoverStore } from './recover.js';
 import { createRunBudget, failureLimit } from './run-budget.js';
@@ -36,7 +38,7 @@ export interface ExecuteOptions {
   readonly clock: Clock;
   readonly random: Random;
   readonly workerId: string;
-  /** Where answers go that the store can not take. */
+  /** Where answers go that the store cannot take. */
   readonly salvagePath: string;
   readonly onRescue: (report: RescueReport) => void;
   readonly onNotice: (notice: DrainNotice) => void;
@@ -58,7 +60,7 @@ export interface ExecutionReport {
   readonly run: RunRecord;
 }
 
-/** @throws LlmBatchError (exit 5) when the store can not be written any more */
+/** @throws LlmBatchError (exit 5) when the store cannot be written any more */
 export async function executeRun(options: ExecuteOptions): Promise<ExecutionReport> {
   const { store, run, lanes, clock } = options;
   const settings = settingsOfRun(run);
@@ -155,7 +157,7 @@ function noteObservations(
       await clock.sleep(NOTE_EVERY_MS, ended.signal);
       await note();
     }
-    // A store that can not be written ends the drain itself; what was learnt is the least of the losses then.
+    // A store that cannot be written ends the drain itself; what was learnt is the least of the losses then.
   })().catch(() => undefined);
   return () => {
     ended.abort();

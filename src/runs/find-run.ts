@@ -1,8 +1,9 @@
 /** Which run a user means. */
 import { basename } from 'node:path';
 import { usageError } from '../core/errors.js';
-import { folderOfTextFiles } from '../documents/input-files.js';
-import type { RunRecord, Store } from '../store/store.js';
+import type { RunRecord } from '../core/run.js';
+import { folderOfTextFiles } from '../input/input-files.js';
+import type { Store } from '../store/store.js';
 import { settingsOfRun } from './run-settings.js';
 
 /**

@@ -6,8 +6,10 @@
  */
 import { EXIT_CODES, LlmBatchError, usageError } from '../core/errors.js';
 import type { JsonObject } from '../core/json.js';
-import type { BadLine } from '../documents/bad-line.js';
-import type { Answerers, ImportMatch, NewTask, ReimportOptions, RunRecord, Store } from '../store/store.js';
+import type { RunRecord } from '../core/run.js';
+import type { NewTask } from '../core/task.js';
+import type { BadLine } from '../input/bad-line.js';
+import type { Answerers, ImportMatch, ReimportOptions, Store } from '../store/store.js';
 import { removeRun } from './prune-runs.js';
 
 export interface DocumentPage {
@@ -57,7 +59,7 @@ export interface ImportPlan extends ImportReport {
 
 /**
  * First import of a new run, or the rest of one that was cut off.
- * @throws LlmBatchError (exit 2) for bad lines or an input that can not be read; the run is then deleted: nothing
+ * @throws LlmBatchError (exit 2) for bad lines or an input that cannot be read; the run is then deleted: nothing
  *   was called, nothing is kept
  */
 export async function importNew(options: ImportOptions): Promise<ImportReport> {

@@ -1,7 +1,9 @@
 /** What `status` tells of a run: its summary, who drains it, how fast it goes and when it will be done. */
 import type { Clock } from '../core/clock.js';
+import type { RunRecord } from '../core/run.js';
+import type { RunSummary } from '../core/run-summary.js';
 import type { PriceTable } from '../pricing/model-price.js';
-import type { RunRecord, RunSummary, Store, StoreOwner } from '../store/store.js';
+import type { Store, StoreOwner } from '../store/store.js';
 import { type LearntLimit, lanesOf, type Outage, settingsOfRun } from './run-settings.js';
 
 export interface RunInspection {

@@ -70,7 +70,7 @@ export function compileSchema(schema: JsonObject, allErrors = true): ValidateFun
   } catch (error) {
     throw usageError(
       'SCHEMA_INVALID',
-      `The JSON Schema can not be used: ${schemaProblem(error as Error)}.`,
+      `The JSON Schema cannot be used: ${schemaProblem(error as Error)}.`,
       'mend it there; a schema names types such as "string", "number", "object", and lists what must be there in "required"',
     );
   }

@@ -1,5 +1,7 @@
 /** From a stored document to the call that answers it, with what it will charge the limits. */
 
+import { errorWithoutCall } from '../core/outcome.js';
+import type { LeasedTask } from '../core/task.js';
 import { type Attachment, loadAttachments } from '../documents/attachment.js';
 import { createStoredRequestReader } from '../documents/read.js';
 import type { RenderedRequest } from '../documents/rendered-request.js';
@@ -7,7 +9,6 @@ import type { CheckOutput, PrepareCall, PreparedCall } from '../engine/call.js';
 import { expectedAttachmentTokens, mostAttachmentTokens } from '../pricing/attachment-tokens.js';
 import { createInputEstimator } from '../pricing/input-estimate.js';
 import { createOutputEstimator } from '../pricing/output-estimate.js';
-import { errorWithoutCall, type LeasedTask } from '../store/store.js';
 import { type Mistake, withMistake } from './repair.js';
 import type { RunSettings } from './run-settings.js';
 
@@ -16,7 +17,7 @@ const TEMPLATE_TOKENS = 16;
 
 /**
  * Rendered when it is sent, so that a long system prompt is stored once and not with every document. A document
- * that can not be rendered (it could at import) becomes `invalid_request` instead of stopping the run.
+ * that cannot be rendered (it could at import) becomes `invalid_request` instead of stopping the run.
  */
 export function createPrepareCall(settings: RunSettings, check: CheckOutput | null): PrepareCall {
   const render = createStoredRequestReader(settings.request);

@@ -5,7 +5,8 @@
  */
 import type { Clock } from '../core/clock.js';
 import { LlmBatchError } from '../core/errors.js';
-import type { RunRecord, Store } from '../store/store.js';
+import type { RunRecord } from '../core/run.js';
+import type { Store } from '../store/store.js';
 
 export interface OldRun {
   readonly run: RunRecord;

@@ -1,10 +1,10 @@
 /** From a run's settings to the budget that its calls are admitted by. */
 import type { FailureLimit } from '../config/values.js';
 import { EXIT_CODES, type ExitCode, LlmBatchError } from '../core/errors.js';
+import type { RunSummary } from '../core/run-summary.js';
 import { type BillingBounds, mostTokensOf, type RunBudget } from '../engine/billing.js';
 import { Budget } from '../engine/budget.js';
 import type { Lane } from '../engine/lane.js';
-import type { RunSummary } from '../store/store.js';
 import type { BudgetSettings } from './run-settings.js';
 
 /** A share of failures says little of the first few documents. */
@@ -70,7 +70,7 @@ function priceUnknown(model: string, serviceTier: string | null, exitCode: ExitC
     serviceTier === null
       ? ['', '']
       : [` with service_tier '${serviceTier}'`, 'ask for another service_tier, '];
-  return new LlmBatchError(`--max-cost can not be kept: no price is known for model '${model}'${tier}.`, {
+  return new LlmBatchError(`--max-cost cannot be kept: no price is known for model '${model}'${tier}.`, {
     code: 'PRICE_UNKNOWN',
     exitCode,
     hint: `give its price with --prices FILE, ${another}or cap tokens with --max-tokens-total`,

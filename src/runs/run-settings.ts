@@ -4,10 +4,10 @@ import type { LaneDefinition } from '../config/lanes.js';
 import type { FailureLimit } from '../config/values.js';
 import { EXIT_CODES, LlmBatchError } from '../core/errors.js';
 import type { JsonObject } from '../core/json.js';
-import type { InputDescription } from '../documents/input-description.js';
+import type { RunRecord } from '../core/run.js';
 import type { RequestSettings } from '../documents/request.js';
+import type { InputDescription } from '../input/input-description.js';
 import type { PriceTable } from '../pricing/model-price.js';
-import type { RunRecord } from '../store/store.js';
 import { fromStoredPath, toStoredPath } from '../store/stored-path.js';
 import { STORED_SETTINGS } from './stored-settings.js';
 

@@ -10,8 +10,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { EXIT_CODES, LlmBatchError } from '../core/errors.js';
 import { FAILURE_KINDS } from '../core/failure.js';
+import type { TaskOutcome } from '../core/outcome.js';
 import { amount, either, objectOf, oneOf, orNull, positive, text } from '../core/shape.js';
-import type { Store, TaskOutcome } from '../store/store.js';
+import type { Store } from '../store/store.js';
 
 /** Anybody may put a file, a link to one or a pipe into the folder for temporary files: none is followed or waited on. */
 const WARILY = (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0);

@@ -5,8 +5,9 @@
  */
 import { setImmediate } from 'node:timers/promises';
 import type { Clock } from '../core/clock.js';
+import type { RunRecord } from '../core/run.js';
 import { digest } from '../documents/key.js';
-import type { RunRecord, SharedPage, Store } from '../store/store.js';
+import type { SharedPage, Store } from '../store/store.js';
 import { imageFolderOf, lanesOf, type RunSettings, settingsOfRun } from './run-settings.js';
 
 /** Short enough that Ctrl-C and the display are not kept waiting. */

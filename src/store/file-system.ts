@@ -1,6 +1,6 @@
 /**
  * What kind of file system a store would live on. SQLite's write-ahead log needs memory shared between processes,
- * which network file systems do not give (sqlite.org/wal.html), and their locks can not be relied on.
+ * which network file systems do not give (sqlite.org/wal.html), and their locks cannot be relied on.
  */
 import { statfsSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
@@ -42,7 +42,7 @@ const MAGIC: Readonly<Record<number, readonly [name: string, network: boolean]>>
 
 /**
  * The file system under a path that may not exist yet.
- * @param statfs replaced in tests, which can not mount what they like
+ * @param statfs replaced in tests, which cannot mount what they like
  */
 export function fileSystemOf(path: string, statfs: typeof statfsSync = statfsSync): FileSystem {
   const { type, bavail, bsize } = statfs(dirname(resolve(path)));

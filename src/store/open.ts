@@ -31,7 +31,7 @@ export async function engineVersion(): Promise<string> {
 /**
  * Opens a store. Backends are loaded when they are named, so that `--help` starts without them.
  * @param url a path, `sqlite:path`, or `postgres://…`
- * @throws LlmBatchError STORE_MISSING when there is nothing to read, STORE_* (exit 5) when it can not be opened,
+ * @throws LlmBatchError STORE_MISSING when there is nothing to read, STORE_* (exit 5) when it cannot be opened,
  *   STORE_URL_UNSUPPORTED (exit 2) for another kind of store
  */
 export async function openStore(url: string, options: OpenStoreOptions): Promise<Store> {

@@ -3,20 +3,14 @@
  * every method is one whole transaction, no connection or cursor crosses the port, and a method that resolved
  * is durable (fsynced). SQL stays inside the backends; only `open.ts` names one.
  */
+import type { CallStart, RecentCall } from '../core/call.js';
 import type { FailureKind } from '../core/failure.js';
-import type { JsonObject } from '../core/json.js';
-import type { TaskCounts, TaskState } from '../core/task.js';
-import type { TokenUsage } from '../core/usage.js';
-
-export type RunStatus =
-  /** Documents are still being added; a crash leaves it here and `run` on the same input goes on. */
-  | 'importing'
-  /** Has or may have open tasks. */
-  | 'open'
-  /** Every task is completed or failed. */
-  | 'finished'
-  /** Ended for good by `cancel`. */
-  | 'cancelled';
+import type { TaskOutcome } from '../core/outcome.js';
+import type { ResultFilter, ResultRow, TaskRow } from '../core/result-row.js';
+import type { NewRun, RunChange, RunRecord } from '../core/run.js';
+import type { RunSummary } from '../core/run-summary.js';
+import type { LeasedTask, NewTask, TaskPlace } from '../core/task.js';
+import type { LatencyCount, RunTimeline } from '../core/timeline.js';
 
 /** One step by which a store of an earlier version is brought up to date. */
 export interface MigrationStep {
@@ -26,76 +20,6 @@ export interface MigrationStep {
   /** The schema that the step leads to, and that of this program. */
   readonly version: number;
   readonly lastVersion: number;
-}
-
-export interface RunRecord {
-  readonly id: number;
-  /** Unique in the store. */
-  readonly name: string;
-  readonly status: RunStatus;
-  /** Absolute path of the input, or `-` for stdin. */
-  readonly inputPath: string;
-  /** True when its answers come from the simulator. */
-  readonly simulated: boolean;
-  /** Everything needed to go on without the input file: templates, model, limits. Never a key. */
-  readonly settings: JsonObject;
-  readonly createdAtMs: number;
-  /** When the last drain ended, whatever way. */
-  readonly stoppedAtMs: number | null;
-  /** Why the last drain stopped early, for `status`; null when it did not. */
-  readonly haltReason: string | null;
-  /** Paths of the files that are this run's. */
-  readonly outputPaths: readonly string[];
-  /** Files as this run left them; only what is still so may be overwritten without `--force`. */
-  readonly writtenFiles: readonly WrittenFile[];
-  /** As `Store.folder`, which the paths in its settings start from. */
-  readonly folder: string | null;
-}
-
-/** Tells a file from every other, and from itself after somebody changed it. */
-export interface WrittenFile {
-  /** Absolute. */
-  readonly path: string;
-  readonly inode: number;
-  readonly size: number;
-  readonly modifiedAtMs: number;
-}
-
-export interface NewRun {
-  readonly name: string;
-  readonly inputPath: string;
-  readonly simulated: boolean;
-  readonly settings: JsonObject;
-  readonly createdAtMs: number;
-}
-
-export interface RunChange {
-  readonly status?: RunStatus;
-  readonly settings?: JsonObject;
-  readonly stoppedAtMs?: number | null;
-  readonly haltReason?: string | null;
-  readonly outputPaths?: readonly string[];
-  readonly writtenFiles?: readonly WrittenFile[];
-}
-
-/** A document as the import hands it to the store. */
-export interface NewTask {
-  /** 1-based line of the input; also the order of the results. */
-  readonly line: number;
-  /** The document's id field as text, or `sha256:…` of its content. */
-  readonly key: string;
-  /** The id field is a number: results show it as one. */
-  readonly idIsNumber?: boolean | undefined;
-  /** 0 for the first document with this key, 1 for the second, … */
-  readonly occurrence: number;
-  /** Hash of the rendered request: tells an edited document from one that only moved. */
-  readonly requestHash: string;
-  /** Higher is claimed first; 0 where the document says nothing. */
-  readonly priority: number;
-  /** The input line as it was. */
-  readonly body: string;
-  /** The text of the document's `metadata` as it stands there, carried to the results. */
-  readonly metadataJson: string | null;
 }
 
 /**
@@ -140,110 +64,6 @@ export interface ClaimOptions {
   readonly nowMs: number;
 }
 
-/**
- * A task whose call was open at this many crashes may be their cause. It is claimed alone, so that the next crash
- * tells: of several nobody can say which brought the process down, if any did. It comes after all others, so that
- * they need not wait for it, nor it for the next kill from outside.
- */
-export const SUSPECT_AFTER_CRASHES = 2;
-
-/**
- * Of the tasks whose calls were open at one crash, a worker holds so many at most: should it crash again, those are
- * the suspects, and working on each alone takes its time. As many as the default concurrency, which thus goes on.
- */
-export const MOST_CRASHED_TOGETHER = 16;
-
-/** A task this worker owns until its lease ends; every later write names `attemptToken`. */
-export interface LeasedTask {
-  readonly taskId: number;
-  readonly line: number;
-  readonly key: string;
-  readonly body: string;
-  /** Attempts used before this one. */
-  readonly attempts: number;
-  /** Crashes at which its call was open. From `SUSPECT_AFTER_CRASHES` on it is claimed alone. */
-  readonly crashCount: number;
-  /** For a suspect alone: how many are left that can be claimed, this one included. */
-  readonly suspectsLeft?: number;
-  readonly throttledSinceMs: number | null;
-  /** Random, new at each claim: a worker that lost its lease can not write with an old one. */
-  readonly attemptToken: string;
-}
-
-/** Written before the request leaves, so that a call that may have been billed is always in the ledger. */
-export interface CallStart {
-  readonly runId: number;
-  readonly taskId: number;
-  readonly attemptToken: string;
-  readonly lane: string;
-  readonly startedAtMs: number;
-  readonly reservedTokens: number;
-  /** The most that it can be billed. */
-  readonly mostTokens: number;
-  /** Null where no price is known. */
-  readonly mostCostMicroUsd: number | null;
-}
-
-/** How a call ended; the ledger's other half. */
-export interface CallEnd {
-  readonly callId: number;
-  readonly finishedAtMs: number;
-  readonly latencyMs: number;
-  readonly httpStatus: number | null;
-  /** Null for a good answer; `aborted` when our own shutdown cut it off. */
-  readonly kind: FailureKind | 'aborted' | null;
-  readonly usage: TokenUsage | null;
-  /** Null where no price is known. */
-  readonly costMicroUsd: number | null;
-  readonly requestId: string | null;
-}
-
-export interface CompletedResult {
-  /** JSON text of the output: a string, a parsed object or a vector. */
-  readonly outputJson: string;
-  readonly model: string;
-  readonly finishReason: string;
-  /** JSON text of an object with what the answer holds beside its text; see `ProviderAnswer`. */
-  readonly detailsJson?: string | undefined;
-  /** The server's body as it came, JSON text. Read only when asked for; absent in answers of schema 1 and 2. */
-  readonly responseJson?: string | undefined;
-}
-
-export interface TaskError {
-  readonly kind: FailureKind;
-  readonly message: string;
-  readonly httpStatus: number | null;
-  readonly code: string | null;
-  readonly requestId: string | null;
-  /** JSON text of what output there was, of truncated, filtered, refused and unusable answers. */
-  readonly partialOutputJson: string | null;
-}
-
-/** The error of a task for which no call was made. */
-export function errorWithoutCall(kind: FailureKind, message: string): TaskError {
-  return { kind, message, httpStatus: null, code: null, requestId: null, partialOutputJson: null };
-}
-
-interface Settlement {
-  readonly taskId: number;
-  readonly attemptToken: string;
-  /** The call that led here; null when none was made (a task refused before sending). */
-  readonly call: CallEnd | null;
-}
-
-/** What became of a leased task. All but `released` use an attempt. */
-export type TaskOutcome =
-  | (Settlement & { readonly action: 'completed'; readonly result: CompletedResult; readonly atMs: number })
-  | (Settlement & { readonly action: 'failed'; readonly error: TaskError; readonly atMs: number })
-  | (Settlement & { readonly action: 'retry'; readonly error: TaskError; readonly notBeforeMs: number })
-  | (Settlement & {
-      readonly action: 'released';
-      /** Null: ready at once. */
-      readonly notBeforeMs: number | null;
-      /** Kept while throttling sends the task back; null otherwise. */
-      readonly throttledSinceMs: number | null;
-    });
-
 /** Which tasks of a run take the answer to an equal request, one with the same request hash, instead of a call. */
 export interface SharingOptions {
   readonly runId: number;
@@ -252,9 +72,6 @@ export interface SharingOptions {
   /** Completed ones of these runs. */
   readonly reuseFrom: readonly number[];
 }
-
-/** Whose answer a task took. */
-export type SharedFrom = 'run' | 'earlier_run';
 
 export interface SharedPage {
   readonly settledTaskIds: readonly number[];
@@ -279,40 +96,6 @@ export interface RescueReport {
   readonly poisoned: number;
 }
 
-export type ResultFilter = 'completed' | 'failed' | 'all';
-
-/** One task as `results` and `failures` show it. */
-export interface ResultRow {
-  readonly taskId: number;
-  readonly line: number;
-  readonly key: string;
-  readonly idIsNumber?: boolean | undefined;
-  readonly state: TaskState;
-  readonly attempts: number;
-  readonly settledAtMs: number;
-  readonly result: CompletedResult | null;
-  readonly error: TaskError | null;
-  /** Of the call that settled the task. */
-  readonly usage: TokenUsage | null;
-  readonly costMicroUsd: number | null;
-  readonly latencyMs: number | null;
-  readonly requestId: string | null;
-  /** Null when a call of its own settled it. */
-  readonly sharedFrom: SharedFrom | null;
-  readonly metadataJson: string | null;
-  /** Only when asked for. */
-  readonly body: string | null;
-}
-
-/** Where a task stands in the input. */
-export interface TaskPlace {
-  readonly taskId: number;
-  readonly line: number;
-}
-
-/** One task of any state; what only a settled one has is null in the others. */
-export type TaskRow = Omit<ResultRow, 'settledAtMs'> & { readonly settledAtMs: number | null };
-
 export interface ResultPageOptions {
   readonly runId: number;
   readonly only: ResultFilter;
@@ -323,110 +106,6 @@ export interface ResultPageOptions {
   /** The servers' bodies too; default false. */
   readonly includeResponse?: boolean;
   readonly kind?: FailureKind;
-}
-
-/** What one lane has done for a run. */
-export interface LaneSummary {
-  readonly lane: string;
-  readonly calls: number;
-  /** Those refused by throttling among them. */
-  readonly failed: number;
-  readonly throttled: number;
-  readonly usage: TokenUsage;
-  /** Sum of known costs. */
-  readonly costMicroUsd: number;
-}
-
-/** What one run has done so far; everything `status` shows. */
-export interface RunSummary {
-  readonly counts: TaskCounts;
-  /** Tasks whose document is no longer in the input; not part of `counts`. */
-  readonly gone: number;
-  readonly calls: {
-    readonly made: number;
-    readonly open: number;
-    readonly failed: number;
-    /** Calls cut off by a crash, made again afterwards. */
-    readonly repeated: number;
-  };
-  readonly usage: TokenUsage;
-  /** Sum of known costs; whole micro-dollars as far as the costs recorded were. */
-  readonly costMicroUsd: number;
-  /** Calls that used tokens and have no known cost. */
-  readonly callsWithoutCost: number;
-  /**
-   * Calls that may have been billed without our knowing (see `doubtOf`): those that were cut off, those whose answers
-   * do not say what they used, and the most that both can be; the cost has besides what those can have been billed that
-   * have no known cost.
-   */
-  readonly inDoubt: {
-    readonly calls: number;
-    readonly withoutUsage: number;
-    readonly tokens: number;
-    readonly costMicroUsd: number;
-  };
-  /** Completed documents that took the answer to an equal request, and those that wait for it, which are ready. */
-  readonly shared: {
-    readonly withinRun: number;
-    readonly fromEarlierRuns: number;
-    readonly waiting: number;
-  };
-  /** Lanes that have made calls, by name. */
-  readonly lanes: readonly LaneSummary[];
-  readonly failedByKind: Readonly<Partial<Record<FailureKind, number>>>;
-  /** Of calls that ended with an answer; null when there was none. */
-  readonly latencyMs: {
-    readonly mean: number;
-    readonly p50: number;
-    readonly p95: number;
-    readonly p99: number;
-  } | null;
-  /** When the first call started. */
-  readonly firstCallAtMs: number | null;
-  /** When a call last started or ended. */
-  readonly lastCallAtMs: number | null;
-}
-
-/** What happened within one stretch of a run's time. */
-export interface TimelineBucket {
-  readonly fromMs: number;
-  /** Calls that ended in it with an answer. */
-  readonly answered: number;
-  /** Calls that ended in it with a failure, those refused by throttling among them. */
-  readonly failed: number;
-  readonly throttled: number;
-  /** Of the calls that ended in it. */
-  readonly inputTokens: number;
-  readonly outputTokens: number;
-  readonly costMicroUsd: number;
-  /** The most calls that any 60 seconds that end in it have seen start; never more than there were. */
-  readonly peakRequestsPerMinute: number;
-  /** Of those calls: what they used where that is known, else what was reserved for them. */
-  readonly peakTokensPerMinute: number;
-}
-
-/**
- * A run over time: buckets of equal length, one after the other, the empty ones too. Pauses in which nobody drained
- * it, ten minutes and more, are left out.
- */
-export interface RunTimeline {
-  readonly bucketMs: number;
-  readonly buckets: readonly TimelineBucket[];
-}
-
-/** How many answers took between two times. */
-export interface LatencyCount {
-  readonly overMs: number;
-  readonly upToMs: number;
-  readonly calls: number;
-}
-
-/** A call inside the limiter's window, to seed it after a restart. */
-export interface RecentCall {
-  readonly startedAtMs: number;
-  readonly lane: string;
-  /** Used tokens where known, else reserved. */
-  readonly tokens: number;
 }
 
 /** A count that is kept beside the rows it counts, and differs from them. */
@@ -470,7 +149,7 @@ export interface Store {
    */
   readonly folder: string | null;
 
-  /** What this backend can and can not do; code branches on these, never on a backend's name. */
+  /** What this backend can and cannot do; code branches on these, never on a backend's name. */
   readonly capabilities: {
     /** Several processes may drain the store at once. */
     readonly sharedDrain: boolean;

@@ -1,5 +1,5 @@
 /** How the time of a run is cut into the buckets of a timeline; the same for every backend. */
-import type { RunTimeline, TimelineBucket } from './store.js';
+import type { RunTimeline, TimelineBucket } from '../core/timeline.js';
 
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;

@@ -1,4 +1,4 @@
-/** The lines of an input that can not become documents. */
+/** The lines of an input that cannot become documents. */
 
 import { printable } from '../core/foreign-text.js';
 import { type Appearance, inCharacterSet } from './colours.js';

@@ -54,7 +54,7 @@ export function estimateWarnings(report: EstimateReport): string[] {
     ...(uncounted === 0
       ? []
       : [
-          `${formatQuantity(uncounted, 'part')} (audio, PDFs, other files) can not be counted before they are sent`,
+          `${formatQuantity(uncounted, 'part')} (audio, PDFs, other files) cannot be counted before they are sent`,
         ]),
     ...(maxCostMicroUsd === null ? [] : models.flatMap((model) => budgetWarning(model, maxCostMicroUsd))),
   ];

@@ -1,7 +1,8 @@
 /** The dead letters of a run: failed documents by kind, each kind with an example and what to do about it. */
 import type { FailureKind } from '../core/failure.js';
 import { printable } from '../core/foreign-text.js';
-import type { ResultRow, TaskError } from '../store/store.js';
+import type { TaskError } from '../core/outcome.js';
+import type { ResultRow } from '../core/result-row.js';
 import type { Appearance } from './colours.js';
 import { type Fact, factLines } from './facts.js';
 import { FAILURE_ADVICE } from './failure-advice.js';

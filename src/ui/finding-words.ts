@@ -37,8 +37,8 @@ export const FINDING_WORDS: Readonly<Record<FindingKind, FindingWords>> = {
     advice: 'cut texts between characters, not inside them',
   },
   number_too_large: {
-    one: 'line has a number that can not be kept exactly',
-    many: 'lines have a number that can not be kept exactly',
+    one: 'line has a number that cannot be kept exactly',
+    many: 'lines have a number that cannot be kept exactly',
     advice: 'write it as a string',
   },
   missing_field: {
@@ -52,24 +52,24 @@ export const FINDING_WORDS: Readonly<Record<FindingKind, FindingWords>> = {
     advice: 'remove them, or fill the field',
   },
   unusable_image: {
-    one: 'line names an image that can not be sent',
-    many: 'lines name an image that can not be sent',
+    one: 'line names an image that cannot be sent',
+    many: 'lines name an image that cannot be sent',
     advice:
       'mend the paths, or say with --image-folder where the images are, with --allow-any-path that they may be anywhere; PNG, JPEG, GIF, WebP and PDF are taken',
   },
   unusable_id: {
-    one: 'line has an id that can not be used',
-    many: 'lines have an id that can not be used',
+    one: 'line has an id that cannot be used',
+    many: 'lines have an id that cannot be used',
     advice: 'give each a string or a number, or name another field with --id-field',
   },
   unusable_request: {
-    one: 'line is a request that can not be sent',
-    many: 'lines are requests that can not be sent',
+    one: 'line is a request that cannot be sent',
+    many: 'lines are requests that cannot be sent',
     advice: 'change the field that is named',
   },
   unreadable_line: {
-    one: 'line can not be read',
-    many: 'lines can not be read',
+    one: 'line cannot be read',
+    many: 'lines cannot be read',
     advice: 'mend them',
   },
   over_context: {

@@ -44,7 +44,7 @@ export interface ProgressSnapshot {
   readonly tokensPerMinuteLimit: number | null;
   /** Null where no price is known. */
   readonly costMicroUsd: number | null;
-  /** Null where it can not be told yet. */
+  /** Null where it cannot be told yet. */
   readonly etaMs: number | null;
   readonly heldBackBy: HeldBackBy | null;
   /** How long it will still hold, where that is known. */

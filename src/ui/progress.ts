@@ -39,7 +39,7 @@ export interface Progress {
 const REDRAW_EVERY_MS = 100;
 const PLAIN_LINE_EVERY_MS = 10_000;
 
-/** Picks the display that fits the stream. A stream that can not be written any more never harms the run. */
+/** Picks the display that fits the stream. A stream that cannot be written any more never harms the run. */
 export function createProgress(options: ProgressOptions): Progress {
   if (options.quiet) return SILENT;
   options.stream.on('error', () => undefined);

@@ -1,8 +1,8 @@
 /** The `status` page of one run. */
 
 import { printable } from '../core/foreign-text.js';
+import type { LaneSummary, RunSummary } from '../core/run-summary.js';
 import type { RunInspection } from '../runs/inspect-run.js';
-import type { LaneSummary, RunSummary } from '../store/store.js';
 import { drawBar } from './bar.js';
 import { type Appearance, inCharacterSet } from './colours.js';
 import { dotted, type Fact, factLines } from './facts.js';

@@ -2,8 +2,8 @@
 import type { ChalkInstance } from 'chalk';
 import { FAILURE_KINDS } from '../core/failure.js';
 import { printable } from '../core/foreign-text.js';
+import type { RunSummary } from '../core/run-summary.js';
 import type { PriceTable } from '../pricing/model-price.js';
-import type { RunSummary } from '../store/store.js';
 import { dotted, type Fact } from './facts.js';
 import { formatCount, formatDuration, formatMoney, formatQuantity, formatTokens } from './numbers.js';
 

@@ -1,9 +1,9 @@
-/** Whoever is asked may say no in many ways; who can not be asked has to say --yes. */
+/** Whoever is asked may say no in many ways; who cannot be asked has to say --yes. */
 import { PassThrough } from 'node:stream';
 import { describe, expect, it } from 'vitest';
+import type { CommandContext } from '../../src/app/context.js';
+import { Interrupts } from '../../src/app/interrupts.js';
 import { confirm } from '../../src/commands/confirm.js';
-import type { CommandContext } from '../../src/commands/context.js';
-import { Interrupts } from '../../src/commands/interrupts.js';
 import { systemClock } from '../../src/core/clock.js';
 
 const QUESTION = 'Delete everything?';

@@ -115,7 +115,7 @@ describe('with nothing there yet', () => {
     expect(gone.find('store_file')).toMatchObject({ level: 'fault' });
   });
 
-  it.skipIf(!ORDINARY_USER.available)('finds a folder that can not be written', async () => {
+  it.skipIf(!ORDINARY_USER.available)('finds a folder that cannot be written', async () => {
     chmodSync(workspace.folder, 0o555);
     const wrapper =
       process.getuid?.() === 0 ? ['setpriv', '--reuid=65534', '--regid=65534', '--clear-groups'] : [];

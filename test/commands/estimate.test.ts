@@ -442,12 +442,12 @@ describe('the command', () => {
     expect(none.stderr).toContain('no document that could be sent. Line 1 is bad: not JSON');
   });
 
-  it('tells of what can not be counted', async () => {
+  it('tells of what cannot be counted', async () => {
     const audio = { type: 'input_audio', input_audio: { data: '', format: 'wav' } };
     workspace.writeDocuments('docs.jsonl', [{ messages: [{ role: 'user', content: [audio] }] }]);
     expect(await only('docs.jsonl')).toMatchObject({ uncounted_parts: 1 });
     const page = await runInProcess(['estimate', 'docs.jsonl'], { folder: workspace.folder });
-    expect(page.stdout).toContain('1 part (audio, PDFs, other files) can not be counted');
+    expect(page.stdout).toContain('1 part (audio, PDFs, other files) cannot be counted');
   });
 
   it.each([

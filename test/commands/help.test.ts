@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import type { CommandContext } from '../../src/commands/context.js';
+import type { CommandContext } from '../../src/app/context.js';
 import { buildProgram } from '../../src/commands/program.js';
 import { runInProcess } from '../support/in-process.js';
 

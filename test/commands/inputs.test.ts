@@ -164,7 +164,7 @@ describe('a table', () => {
     ]);
   });
 
-  it('whose header can not be used stops before any call and leaves no run', async () => {
+  it('whose header cannot be used stops before any call and leaves no run', async () => {
     workspace.write('in.csv', 'id,text,text\na,one,two\n');
     expect(await run('in.csv')).toMatchObject({
       exitCode: 2,

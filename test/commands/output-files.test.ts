@@ -50,7 +50,7 @@ describe('where results go is looked at before the first call', () => {
     const refused = await run('-o', output);
     expect(refused).toMatchObject({ exitCode: 2 });
     expect(refused.stderr).toContain(
-      `Can not write ${output.startsWith('/') ? output : workspace.path(output)}: `,
+      `Cannot write ${output.startsWith('/') ? output : workspace.path(output)}: `,
     );
     expect(refused.stderr).toContain(reason);
     expect(refused.stderr).toContain('no call was made');

@@ -187,7 +187,7 @@ describe('a prune that is cut off in the middle', () => {
 });
 
 describe('an age', () => {
-  it.each(['30', 'soon', '-1d', ''])('can not be %j', async (text) => {
+  it.each(['30', 'soon', '-1d', ''])('cannot be %j', async (text) => {
     const end = await inProcess('prune', `--older-than=${text}`, '--yes');
     expect(end.exitCode).toBe(2);
     expect(end.stderr).toContain('30d');

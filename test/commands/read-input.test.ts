@@ -1,8 +1,8 @@
 /** What a command that only looks at an input shows meanwhile. */
 import { PassThrough } from 'node:stream';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import type { CommandContext } from '../../src/commands/context.js';
-import { Interrupts } from '../../src/commands/interrupts.js';
+import type { CommandContext } from '../../src/app/context.js';
+import { Interrupts } from '../../src/app/interrupts.js';
 import { readInput } from '../../src/commands/read-input.js';
 import { runSettingsFrom } from '../../src/commands/run-settings.js';
 import { resolveSettings } from '../../src/config/load.js';

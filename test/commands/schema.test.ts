@@ -80,7 +80,7 @@ describe('--schema', () => {
     [
       'names a type that does not exist',
       '{"properties":{"a":{"type":"sting"}}}',
-      /can not be used: \/properties\/a\/type must be equal to one of the allowed values\.\n {2}try: mend it there/,
+      /cannot be used: \/properties\/a\/type must be equal to one of the allowed values\.\n {2}try: mend it there/,
     ],
   ])('refuses one that %s, with what to do about it', async (_, text, said) => {
     if (text !== null) workspace.write('odd.json', text);

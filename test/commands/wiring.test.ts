@@ -1,7 +1,7 @@
 /** What one command leaves is what the next one finds, and what comes between two steps is not lost between them. */
 import { writeFileSync } from 'node:fs';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { Interrupts } from '../../src/commands/interrupts.js';
+import { Interrupts } from '../../src/app/interrupts.js';
 import { systemClock } from '../../src/core/clock.js';
 import { type Simulator, startSimulator } from '../../src/simulator/simulator.js';
 import { type InProcessOptions, runInProcess } from '../support/in-process.js';

@@ -1,6 +1,6 @@
 /**
  * What every backend of the store port promises, one sentence a test. A backend is done when this is green; what
- * it can not do is in its `capabilities`, never a silent skip.
+ * it cannot do is in its `capabilities`, never a silent skip.
  */
 import { describe } from 'vitest';
 import type { OpenStoreUnderTest } from './store/builders.js';

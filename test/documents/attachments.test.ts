@@ -16,10 +16,10 @@ import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { MOST_FILE_BYTES } from '../../src/documents/attached-file.js';
 import { loadAttachments } from '../../src/documents/attachment.js';
-import { isLineProblem, type LineProblem } from '../../src/documents/bad-line.js';
 import { createStoredRequestReader } from '../../src/documents/read.js';
 import { type RenderedRequest, requestHash } from '../../src/documents/rendered-request.js';
 import type { RequestSettings } from '../../src/documents/request.js';
+import { isLineProblem, type LineProblem } from '../../src/input/bad-line.js';
 import { temporaryFolder } from '../support/program.js';
 import { sampleGif, sampleJpeg, samplePdf, samplePng, sampleWebp } from '../support/sample-images.js';
 
@@ -197,7 +197,7 @@ describe('the message of a document with images', () => {
   });
 });
 
-describe('a document whose image can not be sent', () => {
+describe('a document whose image cannot be sent', () => {
   function problem(document: object): LineProblem {
     const request = read(document);
     if (!isLineProblem(request)) throw new Error('it can be sent');

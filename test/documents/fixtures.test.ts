@@ -2,8 +2,8 @@ import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { FAILURE_KINDS } from '../../src/core/failure.js';
-import { openInput } from '../../src/documents/input.js';
 import { type DocumentPage, readDocuments } from '../../src/documents/read.js';
+import { openInput } from '../../src/input/input.js';
 
 const folder = fileURLToPath(new URL('../../fixtures/', import.meta.url));
 

@@ -53,7 +53,7 @@ describe('describeJsonError', () => {
       });
     fc.assert(
       fc.property(almostJson, (text) => {
-        expect(describeJsonError(text) === 'it can not be parsed').toBe(isJson(text));
+        expect(describeJsonError(text) === 'it cannot be parsed').toBe(isJson(text));
       }),
       { numRuns: 2_000 },
     );

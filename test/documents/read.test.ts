@@ -1,7 +1,6 @@
 import { Readable } from 'node:stream';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { openInput } from '../../src/documents/input.js';
 import {
   createStoredRequestReader,
   type DocumentPage,
@@ -9,6 +8,7 @@ import {
   readDocuments,
 } from '../../src/documents/read.js';
 import type { RequestSettings } from '../../src/documents/request.js';
+import { openInput } from '../../src/input/input.js';
 
 const noSettings: RequestSettings = {
   model: null,

@@ -1,10 +1,10 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { Json } from '../../src/core/json.js';
-import { isLineProblem } from '../../src/documents/bad-line.js';
 import { createStoredRequestReader } from '../../src/documents/read.js';
 import { type RenderedRequest, requestHash } from '../../src/documents/rendered-request.js';
 import { DEFAULT_MODEL, type RequestSettings } from '../../src/documents/request.js';
+import { isLineProblem } from '../../src/input/bad-line.js';
 
 const noSettings: RequestSettings = {
   model: null,

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { LlmBatchError } from '../../src/core/errors.js';
-import type { ExactObject } from '../../src/documents/exact-json.js';
+import type { ExactObject } from '../../src/core/exact-json.js';
 import { compileTemplate, compileTextTemplate } from '../../src/documents/template.js';
 
 function render(template: string, document: ExactObject): unknown {

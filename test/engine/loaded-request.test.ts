@@ -1,12 +1,13 @@
 /** A request that is loaded when its call is about to leave: not before it is admitted, and not paid for when it fails. */
 import { describe, expect, it } from 'vitest';
+import type { TaskError } from '../../src/core/outcome.js';
+import type { LeasedTask } from '../../src/core/task.js';
 import { type CallContext, type LoadRequest, type PreparedCall, performTask } from '../../src/engine/call.js';
 import type { Journal } from '../../src/engine/journal.js';
 import { Gate, type Lane } from '../../src/engine/lane.js';
 import { Schedule } from '../../src/engine/schedule.js';
 import { createLimiter, type Limiter } from '../../src/limiter/limiter.js';
 import type { Provider } from '../../src/provider/provider.js';
-import type { LeasedTask, TaskError } from '../../src/store/store.js';
 import { FakeClock } from '../support/fake-clock.js';
 
 const TASK: LeasedTask = {
@@ -118,7 +119,7 @@ describe('a request that is loaded', () => {
     expect(events).toEqual([]);
   });
 
-  it('and can not be fails the task without a call, and gives its turn to the next', async () => {
+  it('and cannot be fails the task without a call, and gives its turn to the next', async () => {
     const { events, perform, gate } = stage();
     let refuse = (): void => undefined;
     const refused = perform(
@@ -136,7 +137,7 @@ describe('a request that is loaded', () => {
     expect(events).toEqual(['loaded next', 'recorded', 'sent next']);
   });
 
-  it('gives its turn back where the ledger can not take the call', async () => {
+  it('gives its turn back where the ledger cannot take the call', async () => {
     const { events, perform } = stage();
     expect((await perform(loading(events, 'one'), null)).outcome.action).toBe('released');
     await perform(loading(events, 'two'));

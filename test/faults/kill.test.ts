@@ -2,7 +2,7 @@
  * Kills the program for real, again and again, and takes the simulator, a process of its own, as the witness.
  *
  * What is printed with `-o -` has been committed: that is the promise to whoever reads it. It is read from the store, and
- * "prints nothing that can not be committed" is red as soon as a line is made of anything else.
+ * "prints nothing that cannot be committed" is red as soon as a line is made of anything else.
  */
 import Database from 'better-sqlite3';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -197,7 +197,7 @@ describe('killed at any moment of a run whose documents share answers', () => {
 });
 
 describe('killed between an answer and its commit', () => {
-  it('prints nothing that can not be committed', async () => {
+  it('prints nothing that cannot be committed', async () => {
     simulator = await startSimulatorProcess({ latencyMs: 300 });
     const concurrency = 8;
     workspace.writeDocuments('docs.jsonl', numberedDocuments(24));

@@ -13,7 +13,7 @@ import { LlmBatchError } from '../../src/core/errors.js';
 import { escapedJson, gated, printable, shortLine } from '../../src/core/foreign-text.js';
 import { createRedactor } from '../../src/core/redact.js';
 import { createStoredRequestReader } from '../../src/documents/read.js';
-import { openApart } from '../../src/documents/source/apart.js';
+import { openApart } from '../../src/input/apart.js';
 import { readChatAnswer } from '../../src/provider/openai/chat.js';
 import { readErrorObject } from '../../src/provider/openai/error-body.js';
 import { createOutputCheck } from '../../src/runs/output-check.js';

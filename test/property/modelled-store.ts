@@ -2,16 +2,17 @@
 import { expect } from 'vitest';
 import { systemClock } from '../../src/core/clock.js';
 import type { FailureKind } from '../../src/core/failure.js';
-import { TASK_STATES, type TaskState } from '../../src/core/task.js';
-import { openStore } from '../../src/store/open.js';
+import type { SharedFrom } from '../../src/core/outcome.js';
 import {
   type LeasedTask,
   MOST_CRASHED_TOGETHER,
   type NewTask,
-  type SharedFrom,
-  type Store,
   SUSPECT_AFTER_CRASHES,
-} from '../../src/store/store.js';
+  TASK_STATES,
+  type TaskState,
+} from '../../src/core/task.js';
+import { openStore } from '../../src/store/open.js';
+import type { Store } from '../../src/store/store.js';
 import {
   callEnd,
   completed,

@@ -10,8 +10,7 @@ import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { TASK_STATES } from '../../src/core/task.js';
-import { type NewTask, SUSPECT_AFTER_CRASHES } from '../../src/store/store.js';
+import { type NewTask, SUSPECT_AFTER_CRASHES, TASK_STATES } from '../../src/core/task.js';
 import { document } from '../contract/store/builders.js';
 import { type ModelledRun, ModelledStore } from './modelled-store.js';
 

@@ -16,7 +16,7 @@ describe('html', () => {
 });
 
 describe('embedded JSON', () => {
-  it('can not end its script element, and reads back as it was', () => {
+  it('cannot end its script element, and reads back as it was', () => {
     const value = { name: '</script><!--<script>', line: '\u2028', amounts: [1.5, 0] };
     const { text } = embeddedJson(value);
     expect(text).not.toContain('<');

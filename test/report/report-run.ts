@@ -1,8 +1,11 @@
 /** A run that has met every kind of failure, and whose every word tries to break out of the page. */
+
+import type { CallEnd } from '../../src/core/call.js';
 import { FAILURE_KINDS } from '../../src/core/failure.js';
+import type { TaskError } from '../../src/core/outcome.js';
+import type { LeasedTask } from '../../src/core/task.js';
 import { type RunSettings, settingsToJson } from '../../src/runs/run-settings.js';
 import { openStore } from '../../src/store/open.js';
-import type { CallEnd, LeasedTask, TaskError } from '../../src/store/store.js';
 import {
   callEnd,
   callStart,

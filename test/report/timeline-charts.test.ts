@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
+import type { RunTimeline, TimelineBucket } from '../../src/core/timeline.js';
 import { timelineCharts } from '../../src/report/timeline-charts.js';
 import type { RunInspection } from '../../src/runs/inspect-run.js';
-import type { RunTimeline, TimelineBucket } from '../../src/store/store.js';
 
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;

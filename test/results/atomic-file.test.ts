@@ -122,7 +122,7 @@ describe('an atomic file', () => {
     await expect(file.write('x')).rejects.toMatchObject({
       code: 'OUTPUT_WRITE',
       exitCode: 5,
-      message: 'Can not write /dev/full: the disk is full.',
+      message: 'Cannot write /dev/full: the disk is full.',
       hint: expect.stringContaining('safe in the store'),
     });
     await file.abort();

@@ -4,8 +4,8 @@ import { createWriteStream, existsSync, readdirSync, readFileSync } from 'node:f
 import { join } from 'node:path';
 import { Writable } from 'node:stream';
 import { describe, expect, it } from 'vitest';
+import type { ResultRow } from '../../src/core/result-row.js';
 import { type WriteResultsOptions, writeResults } from '../../src/results/export.js';
-import type { ResultRow } from '../../src/store/store.js';
 import { completedRow, failedRow, pagesOf, temporaryFolder } from './rows.js';
 
 const rows = [
@@ -172,7 +172,7 @@ describe('writing results to a stream', () => {
     ).rejects.toMatchObject({
       code: 'OUTPUT_WRITE',
       exitCode: 5,
-      message: 'Can not write standard output: the disk is full.',
+      message: 'Cannot write standard output: the disk is full.',
     });
   });
 });

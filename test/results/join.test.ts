@@ -7,11 +7,11 @@ import fc from 'fast-check';
 import { parquetReadObjects } from 'hyparquet';
 import { type ColumnSource, parquetWriteBuffer } from 'hyparquet-writer';
 import { describe, expect, it } from 'vitest';
-import { openInput } from '../../src/documents/input.js';
-import type { InputDescription } from '../../src/documents/input-description.js';
+import type { TaskRow } from '../../src/core/result-row.js';
+import { openInput } from '../../src/input/input.js';
+import type { InputDescription } from '../../src/input/input-description.js';
 import type { ResultDestination } from '../../src/results/export.js';
 import { type JoinOptions, writeJoined } from '../../src/results/join.js';
-import type { TaskRow } from '../../src/store/store.js';
 import { completedRow, failedRow, temporaryFolder } from './rows.js';
 
 /** A task that has no answer yet. */
@@ -324,7 +324,7 @@ describe('the rows of a join', () => {
     expect(progress).toEqual([1_000, 2_000, 2_500]);
   });
 
-  it('leave nothing behind when they can not all be written', async () => {
+  it('leave nothing behind when they cannot all be written', async () => {
     const path = pathIn('out.csv');
     const failing = optionsFor([openRow(1, '{"id":"a","text":""}')], table, toFile(path), {
       readTasks: async () => Promise.reject(new Error('the store is gone')),

@@ -3,9 +3,9 @@ import { join } from 'node:path';
 import { Writable } from 'node:stream';
 import { parquetMetadata, parquetReadObjects } from 'hyparquet';
 import { describe, expect, it } from 'vitest';
+import type { ResultRow } from '../../src/core/result-row.js';
 import { CSV_COLUMNS } from '../../src/results/csv.js';
 import { type ResultDestination, writeResults } from '../../src/results/export.js';
-import type { ResultRow } from '../../src/store/store.js';
 import { completedRow, failedRow, pagesOf, temporaryFolder } from './rows.js';
 
 async function write(

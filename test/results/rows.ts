@@ -3,8 +3,9 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach } from 'vitest';
+import type { CompletedResult, TaskError } from '../../src/core/outcome.js';
+import type { ResultRow } from '../../src/core/result-row.js';
 import type { ReadResultPage } from '../../src/results/result-pages.js';
-import type { CompletedResult, ResultRow, TaskError } from '../../src/store/store.js';
 
 const AT_MS = Date.UTC(2026, 2, 14, 9, 26, 53, 589);
 

@@ -11,9 +11,10 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { beforeEach, describe, expect, it } from 'vitest';
+import type { ResultRow } from '../../src/core/result-row.js';
+import type { WrittenFile } from '../../src/core/run.js';
 import { outputPathsFor } from '../../src/results/output-paths.js';
 import { checkRunFiles, type RunFileOwnership, writeRunFiles } from '../../src/results/run-files.js';
-import type { ResultRow, WrittenFile } from '../../src/store/store.js';
 import { completedRow, failedRow, pagesOf, temporaryFolder } from './rows.js';
 
 function filesIn(

@@ -1,10 +1,11 @@
 /** Which run a command means, in a store that holds several. */
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { RunRecord, RunStatus } from '../../src/core/run.js';
 import { chooseRunName, findRun, findRunForInput } from '../../src/runs/find-run.js';
 import { settingsToJson } from '../../src/runs/run-settings.js';
 import { openStore } from '../../src/store/open.js';
-import type { RunRecord, RunStatus, Store } from '../../src/store/store.js';
+import type { Store } from '../../src/store/store.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { temporaryFolder } from '../support/program.js';
 import { runSettingsOf } from '../support/run-settings.js';

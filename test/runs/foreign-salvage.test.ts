@@ -4,9 +4,10 @@ import { existsSync, lstatSync, readFileSync, symlinkSync, writeFileSync } from 
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../src/core/clock.js';
+import type { TaskOutcome } from '../../src/core/outcome.js';
 import { applySalvage, findSalvage, saveSalvage } from '../../src/runs/salvage.js';
 import { openStore } from '../../src/store/open.js';
-import type { Store, TaskOutcome } from '../../src/store/store.js';
+import type { Store } from '../../src/store/store.js';
 import { temporaryFolder } from '../support/program.js';
 
 const RELEASED: TaskOutcome = {

@@ -1,8 +1,9 @@
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { systemClock } from '../../src/core/clock.js';
+import type { NewTask } from '../../src/core/task.js';
 import { applyImport, type DocumentPage } from '../../src/runs/import-input.js';
 import { openStore } from '../../src/store/open.js';
-import type { NewTask, Store } from '../../src/store/store.js';
+import type { Store } from '../../src/store/store.js';
 import { document, documents, openRun, RERUN } from '../contract/store/builders.js';
 import { temporaryFolder } from '../support/program.js';
 

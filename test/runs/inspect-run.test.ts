@@ -1,10 +1,11 @@
 /** What `status` tells of a run that another process may be draining. */
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { RunRecord } from '../../src/core/run.js';
 import { inspectRun } from '../../src/runs/inspect-run.js';
 import { settingsToJson } from '../../src/runs/run-settings.js';
 import { openStore } from '../../src/store/open.js';
-import type { RunRecord, Store } from '../../src/store/store.js';
+import type { Store } from '../../src/store/store.js';
 import { callEnd, callStart, claim, completed, document } from '../contract/store/builders.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { temporaryFolder } from '../support/program.js';

@@ -2,9 +2,10 @@
 import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { TaskOutcome } from '../../src/core/outcome.js';
 import { recoverStore } from '../../src/runs/recover.js';
 import { openStore } from '../../src/store/open.js';
-import type { Store, TaskOutcome } from '../../src/store/store.js';
+import type { Store } from '../../src/store/store.js';
 import {
   callEnd,
   claim,
@@ -88,7 +89,7 @@ describe('a store that is taken over', () => {
     expect(existsSync(salvagePath)).toBe(false);
   });
 
-  it('keeps the file where its outcomes can not be recorded, and puts nothing back', async () => {
+  it('keeps the file where its outcomes cannot be recorded, and puts nothing back', async () => {
     const runId = await openRun(store, documents(1));
     leave(completed(await claimOne(store, runId)));
     const broken = new Error('the disk is broken');

@@ -1,9 +1,9 @@
 /** What a run may spend and how much of it may fail. */
 import { describe, expect, it } from 'vitest';
+import type { RunSummary } from '../../src/core/run-summary.js';
 import type { Lane } from '../../src/engine/lane.js';
 import { checkBudget, createRunBudget, failureLimit } from '../../src/runs/run-budget.js';
 import type { BudgetSettings } from '../../src/runs/run-settings.js';
-import type { RunSummary } from '../../src/store/store.js';
 import { summary } from '../ui/sample-run.js';
 
 const CAPS: BudgetSettings = { maxCostMicroUsd: null, maxTokensTotal: null, maxFailures: null };

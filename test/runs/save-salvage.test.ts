@@ -3,8 +3,8 @@ import { mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import type { TaskOutcome } from '../../src/core/outcome.js';
 import { findSalvage, saveSalvage } from '../../src/runs/salvage.js';
-import type { TaskOutcome } from '../../src/store/store.js';
 import { completed } from '../contract/store/builders.js';
 import { temporaryFolder } from '../support/program.js';
 
@@ -50,7 +50,7 @@ async function syncedSizes(work: () => Promise<unknown>): Promise<number[]> {
   return sizes;
 }
 
-describe('an answer that can not be stored', () => {
+describe('an answer that cannot be stored', () => {
   it('is on the disk, not only in its cache, when it counts as saved', async () => {
     const sizes = await syncedSizes(() => saveSalvage(path, [outcome(1), outcome(2)]));
     expect(sizes).toContain(statSync(path).size);

@@ -2,10 +2,11 @@
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { JsonObject } from '../../src/core/json.js';
+import type { RunRecord } from '../../src/core/run.js';
 import { settingsToJson } from '../../src/runs/run-settings.js';
 import { pairDocuments, settlePairs } from '../../src/runs/share-answers.js';
 import { openStore } from '../../src/store/open.js';
-import type { RunRecord, SharedPage, Store } from '../../src/store/store.js';
+import type { SharedPage, Store } from '../../src/store/store.js';
 import { claim, completed, document, drain, failed, results } from '../contract/store/builders.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { temporaryFolder } from '../support/program.js';

@@ -35,7 +35,7 @@ describe('a store URL', () => {
     'postgresql://localhost/db',
     'mysql://localhost/db',
     'https://example.com/',
-  ])('can not be %s in this version', async (url) => {
+  ])('cannot be %s in this version', async (url) => {
     await expect(openStore(url, write)).rejects.toMatchObject({
       code: 'STORE_URL_UNSUPPORTED',
       exitCode: 2,

@@ -1,7 +1,7 @@
 /** A command run inside the test, where time and chance can be handed in; for all else there is program.ts. */
 import { PassThrough } from 'node:stream';
 import { CommanderError } from 'commander';
-import { Interrupts } from '../../src/commands/interrupts.js';
+import { Interrupts } from '../../src/app/interrupts.js';
 import { buildProgram } from '../../src/commands/program.js';
 import { type Clock, type Random, systemClock } from '../../src/core/clock.js';
 import { EXIT_CODES, LlmBatchError } from '../../src/core/errors.js';

@@ -2,6 +2,7 @@
 import { join } from 'node:path';
 import type { Random } from '../../src/core/clock.js';
 import type { JsonObject } from '../../src/core/json.js';
+import type { RunRecord } from '../../src/core/run.js';
 import type { Drain } from '../../src/engine/drain.js';
 import type { Lane } from '../../src/engine/lane.js';
 import { createLimiter } from '../../src/limiter/limiter.js';
@@ -14,7 +15,7 @@ import {
   settingsToJson,
 } from '../../src/runs/run-settings.js';
 import { openStore } from '../../src/store/open.js';
-import type { RunRecord, Store } from '../../src/store/store.js';
+import type { Store } from '../../src/store/store.js';
 import type { FakeClock } from './fake-clock.js';
 import { temporaryFolder } from './program.js';
 

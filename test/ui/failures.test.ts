@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { FailureKind } from '../../src/core/failure.js';
 import { FAILURE_KINDS } from '../../src/core/failure.js';
-import type { ResultRow } from '../../src/store/store.js';
+import type { ResultRow } from '../../src/core/result-row.js';
 import { PLAIN_APPEARANCE } from '../../src/ui/colours.js';
 import { FAILURE_ADVICE } from '../../src/ui/failure-advice.js';
 import { FailureGrouping, renderFailures } from '../../src/ui/failures.js';
@@ -87,7 +87,7 @@ invalid_request  1 document
     );
   });
 
-  it('can not steer the terminal with what a server said', () => {
+  it('cannot steer the terminal with what a server said', () => {
     const grouping = new FailureGrouping();
     grouping.add([failed(1, 'bad_output', '\x1b[2J\x1b]0;title\x07', '\x1b[31m')]);
     const page = renderFailures('reviews', grouping.groups(), 80, PLAIN_APPEARANCE).join('');

@@ -31,7 +31,7 @@ describe('an error', () => {
     expect(full).toMatch(/\ncaused by Error: the disk\n {4}at /);
   });
 
-  it('may be anything that can be thrown, and can not steer the terminal', () => {
+  it('may be anything that can be thrown, and cannot steer the terminal', () => {
     expect(renderError('just text\x1b[2J', PLAIN_APPEARANCE, true)[0]).toBe('error: just text�[2J');
     expect(renderError(new TypeError(''), PLAIN_APPEARANCE, false)[0]).toBe('error: TypeError');
     const circle = new Error('circle');

@@ -1,6 +1,7 @@
 /** A run as a user might have one. */
 
-import type { RunRecord, RunSummary } from '../../src/store/store.js';
+import type { RunRecord } from '../../src/core/run.js';
+import type { RunSummary } from '../../src/core/run-summary.js';
 import { EMPTY_SNAPSHOT, type ProgressSnapshot } from '../../src/ui/progress.js';
 
 export const snapshot: ProgressSnapshot = {

@@ -66,7 +66,7 @@ describe('wrapped text', () => {
 });
 
 describe('foreign text', () => {
-  it('can not steer the terminal', () => {
+  it('cannot steer the terminal', () => {
     expect(printable('red \x1b[31m\r\nnext\tcell \u202egnp.exe \x9b2J')).toBe(
       'red �[31m next cell �gnp.exe �2J',
     );

@@ -124,7 +124,7 @@ function errorIn(body: Json): JsonObject | undefined {
   return present || holder['object'] === 'error' ? errorObjectOf(holder) : undefined;
 }
 
-/** Not JSON: a gateway's page or a body cut short can be tried again; a stream can not, it was asked for. */
+/** Not JSON: a gateway's page or a body cut short can be tried again; a stream cannot, it was asked for. */
 function rejectUnreadable(received: ReceivedAnswer, error: unknown, context: CallContext): ProviderRejection {
   const { headers, content } = received;
   const type = headers.get('content-type') ?? '';

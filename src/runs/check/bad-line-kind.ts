@@ -2,7 +2,7 @@
  * Sorts bad lines by what has to be done about them. The reader says what is wrong in a sentence for people; the
  * kinds are for counting and for scripts. A fixture holds a line for every sentence, so that none goes astray.
  */
-import type { BadLine } from '../../documents/bad-line.js';
+import type { BadLine } from '../../input/bad-line.js';
 
 export const BAD_LINE_KINDS = [
   'not_utf8',

@@ -2,10 +2,11 @@
  * Reads an input as a run would and reports everything that a run would meet, in one pass. Nothing is stored and
  * nobody is called. Memory: some 45 bytes a document, to tell repeats, besides what reading takes.
  */
-import { isLineProblem } from '../../documents/bad-line.js';
+
 import { createDocumentParser } from '../../documents/document.js';
 import type { DocumentPage, PreparedDocument } from '../../documents/read.js';
 import { createRequestBuilder } from '../../documents/request.js';
+import { isLineProblem } from '../../input/bad-line.js';
 import type { PriceBook } from '../../pricing/prices.js';
 import type { ImportProgress } from '../import-input.js';
 import { lanesOf, OPENAI_BASE_URL, type RunSettings } from '../run-settings.js';

@@ -12,7 +12,7 @@ export type FindingSeverity = 'error' | 'warning';
 export interface FindingExample {
   /** 1-based; null where all of the input is meant. */
   readonly line: number | null;
-  /** As the document names itself; null where it does not, or can not be read. */
+  /** As the document names itself; null where it does not, or cannot be read. */
   readonly id: string | null;
   /** One clause. */
   readonly message: string;

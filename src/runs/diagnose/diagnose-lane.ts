@@ -34,7 +34,7 @@ export async function* diagnoseEndpoint(look: LaneLook): AsyncGenerator<Finding>
   try {
     probe = await probeWith(look, look.apiKey);
   } catch (error) {
-    // A key or a proxy that can not be used at all.
+    // A key or a proxy that cannot be used at all.
     yield faultOf('settings', error, lane.name);
     return;
   }
@@ -72,7 +72,7 @@ async function probeWith(look: LaneLook, apiKey: string | null): Promise<Provide
 function unreachable(lane: LaneSettings, failure: ProviderFailure): Finding {
   return fault(
     'endpoint',
-    `${lane.baseUrl} can not be reached: ${failure.message}`,
+    `${lane.baseUrl} cannot be reached: ${failure.message}`,
     'Check --base-url, the connection and the proxy; a server of your own has to be started first.',
     EXIT_CODES.halted,
     lane.name,

@@ -17,7 +17,7 @@ export interface StoreLook {
   readonly clock: Clock;
   /** Numeric id of the user; null where the system has none. */
   readonly userId: number | null;
-  /** Injected where a test can not fill a disk or mount what it likes. */
+  /** Injected where a test cannot fill a disk or mount what it likes. */
   readonly fileSystem?: typeof fileSystemOf;
 }
 
@@ -92,7 +92,7 @@ function lookAtFile({ path, userId }: StoreLook, folder: string, file: Stats): F
   if (!may(path, constants.R_OK | constants.W_OK) || !mayWrite(folder)) {
     return fault(
       'store_file',
-      `${path} can not be written: the file, its folder or the disk is read-only for this user.`,
+      `${path} cannot be written: the file, its folder or the disk is read-only for this user.`,
       'Change the permissions of the file and its folder, or use a copy in a folder of your own with --db.',
       EXIT_CODES.store,
     );

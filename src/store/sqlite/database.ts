@@ -262,7 +262,7 @@ function assertSound(database: Database.Database, path: string): void {
   if (found !== 'ok') throw translateError(Object.assign(new Error(found), { code: 'SQLITE_CORRUPT' }), path);
 }
 
-/** A reader can not migrate; a connection of its own does it for it. */
+/** A reader cannot migrate; a connection of its own does it for it. */
 async function migrateFile(
   path: string,
   { clock, onMigration }: OpenDatabaseOptions,

@@ -25,7 +25,7 @@ interface Translation {
 
 const FULL: Translation = {
   code: 'STORE_FULL',
-  message: (path) => `The disk is full: ${path} can not grow.`,
+  message: (path) => `The disk is full: ${path} cannot grow.`,
   hint: () => 'Free some space, then `llm-batch resume`; what was committed is safe.',
 };
 const CORRUPT: Translation = {
@@ -37,13 +37,13 @@ const CORRUPT: Translation = {
 const READ_ONLY: Translation = {
   code: 'STORE_READ_ONLY',
   message: (path) =>
-    `${path} can not be written: the file, its folder or the disk is read-only for this user.`,
+    `${path} cannot be written: the file, its folder or the disk is read-only for this user.`,
   hint: () =>
     'Change the permissions of the file and its folder, or use a copy in a folder of your own with --db: even reading puts a file beside the store.',
 };
 const CANNOT_OPEN: Translation = {
   code: 'STORE_CANNOT_OPEN',
-  message: (path) => `${path} can not be opened.`,
+  message: (path) => `${path} cannot be opened.`,
   hint: () =>
     'Check that its folder exists and that this user may write there, or name another file with --db.',
 };

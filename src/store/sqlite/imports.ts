@@ -4,8 +4,8 @@
  * re-import raises the number again and starts over.
  */
 import type Database from 'better-sqlite3';
-import type { TaskState } from '../../core/task.js';
-import type { ImportMatch, ImportTally, NewTask, ReimportOptions } from '../store.js';
+import type { NewTask, TaskState } from '../../core/task.js';
+import type { ImportMatch, ImportTally, ReimportOptions } from '../store.js';
 import { EarlierAnswers } from './earlier-answers.js';
 import { hashKey, type KeyIndex } from './key-index.js';
 import { runMissing } from './runs.js';

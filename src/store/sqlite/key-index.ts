@@ -95,7 +95,7 @@ export class KeyIndex {
   /** For a task that `find` did not find. Ids must rise. */
   add(hash: number, taskId: number): void {
     const { runId, taskIds } = this.#opened();
-    // Two keys with one hash can not both be in the tail; in the index they can.
+    // Two keys with one hash cannot both be in the tail; in the index they can.
     if (taskIds.size >= LONGEST_TAIL || taskIds.has(hash)) this.settle(runId);
     if (taskIds.size === 0) this.#updateUnindexedFrom.run(taskId, runId);
     taskIds.set(hash, taskId);

@@ -3,9 +3,9 @@
  * written and stored once, by `flush`, in the same transaction.
  */
 import type Database from 'better-sqlite3';
+import type { CallEnd, CallStart, RecentCall } from '../../core/call.js';
 import { type Doubt, doubtOf } from '../../core/usage.js';
 import { latencyBucket } from '../latency-buckets.js';
-import type { CallEnd, CallStart, RecentCall } from '../store.js';
 import {
   storableCount,
   storableInteger,

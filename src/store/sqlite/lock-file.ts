@@ -7,7 +7,7 @@ export function lockPathOf(storePath: string): string {
   return `${storePath}.lock`;
 }
 
-/** Whether a living process holds the lock: a reader can not come in while its exclusive transaction is open. */
+/** Whether a living process holds the lock: a reader cannot come in while its exclusive transaction is open. */
 export function isLocked(lockPath: string): boolean {
   if (!existsSync(lockPath)) return false;
   try {

@@ -6,12 +6,8 @@
 import { randomBytes } from 'node:crypto';
 import type Database from 'better-sqlite3';
 import type { FailureKind } from '../../core/failure.js';
-import {
-  type ClaimOptions,
-  type LeasedTask,
-  MOST_CRASHED_TOGETHER,
-  SUSPECT_AFTER_CRASHES,
-} from '../store.js';
+import { type LeasedTask, MOST_CRASHED_TOGETHER, SUSPECT_AFTER_CRASHES } from '../../core/task.js';
+import type { ClaimOptions } from '../store.js';
 import { type ClaimedRow, toLeasedTask } from './rows.js';
 import { UNPAIRED } from './sharing.js';
 import { storableInteger, storableText } from './storable.js';

@@ -1,6 +1,7 @@
 /** Settled tasks in input order, a page at a time: no cursor stays open, so the WAL can be checkpointed. */
 import type Database from 'better-sqlite3';
-import type { ResultFilter, ResultPageOptions, ResultRow } from '../store.js';
+import type { ResultFilter, ResultRow } from '../../core/result-row.js';
+import type { ResultPageOptions } from '../store.js';
 import { RESULT_COLUMNS, type SettledRow, toResultRow } from './rows.js';
 
 /** Each query names the terms of its index, which is how SQLite sees that a partial index fits. */

@@ -1,19 +1,11 @@
 /** Rows as SQLite gives them, and what they are to the rest of the program. No snake_case leaves this folder. */
 import type { FailureKind } from '../../core/failure.js';
 import { isJsonObject, type Json } from '../../core/json.js';
-import type { TaskState } from '../../core/task.js';
+import type { CompletedResult, SharedFrom, TaskError } from '../../core/outcome.js';
+import type { ResultRow, TaskRow } from '../../core/result-row.js';
+import type { RunRecord, RunStatus, WrittenFile } from '../../core/run.js';
+import type { LeasedTask, TaskState } from '../../core/task.js';
 import type { TokenUsage } from '../../core/usage.js';
-import type {
-  CompletedResult,
-  LeasedTask,
-  ResultRow,
-  RunRecord,
-  RunStatus,
-  SharedFrom,
-  TaskError,
-  TaskRow,
-  WrittenFile,
-} from '../store.js';
 import { fromStoredPath } from '../stored-path.js';
 import { unpackResponse } from './packed-response.js';
 

@@ -1,7 +1,7 @@
 /** Runs: one input and one set of settings. Called inside a transaction of the store. */
 import type Database from 'better-sqlite3';
 import { EXIT_CODES, LlmBatchError, usageError } from '../../core/errors.js';
-import type { NewRun, RunChange, RunRecord } from '../store.js';
+import type { NewRun, RunChange, RunRecord } from '../../core/run.js';
 import { toStoredPath } from '../stored-path.js';
 import { isUniqueViolation } from './errors.js';
 import { type RunRow, toRun } from './rows.js';

@@ -3,14 +3,14 @@
  * of changed rows says whether the lease was still ours; what a worker without its lease brings is dropped.
  */
 import type Database from 'better-sqlite3';
-import type { TaskState } from '../../core/task.js';
+import type { CallEnd } from '../../core/call.js';
 import {
-  type CallEnd,
   type CompletedResult,
   errorWithoutCall,
   type TaskError,
   type TaskOutcome,
-} from '../store.js';
+} from '../../core/outcome.js';
+import type { TaskState } from '../../core/task.js';
 import type { Ledger } from './ledger.js';
 import { packResponse } from './packed-response.js';
 import { storableCount, storableInteger, storableIntegerOrNull, storableTextOrNull } from './storable.js';

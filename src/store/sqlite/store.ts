@@ -1,36 +1,29 @@
 /** The store in one SQLite file: each method of the port is one transaction over the parts beside this file. */
 import { realpathSync } from 'node:fs';
 import { dirname } from 'node:path';
+import type { CallStart, RecentCall } from '../../core/call.js';
 import type { Clock } from '../../core/clock.js';
 import type { FailureKind } from '../../core/failure.js';
+import type { TaskOutcome } from '../../core/outcome.js';
+import type { ResultRow, TaskRow } from '../../core/result-row.js';
+import type { NewRun, RunChange, RunRecord } from '../../core/run.js';
+import type { RunSummary } from '../../core/run-summary.js';
+import type { LeasedTask, NewTask, TaskPlace } from '../../core/task.js';
+import type { LatencyCount, RunTimeline } from '../../core/timeline.js';
 import type {
-  CallStart,
   ClaimOptions,
   CountDifference,
   ImportMatch,
   ImportTally,
-  LatencyCount,
-  LeasedTask,
-  NewRun,
-  NewTask,
-  RecentCall,
   RecordedProgress,
   ReimportOptions,
   RescueReport,
   ResultPageOptions,
-  ResultRow,
-  RunChange,
-  RunRecord,
-  RunSummary,
-  RunTimeline,
   SharedPage,
   SharingOptions,
   Store,
   StoreCondition,
   StoreOwner,
-  TaskOutcome,
-  TaskPlace,
-  TaskRow,
 } from '../store.js';
 import type { Connection } from './connection.js';
 import { type OpenDatabaseOptions, openDatabase } from './database.js';

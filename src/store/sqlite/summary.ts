@@ -1,10 +1,11 @@
 /** Everything `status` shows, from sums and counters: the cost does not grow with the run. */
 import type Database from 'better-sqlite3';
 import type { FailureKind } from '../../core/failure.js';
+import type { SharedFrom } from '../../core/outcome.js';
+import type { LaneSummary, RunSummary } from '../../core/run-summary.js';
 import { TASK_STATES, type TaskState } from '../../core/task.js';
 import type { TokenUsage } from '../../core/usage.js';
 import { type LatencyBucket, latencyQuantileMs } from '../latency-buckets.js';
-import type { LaneSummary, RunSummary, SharedFrom } from '../store.js';
 import { runMissing } from './runs.js';
 
 interface TotalsRow {

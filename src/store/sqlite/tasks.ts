@@ -1,6 +1,7 @@
 /** Tasks of any state, for exports that show every document: first where they stand, then page by page what they are. */
 import type Database from 'better-sqlite3';
-import type { TaskPlace, TaskRow } from '../store.js';
+import type { TaskRow } from '../../core/result-row.js';
+import type { TaskPlace } from '../../core/task.js';
 import { type AnyTaskRow, RESULT_COLUMNS, toTaskRow } from './rows.js';
 
 export class Tasks {

@@ -1,7 +1,7 @@
 /** How a run went over time, from its ledger: one pass by the start of its calls and one by their end. */
 import type Database from 'better-sqlite3';
+import type { LatencyCount, RunTimeline } from '../../core/timeline.js';
 import { type LatencyBucket, latencyBucketEdgesMs } from '../latency-buckets.js';
-import type { LatencyCount, RunTimeline } from '../store.js';
 import { type EndedStep, type StartedStep, timelineOf, timelineScale } from '../timeline-buckets.js';
 import { runMissing } from './runs.js';
 

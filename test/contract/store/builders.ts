@@ -1,19 +1,13 @@
 /** Short ways to say what a test is about; every value that a test does not name is ordinary. */
+
+import type { CallEnd, CallStart } from '../../../src/core/call.js';
 import type { FailureKind } from '../../../src/core/failure.js';
+import type { CompletedResult, TaskError, TaskOutcome } from '../../../src/core/outcome.js';
+import type { ResultFilter, ResultRow } from '../../../src/core/result-row.js';
+import type { RunRecord } from '../../../src/core/run.js';
+import type { LeasedTask, NewTask } from '../../../src/core/task.js';
 import type { TokenUsage } from '../../../src/core/usage.js';
-import type {
-  CallEnd,
-  CallStart,
-  CompletedResult,
-  LeasedTask,
-  NewTask,
-  ResultFilter,
-  ResultRow,
-  RunRecord,
-  Store,
-  TaskError,
-  TaskOutcome,
-} from '../../../src/store/store.js';
+import type { Store } from '../../../src/store/store.js';
 
 /** A store of its own for one test, and the ways a test may look at it from outside. */
 export interface StoreUnderTest {

@@ -71,7 +71,7 @@ export function importsContract(storeOf: StoreOf): void {
       expect(await store.addTasks(first.id, documents(4))).toEqual({ added: 1, duplicates: 3 });
     });
 
-    it('adds nothing of a page that it can not add whole', async () => {
+    it('adds nothing of a page that it cannot add whole', async () => {
       const store = await storeOf();
       const run = await createRun(store);
       const broken = { ...document(8), body: 12n as unknown as string };

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { MOST_CRASHED_TOGETHER, type Store } from '../../../src/store/store.js';
+import { MOST_CRASHED_TOGETHER } from '../../../src/core/task.js';
+import type { Store } from '../../../src/store/store.js';
 import {
   claim,
   claimAndCall,

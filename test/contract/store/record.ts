@@ -1,5 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import type { LeasedTask, Store, TaskOutcome } from '../../../src/store/store.js';
+import type { TaskOutcome } from '../../../src/core/outcome.js';
+import type { LeasedTask } from '../../../src/core/task.js';
+import type { Store } from '../../../src/store/store.js';
 import {
   ANSWER,
   callEnd,
@@ -235,7 +237,7 @@ export function recordContract(storeOf: StoreOf): void {
   });
 
   describe.each(ENDS)('once a task is %s', (_, end) => {
-    it.each(OUTCOMES)('the old lease can not make it %s; only the call is kept', async (__, outcome) => {
+    it.each(OUTCOMES)('the old lease cannot make it %s; only the call is kept', async (__, outcome) => {
       const store = await storeOf();
       const runId = await openRun(store, documents(1));
       const task = await claimOne(store, runId);
@@ -255,7 +257,7 @@ export function recordContract(storeOf: StoreOf): void {
     });
   });
 
-  describe.each(OUTCOMES)('a task in progress can not be made %s', (_, outcome) => {
+  describe.each(OUTCOMES)('a task in progress cannot be made %s', (_, outcome) => {
     it('with a token that is not its own', async () => {
       const store = await storeOf();
       const runId = await openRun(store, documents(2));

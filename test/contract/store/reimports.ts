@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import type { Answerers, ImportTally, NewTask, Store } from '../../../src/store/store.js';
+import type { NewTask } from '../../../src/core/task.js';
+import type { Answerers, ImportTally, Store } from '../../../src/store/store.js';
 import {
   claim,
   claimOne,

@@ -138,7 +138,7 @@ export function removalContract(storeOf: StoreOf): void {
       expect((await store.examine()).dataBytes).toBeLessThan(full / 5);
     });
 
-    it('can not be one that another process drains, but one of another process that is done', async () => {
+    it('cannot be one that another process drains, but one of another process that is done', async () => {
       const store = await storeOf();
       const drained = await openRun(store, documents(1), 'drained');
       const idle = await openRun(store, documents(1), 'idle');

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { LeasedTask } from '../../../src/store/store.js';
+import type { LeasedTask } from '../../../src/core/task.js';
 import {
   callEnd,
   claim,

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import type { CallEnd, LeasedTask } from '../../../src/store/store.js';
+import type { CallEnd } from '../../../src/core/call.js';
+import type { LeasedTask } from '../../../src/core/task.js';
 import {
   callEnd,
   callStart,

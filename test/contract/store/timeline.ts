@@ -1,5 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import type { CallEnd, LeasedTask, RunTimeline, Store, TimelineBucket } from '../../../src/store/store.js';
+import type { CallEnd } from '../../../src/core/call.js';
+import type { LeasedTask } from '../../../src/core/task.js';
+import type { RunTimeline, TimelineBucket } from '../../../src/core/timeline.js';
+import type { Store } from '../../../src/store/store.js';
 import {
   callEnd,
   claim,

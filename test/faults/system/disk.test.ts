@@ -103,7 +103,7 @@ describe.skipIf(!HAS_PRIVATE_MOUNTS)('a disk that fills up (needs private mounts
     const calls = await fillUp(program);
     const end = await program.ended;
     expect(end.exitCode, end.stderr).toBe(5);
-    expect(end.stderr).toMatch(/The disk is full: .*disk\/llm-batch\.db can not grow/);
+    expect(end.stderr).toMatch(/The disk is full: .*disk\/llm-batch\.db cannot grow/);
     expect(end.stderr).toMatch(/answers? kept in .*\/tmp\/llm-batch-[0-9a-f]{16}\.salvage\.jsonl/);
     expect(salvageFiles()).toHaveLength(1);
     expect(await run.calls()).toBe(calls);
@@ -170,7 +170,7 @@ describe.skipIf(!HAS_STRACE)('a disk that fails to sync (needs strace)', () => {
   });
 });
 
-describe.skipIf(!HAS_ORDINARY_USER)('a folder that can not be written (needs an ordinary user)', () => {
+describe.skipIf(!HAS_ORDINARY_USER)('a folder that cannot be written (needs an ordinary user)', () => {
   it('is told before anybody is called', async () => {
     run = new FaultRun({ simulator, documents: 3, concurrency: CONCURRENCY });
     chmodSync(run.workspace.folder, 0o555);

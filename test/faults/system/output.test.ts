@@ -46,7 +46,7 @@ describe.skipIf(process.platform === 'win32')('standard output', () => {
   it.skipIf(!existsSync('/dev/full'))('that is full stops the run in good order', async () => {
     const end = await run.live('run', { wrapper: ['sh', '-c', 'exec "$@" > /dev/full', 'sh'] });
     expect(end.exitCode, end.stderr).toBe(5);
-    expect(end.stderr).toContain('Can not write standard output: the disk is full');
+    expect(end.stderr).toContain('Cannot write standard output: the disk is full');
     expect(end.stderr).toContain('the answers are safe in the store');
     expect(await run.calls()).toBeLessThan(DOCUMENTS);
     expect(run.stored().calls.open).toBe(0);

@@ -2,7 +2,7 @@
 import { existsSync, realpathSync, writeFileSync } from 'node:fs';
 import Database from 'better-sqlite3';
 import { expect } from 'vitest';
-import type { TaskOutcome } from '../../../src/store/store.js';
+import type { TaskOutcome } from '../../../src/core/outcome.js';
 import { FaultRun } from '../../support/fault-run.js';
 import { type ProgramUnderTest, runInstead, runUntil } from '../../support/program-copy.js';
 import type { SimulatorProcess } from '../../support/simulator-process.js';

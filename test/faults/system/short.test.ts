@@ -55,7 +55,7 @@ describe('in short', () => {
   });
 });
 
-describe('a store that can not grow, in short', () => {
+describe('a store that cannot grow, in short', () => {
   let run: FaultRun;
 
   afterEach(() => run.remove());

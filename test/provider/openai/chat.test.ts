@@ -165,7 +165,7 @@ describe('HTTP 200 that is no answer', () => {
       'content_filtered',
     ],
     ['the content filter, with its reason', completion({}, 'content_filter: OTHER'), 'content_filtered'],
-    ['a refusal', completion({ content: null, refusal: 'I can not' }), 'refused', 'I can not'],
+    ['a refusal', completion({ content: null, refusal: 'I cannot' }), 'refused', 'I cannot'],
     ['a model that broke off (OpenRouter)', completion({ content: 'half' }, 'error'), 'overloaded', 'half'],
     [
       'no resources (DeepSeek)',

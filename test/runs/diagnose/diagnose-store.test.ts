@@ -1,4 +1,4 @@
-/** Places that a test can not mount and disks that it can not fill are handed in. */
+/** Places that a test cannot mount and disks that it cannot fill are handed in. */
 import { mkdtempSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

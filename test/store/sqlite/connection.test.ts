@@ -3,10 +3,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/core/clock.js';
+import type { NewTask } from '../../../src/core/task.js';
 import { openStore } from '../../../src/store/open.js';
 import { openDatabase } from '../../../src/store/sqlite/database.js';
 import { SqliteStore } from '../../../src/store/sqlite/store.js';
-import type { NewTask } from '../../../src/store/store.js';
 import {
   claimOne,
   completed,

@@ -155,7 +155,7 @@ describe('reading', () => {
     await writer.close();
   });
 
-  it('can not write', async () => {
+  it('cannot write', async () => {
     await createStore(1);
     const reader = await openStore(path, read);
     await expect(createRun(reader, 'other')).rejects.toMatchObject({ code: 'STORE_READ_ONLY', exitCode: 5 });
@@ -302,7 +302,7 @@ describe('a damaged store', () => {
   });
 });
 
-describe('a place that can not be written', () => {
+describe('a place that cannot be written', () => {
   const CODE = `
     try {
       const store = await openStore(path, { mode: 'write', clock });

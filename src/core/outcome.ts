@@ -1,0 +1,52 @@
+/** What became of a task: its answer, its error, or its way back. */
+import type { CallEnd } from './call.js';
+import type { FailureKind } from './failure.js';
+
+export interface CompletedResult {
+  /** JSON text of the output: a string, a parsed object or a vector. */
+  readonly outputJson: string;
+  readonly model: string;
+  readonly finishReason: string;
+  /** JSON text of an object with what the answer holds beside its text; see `ProviderAnswer`. */
+  readonly detailsJson?: string | undefined;
+  /** The server's body as it came, JSON text. Read only when asked for; absent in answers of schema 1 and 2. */
+  readonly responseJson?: string | undefined;
+}
+
+export interface TaskError {
+  readonly kind: FailureKind;
+  readonly message: string;
+  readonly httpStatus: number | null;
+  readonly code: string | null;
+  readonly requestId: string | null;
+  /** JSON text of what output there was, of truncated, filtered, refused and unusable answers. */
+  readonly partialOutputJson: string | null;
+}
+
+/** The error of a task for which no call was made. */
+export function errorWithoutCall(kind: FailureKind, message: string): TaskError {
+  return { kind, message, httpStatus: null, code: null, requestId: null, partialOutputJson: null };
+}
+
+interface Settlement {
+  readonly taskId: number;
+  readonly attemptToken: string;
+  /** The call that led here; null when none was made (a task refused before sending). */
+  readonly call: CallEnd | null;
+}
+
+/** What became of a leased task. All but `released` use an attempt. */
+export type TaskOutcome =
+  | (Settlement & { readonly action: 'completed'; readonly result: CompletedResult; readonly atMs: number })
+  | (Settlement & { readonly action: 'failed'; readonly error: TaskError; readonly atMs: number })
+  | (Settlement & { readonly action: 'retry'; readonly error: TaskError; readonly notBeforeMs: number })
+  | (Settlement & {
+      readonly action: 'released';
+      /** Null: ready at once. */
+      readonly notBeforeMs: number | null;
+      /** Kept while throttling sends the task back; null otherwise. */
+      readonly throttledSinceMs: number | null;
+    });
+
+/** Whose answer a task took. */
+export type SharedFrom = 'run' | 'earlier_run';

@@ -1,0 +1,200 @@
+/** Which files an input is: what the user named, whether a shell or this program expands their patterns. */
+import { stat } from 'node:fs/promises';
+import { dirname, extname, isAbsolute, posix, relative, resolve, sep } from 'node:path';
+import { usageError } from '../core/errors.js';
+import { inputIsFolder, unreadable } from './bytes.js';
+import { findFiles, folderOfGlob, isGlob, matchesGlob } from './glob.js';
+import type { InputFormat } from './input-description.js';
+import { formatOfName, isWholeFileDocument } from './input-format.js';
+import type { TextFile } from './text-files.js';
+
+export interface LocateOptions {
+  /** What relative paths start from. */
+  readonly cwd: string;
+  /** What the user says the format is; null: what the names say. */
+  readonly format?: InputFormat | null;
+}
+
+interface Located {
+  /**
+   * The same for the same input however it was named: an absolute path, `-` for standard input, or an absolute pattern
+   * with `*` for several text files. A pattern stays the same when files come or go.
+   */
+  readonly identity: string;
+  /** As messages call it. */
+  readonly name: string;
+}
+
+export type LocatedInput = Located &
+  (
+    | { readonly kind: 'stream'; readonly path: string; readonly format: InputFormat }
+    | { readonly kind: 'text_files'; readonly files: readonly TextFile[] }
+  );
+
+const STANDARD_INPUT = '-';
+/** No name of a file has them, or hardly any. */
+const IS_PATTERN = /[*?]/;
+/** What this program writes beside its inputs is never taken for one. */
+const OWN_OUTPUT = /\.(?:results|errors|rejects|joined)\.[a-z.]+$/;
+
+/** The folder of the text files that an identity stands for, null for one of another kind. */
+export function folderOfTextFiles(identity: string): string | null {
+  return IS_PATTERN.test(identity) ? folderOfGlob(identity) : null;
+}
+
+/** Where an input lies: what relative paths in its documents start from. Of standard input, where the program runs. */
+export function folderOfInput(names: readonly string[], cwd: string): string {
+  const [first = STANDARD_INPUT] = names;
+  if (first === STANDARD_INPUT) return cwd;
+  const path = resolve(cwd, first);
+  return (isGlob(first) ? folderOfTextFiles(slashed(path)) : null) ?? dirname(path);
+}
+
+/** Whether a file is the input, or would be one of its files. @param path absolute */
+export function belongsToInput(path: string, identity: string): boolean {
+  if (folderOfTextFiles(identity) === null) return path === identity;
+  return matchesGlob(slashed(path), identity) && !OWN_OUTPUT.test(path);
+}
+
+/**
+ * One input of any format, or several text files.
+ * @param names paths, patterns in quotes, or `-`
+ * @throws LlmBatchError (exit 2) for files that are not there or cannot be read together
+ */
+export async function locateInput(names: readonly string[], options: LocateOptions): Promise<LocatedInput> {
+  const [first = STANDARD_INPUT, ...others] = names;
+  const format = options.format ?? null;
+  if (names.includes(STANDARD_INPUT)) {
+    if (others.length > 0) {
+      throw usageError(
+        'INPUT_SEVERAL',
+        'Standard input (-) cannot be read together with files.',
+        'Name one or the other.',
+      );
+    }
+    return {
+      kind: 'stream',
+      identity: STANDARD_INPUT,
+      name: 'standard input',
+      path: first,
+      format: format ?? 'jsonl',
+    };
+  }
+  if (names.includes('')) {
+    throw usageError(
+      'INPUT_NOT_FOUND',
+      'The name of the input is empty.',
+      'Name a file; a shell variable in quotes may not be set.',
+    );
+  }
+  const isPattern = others.length === 0 && (await meansPattern(first, options.cwd));
+  if (others.length === 0 && !isPattern) return await locateFile(first, format, options.cwd);
+  const paths = await expand(names, options.cwd);
+  const [only] = paths;
+  if (paths.length === 1 && only !== undefined && (format ?? formatOfName(only) ?? 'text') !== 'text') {
+    return await locateFile(only, format, options.cwd);
+  }
+  refuseData(paths, format);
+  const identity =
+    isPattern && IS_PATTERN.test(first) ? slashed(resolve(options.cwd, first)) : patternOf(paths);
+  return {
+    kind: 'text_files',
+    identity,
+    name: isPattern ? first : shownPath(identity, options.cwd),
+    files: paths.map((path) => textFile(path, options.cwd)),
+  };
+}
+
+async function locateFile(path: string, format: InputFormat | null, cwd: string): Promise<LocatedInput> {
+  const identity = resolve(cwd, path);
+  const found = format ?? formatOfName(path) ?? 'jsonl';
+  if (found === 'text' && isWholeFileDocument(path)) {
+    await refuseMissing(path, identity);
+    return { kind: 'text_files', identity, name: path, files: [textFile(identity, cwd)] };
+  }
+  return { kind: 'stream', identity, name: path, path, format: found };
+}
+
+function textFile(absolutePath: string, cwd: string): TextFile {
+  return { absolutePath, path: shownPath(absolutePath, cwd) };
+}
+
+/** As a user who works in `cwd` would type it. */
+function shownPath(absolutePath: string, cwd: string): string {
+  const path = relative(cwd, absolutePath);
+  const isOutside = path.startsWith('..') || isAbsolute(path);
+  return slashed(isOutside ? absolutePath : path);
+}
+
+async function meansPattern(name: string, cwd: string): Promise<boolean> {
+  return isGlob(name) && !(await exists(resolve(cwd, name)));
+}
+
+/** @returns absolute paths, each once, sorted */
+async function expand(names: readonly string[], cwd: string): Promise<string[]> {
+  const paths = new Set<string>();
+  for (const name of names) {
+    const absolutePath = resolve(cwd, name);
+    if (await meansPattern(name, cwd)) {
+      const found = (await findFiles(slashed(absolutePath))).filter((path) => !OWN_OUTPUT.test(path));
+      if (found.length === 0) {
+        throw usageError(
+          'INPUT_NOT_FOUND',
+          `No file matches ${name}.`,
+          'Check the pattern; ** stands for any folders.',
+        );
+      }
+      for (const path of found) paths.add(path);
+    } else {
+      await refuseMissing(name, absolutePath);
+      paths.add(absolutePath);
+    }
+  }
+  return [...paths].sort((one, other) => (one < other ? -1 : one > other ? 1 : 0));
+}
+
+async function refuseMissing(name: string, absolutePath: string): Promise<void> {
+  let isFolder: boolean;
+  try {
+    isFolder = (await stat(absolutePath)).isDirectory();
+  } catch (error) {
+    throw unreadable(error, name, absolutePath);
+  }
+  if (isFolder) throw inputIsFolder(name);
+}
+
+/** Rows of several files would have no line to be found on again, and no file to be joined to. */
+function refuseData(paths: readonly string[], format: InputFormat | null): void {
+  const isText = (path: string): boolean => (format ?? formatOfName(path) ?? 'text') === 'text';
+  const data = paths.find((path) => !isText(path));
+  if (data === undefined) return;
+  throw usageError(
+    'INPUT_SEVERAL',
+    `Several inputs can only be text files, a document each; ${data} is ${format ?? formatOfName(data)}.`,
+    'Run each of them by itself, or write them into one file.',
+  );
+}
+
+/** The pattern that a shell expanded into these paths, as far as one can tell. */
+function patternOf(paths: readonly string[]): string {
+  const folders = paths.map((path) => posix.dirname(slashed(path)).split('/'));
+  const shared = folders.reduce((one, other) => {
+    const end = one.findIndex((part, index) => part !== other[index]);
+    return end === -1 ? one : one.slice(0, end);
+  });
+  const isFlat = folders.every((folder) => folder.length === shared.length);
+  const endings = new Set(paths.map((path) => extname(path)));
+  const [ending = ''] = endings.size === 1 ? endings : [];
+  return `${shared.join('/')}/${isFlat ? '' : '**/'}*${ending}`;
+}
+
+function slashed(path: string): string {
+  return sep === '/' ? path : path.split(sep).join('/');
+}
+
+async function exists(path: string): Promise<boolean> {
+  return stat(path).then(
+    () => true,
+    () => false,
+  );
+}

@@ -1,0 +1,68 @@
+/** Where documents come from: a file of any format, text files, or standard input. */
+import { usageError } from '../core/errors.js';
+import { openApart } from './apart.js';
+import { openBytes, parquetInStream, sqliteInStream } from './bytes.js';
+import { openCsv } from './csv.js';
+import type { InputFormat } from './input-description.js';
+import { locateInput } from './input-files.js';
+import { openJsonl } from './jsonl.js';
+import type { RecordSource } from './source.js';
+import { openTextFiles } from './text-files.js';
+import { openTextLines } from './text-lines.js';
+
+export interface InputOptions {
+  /** What relative paths start from. */
+  readonly cwd: string;
+  /** Read when the path is `-`. */
+  readonly stdin: AsyncIterable<Uint8Array | string>;
+  /** `--input-format`; null or absent: by the ending of the name, JSONL where it says nothing. */
+  readonly format?: InputFormat | null;
+  /** `--query`, for a database; null or absent: none was given. */
+  readonly query?: string | null;
+  /** Ends the reading of what is read in a process of its own. */
+  readonly signal?: AbortSignal;
+}
+
+export type Input = RecordSource;
+
+/**
+ * Opens an input and looks at its beginning.
+ * @param names a path, a pattern or `-`; or several text files, each a document
+ * @throws LlmBatchError (exit 2) when there is no such file, it is a folder, unreadable, empty or of another format.
+ *   Damage that shows later (a gzip file cut off) is thrown while its records are read.
+ */
+export async function openInput(names: string | readonly string[], options: InputOptions): Promise<Input> {
+  const located = await locateInput(typeof names === 'string' ? [names] : names, options);
+  const query = options.query ?? null;
+  if (query !== null && (located.kind === 'text_files' || located.format !== 'sqlite')) {
+    throw usageError(
+      'QUERY_UNUSED',
+      `--query is for SQLite databases, and ${located.name} is read as ${located.kind === 'text_files' ? 'text' : located.format}.`,
+      'Leave it out, or say --input-format sqlite.',
+    );
+  }
+  if (located.kind === 'text_files') return openTextFiles(located.name, located.files);
+  if (located.format === 'parquet') {
+    if (located.path === '-') throw parquetInStream();
+  }
+  if (located.format === 'sqlite' && located.path === '-') throw sqliteInStream();
+  if (located.format === 'parquet' || located.format === 'sqlite') {
+    const { cwd, signal } = options;
+    const { format, path } = located;
+    return openApart({ format, path, cwd, query, ...(signal === undefined ? {} : { signal }) });
+  }
+  const bytes = await openBytes(located.path, options);
+  try {
+    switch (located.format) {
+      case 'jsonl':
+        return openJsonl(bytes);
+      case 'text':
+        return openTextLines(bytes);
+      default:
+        return await openCsv(bytes, located.format);
+    }
+  } catch (error) {
+    await bytes.close();
+    throw error;
+  }
+}

@@ -1,0 +1,368 @@
+/** Parquet files, a part of a row group at a time: a row is a document whose fields are the columns. */
+import { type FileHandle, open } from 'node:fs/promises';
+import { basename, resolve } from 'node:path';
+import * as zlib from 'node:zlib';
+import {
+  type AsyncBuffer,
+  type Compressors,
+  type FileMetaData,
+  parquetMetadataAsync,
+  parquetScan,
+  parquetSchema,
+  type RowGroup,
+} from 'hyparquet';
+import { snappyUncompress } from 'hyparquet/src/snappy.js';
+import { LlmBatchError, usageError } from '../core/errors.js';
+import { showName } from '../core/field.js';
+import { inputIsFolder, unreadable } from './bytes.js';
+import { DEFAULT_MAX_LINE_BYTES } from './lines.js';
+import { columnToJson, type ValueToJson } from './parquet-column.js';
+import { InvalidText, rawElement, UnusableValue } from './parquet-leaf.js';
+import type { InputRecord, RecordOptions, RecordSource } from './source.js';
+import { decodeUtf8 } from './utf8.js';
+
+/** Of decoded values held at once, all columns together; a row group may be as large as the file. */
+const DECODED_BYTES = 8 * 1024 * 1024;
+/** What a value takes besides its own bytes: an object's header and its place in a list. */
+const VALUE_BYTES = 40;
+const PAGE_ROWS = 1_000;
+/** Bounds a page of long rows. */
+const PAGE_CHARACTERS = 8 * 1024 * 1024;
+/** Writers make pages of a mebibyte, some of all the group's rows. */
+const MOST_PAGE_BYTES = 512 * 1024 * 1024;
+
+/**
+ * Reads the file's footer.
+ * @throws LlmBatchError (exit 2) for a file that is no Parquet, is packed in a way that cannot be unpacked here, or has
+ *   columns of bytes
+ */
+export async function openParquet(path: string, cwd: string): Promise<RecordSource> {
+  const absolutePath = resolve(cwd, path);
+  const handle = await openFile(path, absolutePath);
+  try {
+    return await describeFile(path, handle);
+  } catch (error) {
+    await handle.close();
+    throw error;
+  }
+}
+
+async function openFile(name: string, absolutePath: string): Promise<FileHandle> {
+  let handle: FileHandle;
+  try {
+    handle = await open(absolutePath, 'r');
+  } catch (error) {
+    throw unreadable(error, name, absolutePath);
+  }
+  const status = await handle.stat();
+  if (status.isFile()) return handle;
+  await handle.close();
+  if (status.isDirectory()) throw inputIsFolder(name);
+  throw usageError(
+    'INPUT_UNREADABLE',
+    `The input ${name} is no file, and Parquet is read from its end.`,
+    'Save it to a file.',
+  );
+}
+
+async function describeFile(name: string, handle: FileHandle): Promise<RecordSource> {
+  const { size: totalBytes } = await handle.stat();
+  if (totalBytes === 0) throw usageError('INPUT_EMPTY', `The input ${name} is empty.`, 'Check the path.');
+  const file = new GroupBuffer(handle, totalBytes);
+  const metadata = await damageTold(name, () =>
+    parquetMetadataAsync(file, { geoparquet: false, parsers: PARSERS }),
+  );
+  const totalRows = Number(metadata.num_rows);
+  if (totalRows === 0) {
+    throw usageError('INPUT_EMPTY', `The input ${name} has no rows.`, 'Check the path.');
+  }
+  refuseCodecs(metadata, name);
+  const columns = columnsOf(metadata, name);
+  let rowsRead = 0;
+  let closed = false;
+  return {
+    name,
+    description: { format: 'parquet', schema: metadata.schema },
+    totalBytes,
+    bytesRead: () => Math.round((totalBytes * rowsRead) / totalRows),
+    records: (options) =>
+      readRows({ name, file, metadata, columns, options }, (rows) => {
+        rowsRead = rows;
+      }),
+    async close() {
+      if (closed) return;
+      closed = true;
+      await handle.close();
+    },
+  };
+}
+
+interface Column {
+  readonly name: string;
+  /** `{"id":`, `,"text":`, … */
+  readonly memberStart: string;
+  readonly toJson: ValueToJson;
+  /** Bytes that nothing says are text. */
+  readonly mayBeBytes: boolean;
+}
+
+function columnsOf(metadata: FileMetaData, inputName: string): Column[] {
+  const trees = parquetSchema(metadata).children;
+  const refused: string[] = [];
+  const columns = trees.flatMap((tree, index): Column[] => {
+    const { name, type, converted_type: converted, logical_type: logical } = tree.element;
+    const toJson = columnToJson(tree);
+    if (toJson === null) {
+      refused.push(name);
+      return [];
+    }
+    const mayBeBytes = type === 'BYTE_ARRAY' && converted === undefined && logical === undefined;
+    return [{ name, memberStart: `${index === 0 ? '{' : ','}${JSON.stringify(name)}:`, toJson, mayBeBytes }];
+  });
+  if (refused.length > 0) throw bytesColumns(refused, inputName);
+  const repeated = columns.filter(
+    ({ name }, index) => columns.findIndex((one) => one.name === name) !== index,
+  );
+  if (repeated.length > 0) {
+    throw usageError(
+      'INPUT_HEADER',
+      `The input ${inputName} has more than one column ${repeated.map(({ name }) => showName(name)).join(', ')}.`,
+      'Give every column a name of its own.',
+    );
+  }
+  return columns;
+}
+
+function bytesColumns(names: readonly string[], inputName: string): LlmBatchError {
+  const shown = names.map(showName).join(', ');
+  return usageError(
+    'INPUT_BINARY_COLUMN',
+    `The input ${inputName} holds bytes or other values that are no text in ${names.length === 1 ? 'column' : 'columns'} ${shown}.`,
+    `Leave ${names.length === 1 ? 'it' : 'them'} out, or store text: SELECT * EXCLUDE (${shown}) in DuckDB, df.drop(columns=[…]) in pandas.`,
+  );
+}
+
+/** What Node has of its own; `zstdDecompressSync` came with Node 22.15. */
+const COMPRESSORS: Compressors = {
+  SNAPPY(input, length) {
+    const output = new Uint8Array(boundOf(length) && length);
+    snappyUncompress(input, output);
+    return output;
+  },
+  GZIP: (input, length) => zlib.gunzipSync(input, boundOf(length)),
+  BROTLI: (input, length) => zlib.brotliDecompressSync(input, boundOf(length)),
+  ...zstdOfNode(),
+};
+
+function zstdOfNode(): Compressors {
+  const { zstdDecompressSync } = zlib as {
+    zstdDecompressSync?: (input: Uint8Array, bound: { maxOutputLength: number }) => Uint8Array;
+  };
+  return zstdDecompressSync === undefined
+    ? {}
+    : { ZSTD: (input, length) => zstdDecompressSync(input, boundOf(length)) };
+}
+
+/** A page, of a dictionary too, unpacks to what it says, and says no more than a page may have. */
+function boundOf(length: number): { maxOutputLength: number } {
+  if (length > MOST_PAGE_BYTES) throw new Error(`a page of it has ${length} bytes`);
+  // Of an empty page the unpacker takes no bound of zero.
+  return { maxOutputLength: Math.max(1, length) };
+}
+
+const READABLE_CODECS = ['UNCOMPRESSED', ...Object.keys(COMPRESSORS)];
+
+function refuseCodecs({ row_groups: groups }: FileMetaData, name: string): void {
+  const codecs = new Set(groups.flatMap(({ columns }) => columns.map((column) => column.meta_data?.codec)));
+  const unknown = [...codecs].filter((codec) => codec !== undefined && !READABLE_CODECS.includes(codec));
+  if (unknown.length === 0) return;
+  const newerNode = unknown.includes('ZSTD') ? ' Node 22.15 and newer read zstd.' : '';
+  throw usageError(
+    'INPUT_CODEC',
+    `The input ${name} is compressed with ${unknown.join(', ')}, which cannot be unpacked here.`,
+    `Write it with one of ${READABLE_CODECS.join(', ')}.${newerNode}`,
+  );
+}
+
+/** Everything else comes as it is stored; see `rawElement`. */
+const PARSERS = {
+  stringFromBytes: (bytes: Uint8Array | undefined) =>
+    bytes === undefined
+      ? undefined
+      : (decodeUtf8(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)) ?? new InvalidText()),
+  timestampFromNanoseconds: (nanoseconds: bigint) => nanoseconds,
+};
+
+interface RowReading {
+  readonly name: string;
+  readonly file: GroupBuffer;
+  readonly metadata: FileMetaData;
+  readonly columns: readonly Column[];
+  readonly options: RecordOptions;
+}
+
+async function* readRows(reading: RowReading, onRows: (rows: number) => void): AsyncGenerator<InputRecord[]> {
+  const { name, file, metadata, columns } = reading;
+  const raw = { ...metadata, schema: metadata.schema.map(rawElement) };
+  const scan = await damageTold(name, () =>
+    parquetScan({
+      file,
+      metadata: raw,
+      utf8: false,
+      geoparquet: false,
+      parsers: PARSERS,
+      compressors: COMPRESSORS,
+    }),
+  );
+  const groups = metadata.row_groups.filter(({ num_rows: rows }) => rows > 0n);
+  for (const [index, { rowStart, rowEnd }] of scan.ranges.entries()) {
+    file.forget();
+    const windows = columns.map(
+      ({ name: column }) =>
+        new ColumnWindow(rowEnd, windowRows(groups[index], column, columns.length), (from, to) =>
+          damageTold(name, () => scan.readColumn({ column, rowStart: from, rowEnd: to })),
+        ),
+    );
+    for (let start = rowStart; start < rowEnd; start += PAGE_ROWS) {
+      for (const window of windows) await window.reach(start);
+      const end = Math.min(start + PAGE_ROWS, rowEnd);
+      let page: InputRecord[] = [];
+      let characters = 0;
+      for (let row = start; row < end; row += 1) {
+        const record = recordOf(reading, windows, row);
+        page.push(record);
+        characters += record.text?.length ?? 0;
+        if (characters < PAGE_CHARACTERS && row + 1 < end) continue;
+        onRows(row + 1);
+        yield page;
+        page = [];
+        characters = 0;
+      }
+    }
+  }
+}
+
+/**
+ * How many rows of a column are decoded together. Of short values more than of long ones: a data page, which is decoded
+ * as a whole each time, holds that many more of them.
+ */
+function windowRows(group: RowGroup | undefined, column: string, columns: number): number {
+  const leaves = (group?.columns ?? []).flatMap(({ meta_data: leaf }) =>
+    leaf?.path_in_schema[0] === column ? [leaf] : [],
+  );
+  const bytes = leaves.reduce(
+    (sum, leaf) => sum + Number(leaf.total_uncompressed_size) + Number(leaf.num_values) * VALUE_BYTES,
+    1,
+  );
+  const rows = (Number(group?.num_rows ?? 0) * DECODED_BYTES) / columns / bytes;
+  return Math.max(1, Math.floor(rows / PAGE_ROWS)) * PAGE_ROWS;
+}
+
+/** The rows of a column that are decoded at the moment. */
+class ColumnWindow {
+  readonly #rowEnd: number;
+  readonly #rows: number;
+  readonly #read: (from: number, to: number) => Promise<ArrayLike<unknown>>;
+  #from = 0;
+  #to = 0;
+  #values: ArrayLike<unknown> = [];
+
+  /** @param rowEnd of the row group @param rows a multiple of a page's */
+  constructor(rowEnd: number, rows: number, read: (from: number, to: number) => Promise<ArrayLike<unknown>>) {
+    this.#rowEnd = rowEnd;
+    this.#rows = rows;
+    this.#read = read;
+  }
+
+  /** Makes the page that begins at `row` readable. */
+  async reach(row: number): Promise<void> {
+    if (row < this.#to) return;
+    // Let go first, so that two windows are never held.
+    this.#values = [];
+    this.#from = row;
+    this.#to = Math.min(row + this.#rows, this.#rowEnd);
+    this.#values = await this.#read(this.#from, this.#to);
+  }
+
+  valueAt(row: number): unknown {
+    return this.#values[row - this.#from];
+  }
+}
+
+function recordOf(
+  { name, columns, options }: RowReading,
+  windows: readonly ColumnWindow[],
+  row: number,
+): InputRecord {
+  const line = row + 1;
+  const maxBytes = options.maxLineBytes ?? DEFAULT_MAX_LINE_BYTES;
+  let text = '';
+  for (const [at, column] of columns.entries()) {
+    const value = windows[at]?.valueAt(row);
+    if (column.mayBeBytes && value instanceof InvalidText) throw bytesColumns([column.name], name);
+    try {
+      text += column.memberStart + column.toJson(value);
+    } catch (error) {
+      if (!(error instanceof UnusableValue)) throw error;
+      return { line, reason: `${showName(column.name)} ${error.message}`, field: column.name, text: null };
+    }
+  }
+  text += '}';
+  const bytes = text.length * 3 > maxBytes ? Buffer.byteLength(text) : 0;
+  if (bytes > maxBytes) {
+    return {
+      line,
+      reason: `${bytes} bytes long, over the cap of ${maxBytes} (--max-line-bytes)`,
+      text: null,
+    };
+  }
+  return { line, text };
+}
+
+/** The reader's own errors all mean that the file is not what its footer says. */
+async function damageTold<Result>(name: string, read: () => Promise<Result>): Promise<Result> {
+  try {
+    return await read();
+  } catch (error) {
+    if (error instanceof LlmBatchError) throw error;
+    throw usageError(
+      'INPUT_DAMAGED_PARQUET',
+      `The input ${basename(name)} cannot be read as Parquet: ${(error as Error).message}.`,
+      'Fetch or write it again.',
+    );
+  }
+}
+
+/**
+ * The file as the reader wants it. What was read of a row group is kept until the next one begins, since each
+ * window is cut from the same column chunks.
+ */
+class GroupBuffer implements AsyncBuffer {
+  readonly byteLength: number;
+  readonly #handle: FileHandle;
+  readonly #kept = new Map<string, ArrayBuffer>();
+
+  constructor(handle: FileHandle, byteLength: number) {
+    this.#handle = handle;
+    this.byteLength = byteLength;
+  }
+
+  async slice(start: number, end = this.byteLength): Promise<ArrayBuffer> {
+    const name = `${start}-${end}`;
+    const kept = this.#kept.get(name);
+    if (kept !== undefined) return kept;
+    const buffer = new ArrayBuffer(end - start);
+    for (let filled = 0; filled < buffer.byteLength; ) {
+      const part = new Uint8Array(buffer, filled);
+      const { bytesRead } = await this.#handle.read(part, 0, part.byteLength, start + filled);
+      if (bytesRead === 0) throw new Error('it ends before its data do');
+      filled += bytesRead;
+    }
+    this.#kept.set(name, buffer);
+    return buffer;
+  }
+
+  forget(): void {
+    this.#kept.clear();
+  }
+}
