@@ -8,8 +8,9 @@ import { errorWithoutCall, type TaskError, type TaskOutcome } from '../core/outc
 import { type AttemptHistory, decideRetry, isTrouble, type RetryPolicy } from '../core/retry.js';
 import type { LeasedTask } from '../core/task.js';
 import { NO_TOKENS, type TokenUsage } from '../core/usage.js';
+import type { DocumentRequest } from '../endpoints/rendered-request.js';
 import type { Cost, Grant, RefusalEffect, RefusalReason } from '../limiter/limiter.js';
-import type { ProviderAnswer, ProviderReply, ProviderRequest } from '../provider/provider.js';
+import type { AnswerPart, ProviderAnswer, ProviderReply, ProviderRequest } from '../provider/provider.js';
 import { type BillingBounds, billedFor, mostTokensOf, NOTHING_SPENT, type RunBudget } from './billing.js';
 import type { Lacking } from './budget.js';
 import type { Journal } from './journal.js';
@@ -17,16 +18,24 @@ import type { Gate, Lane } from './lane.js';
 import type { LaneHealth } from './lane-health.js';
 import type { Schedule } from './schedule.js';
 
-export interface PreparedCall {
-  /** A function where the body is large: called once the call is admitted, so that nobody holds it while waiting. */
-  readonly request: ProviderRequest | LoadRequest;
+/** One document's request, ready to be sent alone or packed with others. */
+export interface PreparedTask {
+  readonly task: LeasedTask;
+  /** Those of one key may share a call; null: it goes alone. */
+  readonly groupKey: string | null;
+  /** Entries that it takes in an array of inputs. */
+  readonly inputs: number;
+  /** For `JoinRequests`; the engine does not look into it. */
+  readonly request: DocumentRequest;
   /** The model asked for, where a server does not say which one answered. */
   readonly model: string;
+  /** Of it alone. */
   readonly cost: Cost;
+  /** Of it alone. */
   readonly billing: BillingBounds;
   /** Whether an answer is what was asked for; null: any text is. */
   readonly checkOutput: CheckOutput | null;
-  /** Told the real usage, so that later estimates follow it. */
+  /** Told the real usage of its share, so that later estimates follow it. */
   readonly learn: (usage: TokenUsage) => void;
 }
 
@@ -39,11 +48,18 @@ export type CheckOutput = (
 ) => Promise<{ readonly outputJson: string } | { readonly problem: string }>;
 
 /** Renders a stored document as a request; a document that cannot be rendered any more is an error value. */
-export type PrepareCall = (task: LeasedTask) => PreparedCall | { readonly refused: TaskError };
+export type PrepareTask = (task: LeasedTask) => PreparedTask | { readonly refused: TaskError };
+
+/**
+ * Makes one request of documents of one group key; of one alone where there is one.
+ * @returns a function where the body is large: called once the call is admitted, so that nobody holds it while waiting
+ */
+export type JoinRequests = (prepared: readonly PreparedTask[]) => ProviderRequest | LoadRequest;
 
 export interface CallContext {
   readonly runId: number;
-  readonly prepare: PrepareCall;
+  readonly prepare: PrepareTask;
+  readonly join: JoinRequests;
   readonly clock: Clock;
   readonly schedule: Schedule;
   readonly random: Random;
@@ -110,7 +126,7 @@ function uncalledTask(task: LeasedTask, outcome: TaskOutcome): PerformedTask {
   return { task, outcome, failure: null, lane: null, laneChange: null };
 }
 
-async function callFor(task: LeasedTask, prepared: PreparedCall, context: CallContext): Promise<CalledTask> {
+async function callFor(task: LeasedTask, prepared: PreparedTask, context: CallContext): Promise<CalledTask> {
   const uncalled = (outcome: TaskOutcome): CalledTask => ({
     ...uncalledTask(task, outcome),
     answeredTier: null,
@@ -128,7 +144,8 @@ async function callFor(task: LeasedTask, prepared: PreparedCall, context: CallCo
     gate.poke();
   };
 
-  const request = typeof prepared.request === 'function' ? await prepared.request() : prepared.request;
+  const joined = context.join([prepared]);
+  const request = typeof joined === 'function' ? await joined() : joined;
   if ('refused' in request) {
     withdraw();
     return uncalled(failedOutcome(task, null, request.refused, clock.now()));
@@ -197,9 +214,10 @@ function heard(
   return { trouble, laneChange: trouble.wentDown ? { type: 'down' } : null };
 }
 
-type CheckedReply =
-  | (ProviderAnswer & { readonly outputJson: string })
-  | Exclude<ProviderReply, ProviderAnswer>;
+type GoodPart = Extract<AnswerPart, { readonly ok: true }>;
+
+/** A call has one document, so that its answer has one part. */
+type CheckedReply = (ProviderAnswer & { readonly part: GoodPart }) | Exclude<ProviderReply, ProviderAnswer>;
 
 /** As long as other failures' messages are at most. */
 const LONGEST_PROBLEM = 500;
@@ -207,18 +225,20 @@ const LONGEST_PROBLEM = 500;
 /** An answer that is not what was asked for was billed all the same, and is a failure from here on. */
 async function checkReply(
   reply: ProviderReply,
-  { checkOutput }: PreparedCall,
+  { checkOutput }: PreparedTask,
   { provider }: Lane,
 ): Promise<CheckedReply> {
   if (!reply.ok) return reply;
-  const checked = await (checkOutput === null
-    ? { outputJson: JSON.stringify(reply.output) }
+  const { usage, costMicroUsd, hints, httpStatus, requestId } = reply;
+  const part = reply.parts[0] as AnswerPart;
+  if (!part.ok) return { ok: false, usage, costMicroUsd, hints, failure: part.failure };
+  const checked = await (checkOutput === null || part.text === null
+    ? { outputJson: part.outputJson }
     : // Whatever an answer brings its check to, it is the answer's fault: the run goes on.
-      checkOutput(reply.output).catch((error: unknown) => ({
+      checkOutput(part.text).catch((error: unknown) => ({
         problem: `The answer could not be checked: ${String(error)}`,
       })));
-  if ('outputJson' in checked) return { ...reply, ...checked };
-  const { usage, costMicroUsd, hints, httpStatus, requestId, output } = reply;
+  if ('outputJson' in checked) return { ...reply, part: { ...part, ...checked } };
   return {
     ok: false,
     usage,
@@ -228,7 +248,7 @@ async function checkReply(
       kind: 'bad_output',
       message: shortLine(provider.redact?.(checked.problem) ?? checked.problem, LONGEST_PROBLEM),
       httpStatus,
-      partialOutputJson: JSON.stringify(output),
+      partialOutputJson: part.outputJson,
       ...(requestId === null ? {} : { requestId }),
     },
   };
@@ -291,11 +311,11 @@ function judge(
       call,
       atMs: call.finishedAtMs,
       result: {
-        outputJson: reply.outputJson,
+        outputJson: reply.part.outputJson,
         model: reply.model === '' ? requestedModel : reply.model,
-        finishReason: reply.finishReason,
-        detailsJson: reply.detailsJson,
-        responseJson: reply.responseJson,
+        finishReason: reply.part.finishReason,
+        detailsJson: reply.part.detailsJson,
+        responseJson: reply.part.responseJson,
       },
     };
   }

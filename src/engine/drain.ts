@@ -21,8 +21,9 @@ import type { RunBudget } from './billing.js';
 import type { Lacking } from './budget.js';
 import {
   type CallContext,
+  type JoinRequests,
   type PerformedTask,
-  type PrepareCall,
+  type PrepareTask,
   performTask,
   releaseOutcome,
 } from './call.js';
@@ -38,7 +39,8 @@ export interface DrainOptions {
   readonly runId: number;
   readonly workerId: string;
   readonly lanes: readonly Lane[];
-  readonly prepare: PrepareCall;
+  readonly prepare: PrepareTask;
+  readonly join: JoinRequests;
   readonly clock: Clock;
   readonly random: Random;
   /** Calls open at once; `auto` follows what brings answers. */
@@ -404,10 +406,11 @@ export class Drain {
   }
 
   get #context(): CallContext {
-    const { prepare, clock, random, retry, timeoutMs, runId } = this.#options;
+    const { prepare, join, clock, random, retry, timeoutMs, runId } = this.#options;
     return {
       runId,
       prepare,
+      join,
       clock,
       schedule: this.#schedule,
       random,

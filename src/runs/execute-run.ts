@@ -13,7 +13,7 @@ import {
 import type { Lane } from '../engine/lane.js';
 import type { PriceTable } from '../pricing/model-price.js';
 import type { RescueReport, SharedPage, Store } from '../store/store.js';
-import { createPrepareCall } from './prepare-call.js';
+import { createPrepareTask, joinRequests } from './prepare-task.js';
 import { recoverStore } from './recover.js';
 import { createRunBudget, failureLimit } from './run-budget.js';
 import { type Outage, type RunSettings, settingsOfRun } from './run-settings.js';
@@ -78,7 +78,8 @@ export async function executeRun(options: ExecuteOptions): Promise<ExecutionRepo
     runId: run.id,
     workerId: options.workerId,
     lanes,
-    prepare: createPrepareCall(settings, await outputCheck(settings)),
+    prepare: createPrepareTask(settings, await outputCheck(settings)),
+    join: joinRequests,
     clock,
     random: options.random,
     concurrency: pacing.concurrency,

@@ -2,7 +2,13 @@
 import { describe, expect, it } from 'vitest';
 import type { TaskError } from '../../src/core/outcome.js';
 import type { LeasedTask } from '../../src/core/task.js';
-import { type CallContext, type LoadRequest, type PreparedCall, performTask } from '../../src/engine/call.js';
+import {
+  type CallContext,
+  type JoinRequests,
+  type LoadRequest,
+  type PreparedTask,
+  performTask,
+} from '../../src/engine/call.js';
 import type { Journal } from '../../src/engine/journal.js';
 import { Gate, type Lane } from '../../src/engine/lane.js';
 import { Schedule } from '../../src/engine/schedule.js';
@@ -35,7 +41,7 @@ interface Stage {
   readonly gate: Gate;
   /** What happened, in its order. */
   readonly events: string[];
-  perform(request: PreparedCall['request'], callId?: number | null): ReturnType<typeof performTask>;
+  perform(request: ReturnType<JoinRequests>, callId?: number | null): ReturnType<typeof performTask>;
 }
 
 /** One lane that lets one call a minute through. */
@@ -64,8 +70,11 @@ function stage(): Stage {
           return callId;
         },
       };
-      const prepared: PreparedCall = {
-        request,
+      const prepared: PreparedTask = {
+        task: TASK,
+        groupKey: null,
+        inputs: 1,
+        request: { endpoint: 'chat', bodyJson: '{}', attachments: [] },
         model: 'm',
         cost: { requests: 1, tokens: 1 },
         billing: { model: 'm', mostInputTokens: 1, outputCap: null, serviceTier: null },
@@ -75,6 +84,7 @@ function stage(): Stage {
       const context: CallContext = {
         runId: 1,
         prepare: () => prepared,
+        join: () => request,
         clock,
         schedule: new Schedule(clock),
         random: () => 0,
@@ -96,7 +106,7 @@ function stage(): Stage {
 function loading(events: string[], body: string): LoadRequest {
   return async () => {
     events.push(`loaded ${body}`);
-    return { endpoint: 'chat', bodyJson: body };
+    return { endpoint: 'chat', bodyJson: body, parts: 1 };
   };
 }
 

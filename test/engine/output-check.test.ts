@@ -1,4 +1,5 @@
 /** An answer whose check throws is the answer's fault: paid for, told in clean words, and no end of the run. */
+
 import { expect, it } from 'vitest';
 import { type CallContext, type CheckOutput, performTask } from '../../src/engine/call.js';
 import type { Journal } from '../../src/engine/journal.js';
@@ -6,6 +7,7 @@ import { Gate, type Lane } from '../../src/engine/lane.js';
 import { Schedule } from '../../src/engine/schedule.js';
 import { createLimiter } from '../../src/limiter/limiter.js';
 import type { Provider } from '../../src/provider/provider.js';
+import { answered } from '../support/answered.js';
 import { FakeClock } from '../support/fake-clock.js';
 
 const USAGE = { inputTokens: 10, outputTokens: 5, cachedTokens: 0, reasoningTokens: 0 };
@@ -15,9 +17,9 @@ function performWith(checkOutput: CheckOutput) {
   const provider: Provider = {
     send: async () => ({
       ok: true,
-      output: 'an answer',
+      parts: [answered('an answer')],
       model: 'm',
-      finishReason: 'stop',
+
       usage: USAGE,
       costMicroUsd: 7,
       httpStatus: 200,
@@ -32,8 +34,12 @@ function performWith(checkOutput: CheckOutput) {
   const lane: Lane = { name: 'lane', weight: 1, provider, limiter, costOf: () => null, mostOf: () => null };
   const context: CallContext = {
     runId: 1,
-    prepare: () => ({
-      request: { endpoint: 'chat', bodyJson: '{}' },
+    join: () => ({ endpoint: 'chat', bodyJson: '{}', parts: 1 }),
+    prepare: (prepared) => ({
+      task: prepared,
+      groupKey: null,
+      inputs: 1,
+      request: { endpoint: 'chat', bodyJson: '{}', attachments: [] },
       model: 'm',
       cost: { requests: 1, tokens: 1 },
       billing: { model: 'm', mostInputTokens: 1, outputCap: null, serviceTier: null },

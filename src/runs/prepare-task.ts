@@ -1,27 +1,25 @@
-/** From a stored document to the call that answers it, with what it will charge the limits. */
+/** From a stored document to its request, with what that will charge the limits, and from requests to a call's. */
 
+import type { Attachment } from '../core/attachment.js';
 import { errorWithoutCall } from '../core/outcome.js';
 import type { LeasedTask } from '../core/task.js';
-import { type Attachment, loadAttachments } from '../documents/attachment.js';
+import { loadAttachments } from '../documents/attachment.js';
 import { createStoredRequestReader } from '../documents/read.js';
-import type { RenderedRequest } from '../documents/rendered-request.js';
-import type { CheckOutput, PrepareCall, PreparedCall } from '../engine/call.js';
+import type { Endpoint, Mistake } from '../endpoints/endpoint.js';
+import { ENDPOINTS } from '../endpoints/endpoints.js';
+import type { CheckOutput, JoinRequests, PrepareTask } from '../engine/call.js';
 import { expectedAttachmentTokens, mostAttachmentTokens } from '../pricing/attachment-tokens.js';
-import { createInputEstimator } from '../pricing/input-estimate.js';
+import { createInputEstimator, type InputEstimator } from '../pricing/input-estimate.js';
 import { createOutputEstimator } from '../pricing/output-estimate.js';
-import { type Mistake, withMistake } from './repair.js';
 import type { RunSettings } from './run-settings.js';
-
-/** What a chat template adds to the bytes of the request, of which no tokenizer makes more tokens: separators. */
-const TEMPLATE_TOKENS = 16;
 
 /**
  * Rendered when it is sent, so that a long system prompt is stored once and not with every document. A document
  * that cannot be rendered (it could at import) becomes `invalid_request` instead of stopping the run.
  */
-export function createPrepareCall(settings: RunSettings, check: CheckOutput | null): PrepareCall {
+export function createPrepareTask(settings: RunSettings, check: CheckOutput | null): PrepareTask {
   const render = createStoredRequestReader(settings.request);
-  const inputs = createInputEstimator();
+  const estimators = new Map<Endpoint, InputEstimator>();
   const outputs = createOutputEstimator();
   const mistakes = new Map<number, Mistake>();
   return (task) => {
@@ -33,33 +31,48 @@ export function createPrepareCall(settings: RunSettings, check: CheckOutput | nu
       return { refused: errorWithoutCall('invalid_request', message) };
     }
   };
-  function prepare(task: LeasedTask): ReturnType<PrepareCall> {
+  function prepare(task: LeasedTask): ReturnType<PrepareTask> {
     const rendered = render(task.body);
     if ('reason' in rendered) return { refused: errorWithoutCall('invalid_request', rendered.reason) };
     // Taken once: those of a whole request are looked for in its messages, and their images measured.
-    const { model, inputText, attachments } = rendered;
+    const { endpoint: name, model, inputText, attachments, outputCap, serviceTier } = rendered;
+    const endpoint = ENDPOINTS[name];
+    const inputs = inputEstimatorOf(endpoint);
     const mistake = mistakes.get(task.taskId);
-    const bodyJson = mistake === undefined ? rendered.bodyJson : withMistake(rendered.bodyJson, mistake);
+    const bodyJson =
+      mistake === undefined || endpoint.withMistake === null
+        ? rendered.bodyJson
+        : endpoint.withMistake(rendered.bodyJson, mistake);
     const attachmentTokens = expectedAttachmentTokens(model, attachments);
     const inputTokens = inputs.inputTokens(inputText, attachmentTokens);
-    const tokens = inputTokens + outputs.outputTokens(rendered.outputCap);
-    const tokensAtCap = rendered.outputCap === null ? tokens : inputTokens + rendered.outputCap;
+    const tokens = inputTokens + outputs.outputTokens(outputCap);
     return {
+      task,
+      groupKey: rendered.groupKey,
+      inputs: rendered.inputs,
+      request: { endpoint: name, bodyJson, attachments },
       model,
-      request: requestOf(rendered.endpoint, bodyJson, attachments),
       billing: {
         model,
-        mostInputTokens: mostInputTokens(model, bodyJson, attachments) + TEMPLATE_TOKENS,
-        outputCap: rendered.outputCap,
-        serviceTier: rendered.serviceTier,
+        mostInputTokens: mostInputTokens(model, bodyJson, attachments) + endpoint.framingTokens.most,
+        outputCap,
+        serviceTier,
       },
       checkOutput: check === null ? null : remembering(task.taskId, check),
-      cost: { requests: 1, tokens, tokensAtCap },
+      cost: { requests: 1, tokens, tokensAtCap: outputCap === null ? tokens : inputTokens + outputCap },
       learn(usage) {
         inputs.observe(inputText, usage.inputTokens, attachmentTokens);
         outputs.observe(usage.outputTokens);
       },
     };
+  }
+  function inputEstimatorOf(endpoint: Endpoint): InputEstimator {
+    let estimator = estimators.get(endpoint);
+    if (estimator === undefined) {
+      estimator = createInputEstimator(endpoint.framingTokens.expected);
+      estimators.set(endpoint, estimator);
+    }
+    return estimator;
   }
   function remembering(taskId: number, plainCheck: CheckOutput): CheckOutput {
     return async (output) => {
@@ -73,19 +86,29 @@ export function createPrepareCall(settings: RunSettings, check: CheckOutput | nu
 }
 
 /** Pictures and PDFs are read when the call is about to leave: of a thousand that wait none is in memory. */
-function requestOf(
-  endpoint: RenderedRequest['endpoint'],
-  bodyJson: string,
-  attachments: readonly Attachment[],
-): PreparedCall['request'] {
-  if (attachments.every(({ file }) => file === null)) return { endpoint, bodyJson };
+export const joinRequests: JoinRequests = (prepared) => {
+  const [first] = prepared;
+  if (first === undefined) throw new RangeError('a call without a document');
+  const { endpoint: name, bodyJson, attachments } = first.request;
+  const { grouping, placeFile } = ENDPOINTS[name];
+  const parts = prepared.length;
+  if (parts > 1) {
+    if (grouping === null) throw new RangeError(`${name} takes one document a call`);
+    return {
+      endpoint: name,
+      parts,
+      bodyJson: grouping.join(prepared.map(({ request }) => request.bodyJson)),
+    };
+  }
+  if (placeFile === null || attachments.every(({ file }) => file === null))
+    return { endpoint: name, bodyJson, parts };
   return async () => {
-    const loaded = await loadAttachments(bodyJson, attachments);
+    const loaded = await loadAttachments(bodyJson, attachments, placeFile);
     return typeof loaded === 'string'
-      ? { endpoint, bodyJson: loaded }
+      ? { endpoint: name, bodyJson: loaded, parts }
       : { refused: errorWithoutCall('invalid_request', loaded.reason) };
   };
-}
+};
 
 /** No tokenizer makes more tokens of a text than it has bytes; an image in base64 is no text. */
 function mostInputTokens(model: string, bodyJson: string, attachments: readonly Attachment[]): number {
