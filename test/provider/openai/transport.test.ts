@@ -298,7 +298,10 @@ describe('bodies', () => {
       };
       next(0);
     });
-    expect(await send(openProvider(server.baseUrl))).toMatchObject({ ok: true, parts: [{ text: 'grüße 😀' }] });
+    expect(await send(openProvider(server.baseUrl))).toMatchObject({
+      ok: true,
+      parts: [{ text: 'grüße 😀' }],
+    });
   });
 
   it.each<[string, (socket: Socket) => void]>([
