@@ -206,6 +206,15 @@ describe('what embeddings cost', () => {
     expect((await estimate('--group-max', '1'))?.duration.high_ms).toBeGreaterThan(90 * 60_000);
   });
 
+  it('is in a rehearsal what is estimated of one', async () => {
+    workspace.writeDocuments('docs.jsonl', [{ id: 'a', text: 'Käse' }, { id: 'b', input: [[1, 2, 3], [4]] }]);
+    const args = ['estimate', 'docs.jsonl', '--endpoint', 'embeddings', '--simulate', '--json'];
+    const { stdout } = await runInProcess(args, { folder: workspace.folder });
+    expect((await run('--endpoint', 'embeddings')).exitCode).toBe(0);
+    const { promptTokens } = await simulator.books();
+    expect(JSON.parse(stdout)).toMatchObject({ models: [{ input_tokens: { total: promptTokens } }] });
+  });
+
   it('is capped, though nobody has a price for output that there is not', async () => {
     workspace.writeDocuments('docs.jsonl', numberedDocuments(3));
     expect((await run('--endpoint', 'embeddings', '--max-cost', '1')).exitCode).toBe(0);

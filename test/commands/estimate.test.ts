@@ -80,7 +80,6 @@ describe('against the simulator', () => {
   it.each<[file: string, args: readonly string[]]>([
     ['reviews.jsonl', ['--prompt', 'Classify the sentiment of this review: {{text}}']],
     ['reviews.jsonl', ['--system', 'Answer with one word: positive, negative or mixed.']],
-    ['reviews.jsonl', ['--endpoint', 'embeddings']],
     ['requests.jsonl', []],
     ['batch-api.jsonl', []],
   ])('%s %j takes the tokens that were estimated', async (file, args) => {
