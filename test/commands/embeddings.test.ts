@@ -207,7 +207,10 @@ describe('what embeddings cost', () => {
   });
 
   it('is in a rehearsal what is estimated of one', async () => {
-    workspace.writeDocuments('docs.jsonl', [{ id: 'a', text: 'Käse' }, { id: 'b', input: [[1, 2, 3], [4]] }]);
+    workspace.writeDocuments('docs.jsonl', [
+      { id: 'a', text: 'Käse' },
+      { id: 'b', input: [[1, 2, 3], [4]] },
+    ]);
     const args = ['estimate', 'docs.jsonl', '--endpoint', 'embeddings', '--simulate', '--json'];
     const { stdout } = await runInProcess(args, { folder: workspace.folder });
     expect((await run('--endpoint', 'embeddings')).exitCode).toBe(0);
