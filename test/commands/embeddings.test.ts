@@ -107,7 +107,7 @@ describe('--endpoint embeddings', () => {
     ['--repair', ['--repair']],
     ['--system', ['--system', 'Be brief.']],
     ['{{image …}} in --prompt', ['--prompt', 'Of {{image photo}}']],
-    ['--param encoding_format="base64"', ['--param', 'encoding_format=base64']],
+    ['encoding_format="base64"', ['--param', 'encoding_format=base64']],
     ['--group-max', ['--group-max', '0']],
   ])('goes with no %s, and says so before anything is read', async (told, flags) => {
     const end = await run('--endpoint', 'embeddings', ...flags);
