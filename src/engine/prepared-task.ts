@@ -1,0 +1,74 @@
+/** Documents as requests, each ready to be sent alone or packed with others into one call. */
+import type { TaskError } from '../core/outcome.js';
+import type { LeasedTask } from '../core/task.js';
+import type { TokenUsage } from '../core/usage.js';
+import type { Cost } from '../limiter/limiter.js';
+import type { ProviderRequest } from '../provider/provider.js';
+import type { BillingBounds } from './billing.js';
+
+/** One document's request. */
+export interface PreparedTask {
+  readonly task: LeasedTask;
+  /** Those of one key may share a call; null: it goes alone. */
+  readonly groupKey: string | null;
+  /** Entries that it takes in an array of inputs. */
+  readonly inputs: number;
+  /** The model asked for, where a server does not say which one answered. */
+  readonly model: string;
+  /** What it charges the limits when it is sent alone. */
+  readonly cost: Cost;
+  /** Bounds of its bill when it is sent alone. */
+  readonly billing: BillingBounds;
+  /** Whether an answer is what was asked for; null: any is. */
+  readonly checkOutput: CheckOutput | null;
+  /** Told what it really used, so that later estimates follow it. */
+  readonly learn: (usage: TokenUsage) => void;
+}
+
+/** Renders a stored document as a request; a document that cannot be rendered any more is an error value. */
+export type PrepareTask = (task: LeasedTask) => PreparedTask | { readonly refused: TaskError };
+
+/**
+ * Makes one request of documents of one group key, or of a single one. A function where the body is large: called once
+ * the call is admitted, so that nobody holds it while waiting.
+ */
+export type JoinRequests = (prepared: readonly PreparedTask[]) => ProviderRequest | LoadRequest;
+
+/** Makes the request, or says what has come between since it was prepared. Never rejects for that. */
+export type LoadRequest = () => Promise<ProviderRequest | { readonly refused: TaskError }>;
+
+/** Reads an answer's text. @returns what is stored of it as JSON text, or what is wrong with it, in words that may be foreign */
+export type CheckOutput = (
+  output: string,
+) => Promise<{ readonly outputJson: string } | { readonly problem: string }>;
+
+/** What a call for these documents charges the limits. */
+export function costOf(prepared: readonly PreparedTask[]): Cost {
+  return {
+    requests: 1,
+    tokens: sumOf(prepared, ({ cost }) => cost.tokens),
+    tokensAtCap: sumOf(prepared, ({ cost }) => cost.tokensAtCap ?? cost.tokens),
+  };
+}
+
+/** Bounds of the bill of a call for these documents, which are of one model and tier. */
+export function billingOf(prepared: readonly PreparedTask[]): BillingBounds {
+  const [first] = prepared;
+  if (first === undefined) throw new TypeError('A call has at least one document.');
+  const isCapped = prepared.every(({ billing }) => billing.outputCap !== null);
+  return {
+    ...first.billing,
+    mostInputTokens: sumOf(prepared, ({ billing }) => billing.mostInputTokens),
+    outputCap: isCapped ? sumOf(prepared, ({ billing }) => billing.outputCap ?? 0) : null,
+  };
+}
+
+/** The two smaller groups that a group goes in when it fails. */
+export function halvesOf(prepared: readonly PreparedTask[]): readonly (readonly PreparedTask[])[] {
+  const middle = Math.ceil(prepared.length / 2);
+  return [prepared.slice(0, middle), prepared.slice(middle)];
+}
+
+function sumOf(prepared: readonly PreparedTask[], amount: (each: PreparedTask) => number): number {
+  return prepared.reduce((sum, each) => sum + amount(each), 0);
+}
