@@ -1,6 +1,6 @@
 /** One task's way through one call, as steps in a row: prepare → admit → record → send → judge. */
 
-import type { CallEnd } from '../core/call.js';
+import type { CallEnd, CallShare } from '../core/call.js';
 import type { Clock, Random } from '../core/clock.js';
 import type { ProviderFailure } from '../core/failure.js';
 import { shortLine } from '../core/foreign-text.js';
@@ -65,6 +65,8 @@ export interface CallContext {
 /** What became of a task, and of the call that was made for it, if one was. */
 export interface PerformedTask {
   readonly task: LeasedTask;
+  /** Null: none was made. */
+  readonly call: CallEnd | null;
   readonly outcome: TaskOutcome;
   readonly failure: ProviderFailure | null;
   readonly lane: Lane | null;
@@ -99,7 +101,7 @@ export async function performTask(task: LeasedTask, context: CallContext): Promi
   let billed = NOTHING_SPENT;
   try {
     const performed = await callFor(task, prepared, context);
-    billed = billedFor(performed.outcome.call, most, prepared.billing.serviceTier, performed.answeredTier);
+    billed = billedFor(performed.call, most, prepared.billing.serviceTier, performed.answeredTier);
     return performed;
   } finally {
     budget.settle(most, billed);
@@ -107,7 +109,7 @@ export async function performTask(task: LeasedTask, context: CallContext): Promi
 }
 
 function uncalledTask(task: LeasedTask, outcome: TaskOutcome): PerformedTask {
-  return { task, outcome, failure: null, lane: null, laneChange: null };
+  return { task, call: null, outcome, failure: null, lane: null, laneChange: null };
 }
 
 async function callFor(task: LeasedTask, prepared: PreparedCall, context: CallContext): Promise<CalledTask> {
@@ -136,8 +138,7 @@ async function callFor(task: LeasedTask, prepared: PreparedCall, context: CallCo
   const { billing } = prepared;
   const callId = await journal.start({
     runId: context.runId,
-    taskId: task.taskId,
-    attemptToken: task.attemptToken,
+    tasks: [{ taskId: task.taskId, attemptToken: task.attemptToken }],
     lane: lane.name,
     startedAtMs: clock.now(),
     reservedTokens: prepared.cost.tokens,
@@ -169,7 +170,7 @@ async function callFor(task: LeasedTask, prepared: PreparedCall, context: CallCo
   const answeredTier = ('usage' in reply ? reply.usage?.serviceTier : null) ?? null;
   const outcome = judge(task, checked, call, prepared.model, refusal, standing.trouble, context);
   if (outcome.action === 'failed') health.forget(task.taskId);
-  return { task, lane, failure, outcome, answeredTier, laneChange: standing.laneChange };
+  return { task, call, lane, failure, outcome, answeredTier, laneChange: standing.laneChange };
 }
 
 interface Standing {
@@ -288,7 +289,7 @@ function judge(
       action: 'completed',
       taskId: task.taskId,
       attemptToken: task.attemptToken,
-      call,
+      share: shareOf(call),
       atMs: call.finishedAtMs,
       result: {
         outputJson: reply.outputJson,
@@ -341,7 +342,7 @@ function failureOutcome(
         action: 'retry',
         taskId: task.taskId,
         attemptToken: task.attemptToken,
-        call,
+        share: shareOf(call),
         error: taskError(failure),
         notBeforeMs: schedule.now() + decision.delayMs,
       };
@@ -368,14 +369,20 @@ export function releaseOutcome(
     action: 'released',
     taskId: task.taskId,
     attemptToken: task.attemptToken,
-    call,
+    share: shareOf(call),
     notBeforeMs: null,
     throttledSinceMs: null,
   };
 }
 
 function failedOutcome(task: LeasedTask, call: CallEnd | null, error: TaskError, atMs: number): TaskOutcome {
-  return { action: 'failed', taskId: task.taskId, attemptToken: task.attemptToken, call, error, atMs };
+  const { taskId, attemptToken } = task;
+  return { action: 'failed', taskId, attemptToken, share: shareOf(call), error, atMs };
+}
+
+/** A task that has the call for itself takes the whole bill. */
+function shareOf(call: CallEnd | null): CallShare | null {
+  return call === null ? null : { usage: call.usage, costMicroUsd: call.costMicroUsd };
 }
 
 function callEnd(
@@ -386,7 +393,7 @@ function callEnd(
   latencyMs: number,
   finishedAtMs: number,
 ): CallEnd {
-  const end = { callId, finishedAtMs, latencyMs };
+  const end = { callId, finishedAtMs, latencyMs, message: 'failure' in reply ? reply.failure.message : null };
   if ('aborted' in reply) {
     const free = reply.isUnsent ? { usage: NO_TOKENS, costMicroUsd: 0 } : { usage: null, costMicroUsd: null };
     return { ...end, ...free, httpStatus: null, kind: 'aborted', requestId: null };

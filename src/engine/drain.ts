@@ -13,7 +13,7 @@ import type { CallEnd } from '../core/call.js';
 import type { Clock, Random } from '../core/clock.js';
 import { LlmBatchError } from '../core/errors.js';
 import type { ProviderFailure } from '../core/failure.js';
-import type { TaskOutcome } from '../core/outcome.js';
+import type { Settlement, TaskOutcome } from '../core/outcome.js';
 import { haltsRun, type RetryPolicy } from '../core/retry.js';
 import { type LeasedTask, SUSPECT_AFTER_CRASHES } from '../core/task.js';
 import type { Store } from '../store/store.js';
@@ -57,8 +57,8 @@ export interface DrainOptions {
   readonly budget: RunBudget | null;
   /** Says, after each commit, whether more documents have failed than the user accepts; null: never. */
   readonly tooManyFailures: ((completed: number, failed: number) => boolean) | null;
-  /** Keeps outcomes that the store cannot take. @returns the path of the file they are in */
-  readonly salvage: (outcomes: readonly TaskOutcome[]) => Promise<string>;
+  /** Keeps what the store cannot take. @returns the path of the file they are in */
+  readonly salvage: (settlements: readonly Settlement[]) => Promise<string>;
   /** After each commit, in commit order. */
   readonly onSettled?: (settled: readonly SettledTask[]) => void;
   readonly onNotice?: (notice: DrainNotice) => void;
@@ -169,7 +169,7 @@ export class Drain {
   #limitReached: ReachedLimit | null = null;
   #crash: { error: unknown } | null = null;
   /** Outcomes that no file could take so far. */
-  #unsalvaged: TaskOutcome[] = [];
+  #unsalvaged: Settlement[] = [];
   /** Of the last try: whatever failed before, this is what the user has to hear of. */
   #salvageFailure: { error: unknown } | null = null;
   #fewerConnections: { readonly most: number; readonly untilMs: number } | null = null;
@@ -193,8 +193,8 @@ export class Drain {
       store: options.store,
       clock: options.clock,
       trouble: this.#trouble,
-      salvage: (outcomes) => this.#salvage(outcomes),
-      onCommitted: (outcomes) => this.#committed(outcomes),
+      salvage: (settlements) => this.#salvage(settlements),
+      onCommitted: (settlements) => this.#committed(settlements),
     });
   }
 
@@ -319,13 +319,13 @@ export class Drain {
   async #perform(task: LeasedTask): Promise<void> {
     if (!isSuspect(task)) await this.#guard.cleared();
     const performed = this.#stopping
-      ? { task, outcome: releaseOutcome(task, null), failure: null, lane: null, laneChange: null }
+      ? { task, call: null, outcome: releaseOutcome(task, null), failure: null, lane: null, laneChange: null }
       : await performTask(task, this.#context);
     this.#laneHeard(performed);
     this.#adaptConcurrency(performed);
     if (isSuspect(task)) {
       // Held back it would not be alone any more, and nothing more could be claimed.
-      this.#settle(task, performed.outcome);
+      this.#settle(performed);
       return;
     }
     this.#follow(this.#guard.add(performed, this.#openCalls.size));
@@ -334,8 +334,8 @@ export class Drain {
   /** Does what the guard makes of the calls that have ended. */
   #follow({ settle, giveBack, convicted }: GuardReport<PerformedTask>): void {
     this.#wake();
-    for (const each of settle) this.#settle(each.task, each.outcome);
-    for (const each of giveBack) this.#settle(each.task, releaseOutcome(each.task, each.outcome.call));
+    for (const each of settle) this.#settle(each);
+    for (const each of giveBack) this.#settle({ ...each, outcome: releaseOutcome(each.task, each.call) });
     if (convicted === null) return;
     const { calls, failure, example } = convicted;
     const { line, key } = example.task;
@@ -362,7 +362,7 @@ export class Drain {
     this.#gate.poke();
   }
 
-  #adaptConcurrency({ outcome: { call }, failure, lane }: PerformedTask): void {
+  #adaptConcurrency({ call, failure, lane }: PerformedTask): void {
     const nowMs = this.#options.clock.monotonicMs();
     if (failure?.shortOf === 'connections') {
       // Of calls that leave together some get a connection and the others fail: those that are still open are as many
@@ -391,8 +391,8 @@ export class Drain {
   }
 
   /** The slot is free as soon as the answer is here; the commit goes on beside the next call. */
-  #settle(task: LeasedTask, outcome: TaskOutcome): void {
-    void this.#journal.settle(outcome).then(
+  #settle({ task, call, outcome }: PerformedTask): void {
+    void this.#journal.settle({ call, outcomes: [outcome] }).then(
       () => this.#letGo(task),
       (error: unknown) => this.#crashed(task, error),
     );
@@ -455,12 +455,12 @@ export class Drain {
     this.stop();
   }
 
-  #committed(outcomes: readonly TaskOutcome[]): void {
+  #committed(settlements: readonly Settlement[]): void {
     const settled: SettledTask[] = [];
-    for (const outcome of outcomes) {
+    for (const { call } of settlements) this.#costMicroUsd += call?.costMicroUsd ?? 0;
+    for (const outcome of settlements.flatMap(({ outcomes }) => outcomes)) {
       if (outcome.action === 'completed') this.#completed += 1;
       else if (outcome.action === 'failed') this.#failed += 1;
-      this.#costMicroUsd += outcome.call?.costMicroUsd ?? 0;
       const task = this.#held.get(outcome.taskId);
       if (task !== undefined) settled.push({ task, outcome });
     }
@@ -473,8 +473,8 @@ export class Drain {
     this.#wake();
   }
 
-  async #salvage(outcomes: readonly TaskOutcome[]): Promise<void> {
-    this.#unsalvaged.push(...outcomes);
+  async #salvage(settlements: readonly Settlement[]): Promise<void> {
+    this.#unsalvaged.push(...settlements);
     try {
       const path = await this.#options.salvage(this.#unsalvaged);
       this.#options.onNotice?.({ type: 'salvaged', outcomes: this.#unsalvaged.length, path });

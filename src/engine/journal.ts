@@ -1,15 +1,15 @@
 /**
- * The journal makes progress durable before anybody acts on it. Calls about to leave and outcomes that came
+ * The journal makes progress durable before anybody acts on it. Calls about to leave and settlements that came
  * back are collected for a few milliseconds and committed together, because an fsync costs the same for one
  * row as for fifty; whoever waits for an entry learns of it only after that commit.
  *
  * While the disk is full the journal holds what was paid for and tries again. If that does not help it hands
- * the outcomes to `salvage` (a file elsewhere) and fails for good: the engine then stops.
+ * the settlements to `salvage` (a file elsewhere) and fails for good: the engine then stops.
  */
 
 import type { CallStart } from '../core/call.js';
 import type { Clock } from '../core/clock.js';
-import type { TaskOutcome } from '../core/outcome.js';
+import type { Settlement } from '../core/outcome.js';
 import type { RecordedProgress, Store } from '../store/store.js';
 import { mayPass, type StoreTrouble } from './store-trouble.js';
 
@@ -21,11 +21,11 @@ export interface JournalOptions {
   readonly store: Pick<Store, 'record'>;
   readonly clock: Clock;
   /** After the commit, in commit order and without tasks whose lease was lost: only now is an outcome progress. */
-  readonly onCommitted: (outcomes: readonly TaskOutcome[]) => void;
+  readonly onCommitted: (settlements: readonly Settlement[]) => void;
   /** For a commit that fails in a way that may pass. */
   readonly trouble: StoreTrouble;
-  /** Last resort for outcomes that cannot be stored. */
-  readonly salvage: (outcomes: readonly TaskOutcome[]) => Promise<void>;
+  /** Last resort for what cannot be stored. */
+  readonly salvage: (settlements: readonly Settlement[]) => Promise<void>;
 }
 
 interface PendingStart {
@@ -34,8 +34,8 @@ interface PendingStart {
   readonly reject: (error: unknown) => void;
 }
 
-interface PendingOutcome {
-  readonly outcome: TaskOutcome;
+interface PendingSettlement {
+  readonly settlement: Settlement;
   readonly resolve: () => void;
   readonly reject: (error: unknown) => void;
 }
@@ -43,7 +43,7 @@ interface PendingOutcome {
 export class Journal {
   readonly #options: JournalOptions;
   #starts: PendingStart[] = [];
-  #outcomes: PendingOutcome[] = [];
+  #settlements: PendingSettlement[] = [];
   #running: Promise<void> | null = null;
   #hurry: AbortController | null = null;
   #broken: unknown = null;
@@ -63,10 +63,10 @@ export class Journal {
     });
   }
 
-  /** Resolves once the outcome is on disk. */
-  settle(outcome: TaskOutcome): Promise<void> {
+  /** Resolves once the settlement is on disk. */
+  settle(settlement: Settlement): Promise<void> {
     return new Promise((resolve, reject) => {
-      this.#outcomes.push({ outcome, resolve, reject });
+      this.#settlements.push({ settlement, resolve, reject });
       this.#wake();
     });
   }
@@ -78,11 +78,11 @@ export class Journal {
   }
 
   #wake(): void {
-    if (this.#starts.length + this.#outcomes.length >= GROUP_LIMIT) this.#hurry?.abort();
+    if (this.#starts.length + this.#settlements.length >= GROUP_LIMIT) this.#hurry?.abort();
     if (this.#running !== null) return;
     this.#running = this.#run().finally(() => {
       this.#running = null;
-      if (this.#starts.length + this.#outcomes.length > 0) this.#wake();
+      if (this.#starts.length + this.#settlements.length > 0) this.#wake();
     });
   }
 
@@ -91,32 +91,32 @@ export class Journal {
     await this.#options.clock.sleep(GROUP_WAIT_MS, this.#hurry.signal);
     this.#hurry = null;
     const starts = this.#starts;
-    const outcomes = this.#outcomes;
+    const settlements = this.#settlements;
     this.#starts = [];
-    this.#outcomes = [];
+    this.#settlements = [];
     try {
       if (this.#broken !== null)
         await this.#giveUp(
-          outcomes.map(({ outcome }) => outcome),
+          settlements.map(({ settlement }) => settlement),
           this.#broken,
         );
-      await this.#commit(starts, outcomes);
+      await this.#commit(starts, settlements);
     } catch (error) {
       for (const { reject } of starts) reject(error);
-      for (const { reject } of outcomes) reject(error);
+      for (const { reject } of settlements) reject(error);
     }
   }
 
-  async #commit(starts: readonly PendingStart[], outcomes: readonly PendingOutcome[]): Promise<void> {
+  async #commit(starts: readonly PendingStart[], settlements: readonly PendingSettlement[]): Promise<void> {
     const { store, onCommitted, trouble } = this.#options;
-    const settled = outcomes.map(({ outcome }) => outcome);
+    const settled = settlements.map(({ settlement }) => settlement);
     let startsToWrite = starts;
     const attempt = () =>
       store.record(
         startsToWrite.map(({ start }) => start),
         settled,
       );
-    const keepOutcomesOnly = (): boolean => {
+    const keepSettlementsOnly = (): boolean => {
       // What has not been paid for yet is not worth waiting for: those tasks go back.
       for (const { resolve } of startsToWrite) resolve(null);
       startsToWrite = [];
@@ -124,23 +124,30 @@ export class Journal {
     };
     let recorded: RecordedProgress;
     try {
-      recorded = await trouble.waitOut(attempt, keepOutcomesOnly);
+      recorded = await trouble.waitOut(attempt, keepSettlementsOnly);
     } catch (error) {
       if (settled.length === 0 && mayPass(error)) return;
       return this.#giveUp(settled, error);
     }
     const { callIds, lostTaskIds } = recorded;
-    onCommitted(settled.filter(({ taskId }) => !lostTaskIds.includes(taskId)));
+    onCommitted(
+      settled.map(({ call, outcomes }) => ({
+        call,
+        outcomes: outcomes.filter(({ taskId }) => !lostTaskIds.includes(taskId)),
+      })),
+    );
     startsToWrite.forEach(({ resolve }, index) => {
       resolve(callIds[index] ?? null);
     });
-    for (const { resolve } of outcomes) resolve();
+    for (const { resolve } of settlements) resolve();
   }
 
-  async #giveUp(settled: readonly TaskOutcome[], error: unknown): Promise<never> {
+  async #giveUp(settled: readonly Settlement[], error: unknown): Promise<never> {
     this.#broken = error;
     // A task that goes back without a call goes back by itself at the next start.
-    const worthKeeping = settled.filter(({ action, call }) => action !== 'released' || call !== null);
+    const worthKeeping = settled.filter(
+      ({ call, outcomes }) => call !== null || outcomes.some(({ action }) => action !== 'released'),
+    );
     if (worthKeeping.length > 0) await this.#options.salvage(worthKeeping);
     throw error;
   }
