@@ -91,7 +91,7 @@ export async function executeRun(options: ExecuteOptions): Promise<ExecutionRepo
     isUntried: before.counts.completed === 0 && !(await wasAnsweredBefore(store, settings)),
     budget: createRunBudget(settings.budget, lanes, before),
     tooManyFailures: failureLimit(settings.budget.maxFailures),
-    salvage: (outcomes) => saveSalvage(options.salvagePath, outcomes),
+    salvage: (settlements) => saveSalvage(options.salvagePath, settlements),
     onNotice(notice) {
       followOutages(outages, notice, clock);
       options.onNotice(notice);

@@ -5,7 +5,7 @@
  */
 import type { CallStart, RecentCall } from '../core/call.js';
 import type { FailureKind } from '../core/failure.js';
-import type { TaskOutcome } from '../core/outcome.js';
+import type { Settlement } from '../core/outcome.js';
 import type { ResultFilter, ResultRow, TaskRow } from '../core/result-row.js';
 import type { NewRun, RunChange, RunRecord } from '../core/run.js';
 import type { RunSummary } from '../core/run-summary.js';
@@ -240,7 +240,7 @@ export interface Store {
   /** Wall time at which the next delayed task is due, null when none is delayed. */
   nextDueAtMs(runId: number): Promise<number | null>;
   /** Calls about to be sent, and what became of leased tasks: one commit for all of it. */
-  record(started: readonly CallStart[], outcomes: readonly TaskOutcome[]): Promise<RecordedProgress>;
+  record(started: readonly CallStart[], settlements: readonly Settlement[]): Promise<RecordedProgress>;
   extendLeases(
     taskIds: readonly number[],
     attemptTokens: readonly string[],

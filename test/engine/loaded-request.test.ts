@@ -132,7 +132,7 @@ describe('a request that is loaded', () => {
     expect(gate.waiting).toBe(1);
     await Promise.resolve();
     refuse();
-    expect((await refused).outcome).toMatchObject({ action: 'failed', call: null, error: GONE });
+    expect((await refused).outcome).toMatchObject({ action: 'failed', share: null, error: GONE });
     await next;
     expect(events).toEqual(['loaded next', 'recorded', 'sent next']);
   });

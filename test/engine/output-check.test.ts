@@ -75,7 +75,7 @@ it.each<[string, CheckOutput, string]>([
     expect(outcome).toMatchObject({
       action: 'failed',
       error: { kind: 'bad_output', message: expect.stringContaining(message), requestId: 'req' },
-      call: { usage: USAGE, costMicroUsd: 7 },
+      share: { usage: USAGE, costMicroUsd: 7 },
     });
     if (outcome.action === 'failed') expect(outcome.error.message.length).toBeLessThanOrEqual(500);
   },

@@ -12,6 +12,7 @@ import {
   claim,
   completed,
   documents,
+  failed,
   NOW_MS,
   taskError,
 } from '../contract/store/builders.js';
@@ -85,8 +86,7 @@ export async function makeReportRun(storePath: string, inputPath: string, simula
       const kind = FAILURE_KINDS[(index - ANSWERED) % FAILURE_KINDS.length] ?? 'network';
       const error: TaskError = taskError(kind, { message: HOSTILE, code: HOSTILE, requestId: HOSTILE });
       const call = await end(task, index, { kind, usage: null, costMicroUsd: null });
-      const { taskId, attemptToken } = task;
-      await store.record([], [{ taskId, attemptToken, action: 'failed', call, error, atMs: NOW_MS }]);
+      await store.record([], [failed(task, kind, call, error)]);
     }
   } finally {
     await store.close();

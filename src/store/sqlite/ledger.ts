@@ -1,9 +1,9 @@
 /**
- * The ledger: a row for every HTTP request, and the sums over them. Sums are gathered while the rows are
+ * The ledger: a row for every HTTP request and for each task in it, and the sums over them. Sums are gathered while the rows are
  * written and stored once, by `flush`, in the same transaction.
  */
 import type Database from 'better-sqlite3';
-import type { CallEnd, CallStart, RecentCall } from '../../core/call.js';
+import type { CallEnd, CallShare, CallStart, RecentCall } from '../../core/call.js';
 import { type Doubt, doubtOf } from '../../core/usage.js';
 import { latencyBucket } from '../latency-buckets.js';
 import {
@@ -89,14 +89,19 @@ interface LostRow {
   most_cost_micro_usd: number | null;
 }
 
-const LOST = 'RETURNING run_id, most_tokens, most_cost_micro_usd';
+export interface OpenCallTask {
+  readonly callId: number;
+  readonly taskId: number;
+}
 
 export class Ledger {
   readonly #start;
+  readonly #startTask;
   readonly #select;
   readonly #end;
-  readonly #loseOfAttempt;
-  readonly #loseOpen;
+  readonly #share;
+  readonly #openTasks;
+  readonly #lose;
   readonly #addTotals;
   readonly #addLane;
   readonly #addLatency;
@@ -104,10 +109,12 @@ export class Ledger {
   readonly #totals = new Map<number, RunTotals>();
 
   constructor(database: Database.Database) {
-    this.#start = database.prepare<[number, number, string, string, number, number, number, number | null]>(
-      `INSERT INTO calls (run_id, task_id, attempt_token, lane, started_at_ms, reserved_tokens, most_tokens,
-         most_cost_micro_usd)
-       VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
+    this.#start = database.prepare<[number, string, number, number, number, number | null]>(
+      `INSERT INTO calls (run_id, lane, started_at_ms, reserved_tokens, most_tokens, most_cost_micro_usd)
+       VALUES (?, ?, ?, ?, ?, ?)`,
+    );
+    this.#startTask = database.prepare<[number, number]>(
+      'INSERT OR IGNORE INTO call_tasks (call_id, task_id) VALUES (?, ?)',
     );
     this.#select = database
       .prepare<[number], CallRow>(
@@ -116,17 +123,21 @@ export class Ledger {
       )
       .raw();
     this.#end = database.prepare<(string | number | null)[]>(
-      `UPDATE calls SET attempt_token = NULL, finished_at_ms = ?, latency_ms = ?, http_status = ?, kind = ?, message = ?, request_id = ?,
+      `UPDATE calls SET finished_at_ms = ?, latency_ms = ?, http_status = ?, kind = ?, message = ?, request_id = ?,
          cost_micro_usd = ?, input_tokens = ?, output_tokens = ?, cached_tokens = ?, reasoning_tokens = ?
        WHERE id = ?`,
     );
-    this.#loseOfAttempt = database.prepare<[number, number, string], LostRow>(
-      `UPDATE calls INDEXED BY calls_open SET finished_at_ms = ?, lost = 1, attempt_token = NULL
-       WHERE task_id = ? AND attempt_token = ? AND finished_at_ms IS NULL ${LOST}`,
+    this.#share = database.prepare<[number | null, number | null, number | null, number, number]>(
+      `UPDATE call_tasks SET input_tokens = ?, output_tokens = ?, cost_micro_usd = ?
+       WHERE call_id = ? AND task_id = ?`,
     );
-    this.#loseOpen = database.prepare<[number], LostRow>(
-      `UPDATE calls INDEXED BY calls_open SET finished_at_ms = ?, lost = 1, attempt_token = NULL
-       WHERE finished_at_ms IS NULL ${LOST}`,
+    this.#openTasks = database.prepare<[], OpenCallTask>(
+      `SELECT call_id AS callId, task_id AS taskId
+       FROM calls INDEXED BY calls_open JOIN call_tasks ON call_id = id WHERE finished_at_ms IS NULL`,
+    );
+    this.#lose = database.prepare<[number, number], LostRow>(
+      `UPDATE calls SET finished_at_ms = ?, lost = 1 WHERE id = ? AND finished_at_ms IS NULL
+       RETURNING run_id, most_tokens, most_cost_micro_usd`,
     );
     this.#addTotals = database.prepare<(number | null)[]>(
       `UPDATE run_totals SET
@@ -177,8 +188,6 @@ export class Ledger {
     const lane = storableText(call.lane);
     const { lastInsertRowid } = this.#start.run(
       call.runId,
-      call.taskId,
-      call.attemptToken,
       lane,
       startedAtMs,
       storableCount(call.reservedTokens),
@@ -189,15 +198,16 @@ export class Ledger {
     totals.made += 1;
     totals.lane(lane).made += 1;
     totals.seen(startedAtMs);
-    return Number(lastInsertRowid);
+    const callId = Number(lastInsertRowid);
+    for (const { taskId } of call.tasks) this.#startTask.run(callId, taskId);
+    return callId;
   }
 
   /**
    * A call that a rescue had given up as lost gets its figures all the same: it may have been billed. One that
    * has ended already keeps what it has, so that a repeated `record` counts nothing twice.
-   * @param message what went wrong, when something did
    */
-  end(call: CallEnd, message: string | null): void {
+  end(call: CallEnd): void {
     const row = this.#select.get(call.callId);
     if (row === undefined) return;
     const [runId, laneName, lost, endedAtMs, knownLatencyMs, mostTokens, mostCostMicroUsd] = row;
@@ -211,7 +221,7 @@ export class Ledger {
       latencyMs,
       storableIntegerOrNull(call.httpStatus),
       kind,
-      storableTextOrNull(message),
+      storableTextOrNull(call.message),
       storableTextOrNull(call.requestId),
       call.costMicroUsd,
       usage === null ? null : storableCount(usage.inputTokens),
@@ -256,14 +266,32 @@ export class Ledger {
     }
   }
 
-  /** Ends the open calls of a task's attempt as lost. @returns how many there were */
-  loseOfAttempt(taskId: number, attemptToken: string, nowMs: number): number {
-    return this.#countLost(this.#loseOfAttempt.all(nowMs, taskId, attemptToken));
+  /** Notes what one task of a call with several takes of its bill. */
+  share(callId: number, taskId: number, { usage, costMicroUsd }: CallShare): void {
+    this.#share.run(
+      usage === null ? null : storableCount(usage.inputTokens),
+      usage === null ? null : storableCount(usage.outputTokens),
+      costMicroUsd,
+      callId,
+      taskId,
+    );
   }
 
-  /** Ends every open call as lost. @returns how many there were */
-  loseOpen(nowMs: number): number {
-    return this.#countLost(this.#loseOpen.all(nowMs));
+  /** The tasks of all open calls. */
+  openTasks(): OpenCallTask[] {
+    return this.#openTasks.all();
+  }
+
+  /** Ends open calls as lost. */
+  lose(callIds: Iterable<number>, nowMs: number): void {
+    for (const callId of callIds) {
+      const call = this.#lose.get(nowMs, callId);
+      if (call === undefined) continue;
+      const totals = this.#totalsOf(call.run_id);
+      totals.ended += 1;
+      totals.lost += 1;
+      totals.doubt('cut_off', 1, call.most_tokens, call.most_cost_micro_usd);
+    }
   }
 
   /** Adds what was gathered since `begin` to the stored sums. */
@@ -314,16 +342,6 @@ export class Ledger {
       lane.cachedTokens,
       lane.reasoningTokens,
     );
-  }
-
-  #countLost(calls: readonly LostRow[]): number {
-    for (const call of calls) {
-      const totals = this.#totalsOf(call.run_id);
-      totals.ended += 1;
-      totals.lost += 1;
-      totals.doubt('cut_off', 1, call.most_tokens, call.most_cost_micro_usd);
-    }
-    return calls.length;
   }
 
   #totalsOf(runId: number): RunTotals {

@@ -316,6 +316,59 @@ FROM (
 WHERE doubted.run_id = run_totals.run_id;
 `,
   },
+  {
+    version: 4,
+    name: 'calls that have tasks',
+    sql: `
+-- The ledger: one row for every HTTP request, written before it leaves. finished_at_ms is null while it is open; kind
+-- is null for a good answer; lost says that a crash hid the outcome; most_tokens and most_cost_micro_usd are null where
+-- they were not known. What is read most comes first.
+CREATE TABLE calls_with_tasks (
+  id                  INTEGER PRIMARY KEY,
+  run_id              INTEGER NOT NULL REFERENCES runs (id),
+  lane                TEXT    NOT NULL,
+  started_at_ms       INTEGER NOT NULL,
+  reserved_tokens     INTEGER NOT NULL,
+  most_tokens         INTEGER,
+  most_cost_micro_usd REAL,
+  lost                INTEGER NOT NULL DEFAULT 0 CHECK (lost IN (0, 1)),
+  finished_at_ms      INTEGER,
+  latency_ms          REAL,
+  http_status         INTEGER,
+  kind                TEXT,
+  cost_micro_usd      REAL,
+  input_tokens        INTEGER,
+  output_tokens       INTEGER,
+  cached_tokens       INTEGER,
+  reasoning_tokens    INTEGER,
+  request_id          TEXT,
+  message             TEXT
+) STRICT;
+
+-- The tasks of a call and what each of them takes of its bill, null where a task has the call for itself. No foreign
+-- keys: they would be looked up at every call, and a ledger is not to fail over what else is there.
+CREATE TABLE call_tasks (
+  call_id        INTEGER NOT NULL,
+  task_id        INTEGER NOT NULL,
+  input_tokens   INTEGER,
+  output_tokens  INTEGER,
+  cost_micro_usd REAL,
+  PRIMARY KEY (call_id, task_id)
+) STRICT, WITHOUT ROWID;
+
+INSERT INTO call_tasks (call_id, task_id) SELECT id, task_id FROM calls ORDER BY id;
+INSERT INTO calls_with_tasks (id, run_id, lane, started_at_ms, reserved_tokens, most_tokens, most_cost_micro_usd, lost,
+  finished_at_ms, latency_ms, http_status, kind, cost_micro_usd, input_tokens, output_tokens, cached_tokens,
+  reasoning_tokens, request_id, message)
+SELECT id, run_id, lane, started_at_ms, reserved_tokens, most_tokens, most_cost_micro_usd, lost,
+  finished_at_ms, latency_ms, http_status, kind, cost_micro_usd, input_tokens, output_tokens, cached_tokens,
+  reasoning_tokens, request_id, message FROM calls ORDER BY id;
+DROP TABLE calls;
+ALTER TABLE calls_with_tasks RENAME TO calls;
+CREATE INDEX calls_open    ON calls (id) WHERE finished_at_ms IS NULL;
+CREATE INDEX calls_started ON calls (started_at_ms);
+`,
+  },
 ];
 
 /**

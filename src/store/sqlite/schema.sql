@@ -2,29 +2,38 @@
 
 PRAGMA application_id = 1819045218;
 
-PRAGMA user_version = 3;
+PRAGMA user_version = 4;
 
-CREATE TABLE calls (
-  id               INTEGER PRIMARY KEY,
-  run_id           INTEGER NOT NULL REFERENCES runs (id),
-  task_id          INTEGER NOT NULL,
-  lane             TEXT    NOT NULL,
-  started_at_ms    INTEGER NOT NULL,
-  reserved_tokens  INTEGER NOT NULL,
-  attempt_token    TEXT,
-  lost             INTEGER NOT NULL DEFAULT 0 CHECK (lost IN (0, 1)),
-  finished_at_ms   INTEGER,
-  latency_ms       REAL,
-  http_status      INTEGER,
-  kind             TEXT,
-  message          TEXT,
-  request_id       TEXT,
-  cost_micro_usd   REAL,
-  input_tokens     INTEGER,
-  output_tokens    INTEGER,
-  cached_tokens    INTEGER,
-  reasoning_tokens INTEGER
-, most_tokens INTEGER, most_cost_micro_usd REAL) STRICT;
+CREATE TABLE call_tasks (
+  call_id        INTEGER NOT NULL,
+  task_id        INTEGER NOT NULL,
+  input_tokens   INTEGER,
+  output_tokens  INTEGER,
+  cost_micro_usd REAL,
+  PRIMARY KEY (call_id, task_id)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE "calls" (
+  id                  INTEGER PRIMARY KEY,
+  run_id              INTEGER NOT NULL REFERENCES runs (id),
+  lane                TEXT    NOT NULL,
+  started_at_ms       INTEGER NOT NULL,
+  reserved_tokens     INTEGER NOT NULL,
+  most_tokens         INTEGER,
+  most_cost_micro_usd REAL,
+  lost                INTEGER NOT NULL DEFAULT 0 CHECK (lost IN (0, 1)),
+  finished_at_ms      INTEGER,
+  latency_ms          REAL,
+  http_status         INTEGER,
+  kind                TEXT,
+  cost_micro_usd      REAL,
+  input_tokens        INTEGER,
+  output_tokens       INTEGER,
+  cached_tokens       INTEGER,
+  reasoning_tokens    INTEGER,
+  request_id          TEXT,
+  message             TEXT
+) STRICT;
 
 CREATE TABLE documents (
   task_id       INTEGER PRIMARY KEY REFERENCES tasks (id),
@@ -179,7 +188,7 @@ CREATE TABLE tasks (
   CHECK ((state = 'failed') = (failure_kind IS NOT NULL))
 ) STRICT;
 
-CREATE INDEX calls_open    ON calls (task_id) WHERE finished_at_ms IS NULL;
+CREATE INDEX calls_open    ON calls (id) WHERE finished_at_ms IS NULL;
 
 CREATE INDEX calls_started ON calls (started_at_ms);
 
