@@ -18,16 +18,36 @@ const POSSIBLE = (CONCURRENCY * 1_000) / LATENCY_MS;
 const folder = mkdtempSync(join(tmpdir(), 'llm-batch-bench-'));
 try {
   const input = join(folder, 'input.jsonl');
-  const lines = Array.from({ length: CALLS }, (_, index) => JSON.stringify({ id: `d${index}`, text: `${index} is a number` }));
+  const lines = Array.from({ length: CALLS }, (_, index) =>
+    JSON.stringify({ id: `d${index}`, text: `${index} is a number` }),
+  );
   writeFileSync(input, `${lines.join('\n')}\n`);
   const loop = fileURLToPath(new URL('plain-loop.mjs', import.meta.url));
   const shares = [];
   for (let turn = 0; turn < ROUNDS; turn += 1) {
     const results = join(folder, `results-${turn}.jsonl`);
-    const plain = await callsPerSecond((url) => [loop, url, input, join(folder, 'loop.jsonl'), String(CONCURRENCY)]);
+    const plain = await callsPerSecond((url) => [
+      loop,
+      url,
+      input,
+      join(folder, 'loop.jsonl'),
+      String(CONCURRENCY),
+    ]);
     const ours = await callsPerSecond((url) => [
-      CLI, 'run', input, '--prompt', 'Classify: {{text}}', '--base-url', url, '--concurrency', String(CONCURRENCY),
-      '--db', join(folder, `store-${turn}.db`), '-o', results, '--quiet',
+      CLI,
+      'run',
+      input,
+      '--prompt',
+      'Classify: {{text}}',
+      '--base-url',
+      url,
+      '--concurrency',
+      String(CONCURRENCY),
+      '--db',
+      join(folder, `store-${turn}.db`),
+      '-o',
+      results,
+      '--quiet',
     ]);
     shares.push(ours / POSSIBLE);
     console.log(

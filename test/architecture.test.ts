@@ -11,13 +11,25 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   config: [],
   limiter: [],
   input: [],
-  documents: ['input'],
-  pricing: [],
+  endpoints: [],
+  documents: ['endpoints', 'input'],
+  pricing: ['endpoints'],
   store: [],
-  provider: [],
-  engine: ['store', 'provider', 'limiter', 'config', 'documents', 'pricing'],
-  runs: ['engine', 'store', 'provider', 'limiter', 'config', 'input', 'documents', 'pricing'],
-  results: ['runs', 'engine', 'store', 'provider', 'limiter', 'config', 'input', 'documents', 'pricing'],
+  provider: ['endpoints'],
+  engine: ['store', 'provider', 'limiter', 'config', 'endpoints', 'documents', 'pricing'],
+  runs: ['engine', 'store', 'provider', 'limiter', 'config', 'input', 'endpoints', 'documents', 'pricing'],
+  results: [
+    'runs',
+    'engine',
+    'store',
+    'provider',
+    'limiter',
+    'config',
+    'input',
+    'endpoints',
+    'documents',
+    'pricing',
+  ],
   ui: ['runs', 'engine', 'store', 'provider', 'limiter', 'config', 'input', 'documents', 'pricing'],
   report: ['ui', 'runs', 'store', 'documents'],
   simulator: [],
@@ -140,6 +152,13 @@ describe('words with one home', () => {
     const composition = 'app/composition.ts';
     const except = (file: string): boolean => file === composition || file.startsWith('provider/openai/');
     expect(usersOf(/provider\/openai|from 'openai|from 'undici/, except)).toEqual([]);
+  });
+
+  it('one endpoint is told from another in endpoints/ and in the simulator alone', () => {
+    const except = (file: string): boolean => /^(endpoints|simulator)\//.test(file);
+    expect(
+      usersOf(/endpoints\/(?!endpoints?\.js|rendered-request|structured-output)|'chat'/, except),
+    ).toEqual([]);
   });
 
   it('the environment is read in cli.ts alone', () => {

@@ -3,8 +3,8 @@ import type { Clock } from '../core/clock.js';
 import { EXIT_CODES, LlmBatchError, usageError } from '../core/errors.js';
 import { isLoopback } from '../core/loopback.js';
 import { createRedactor } from '../core/redact.js';
-import { serviceTierOf } from '../documents/rendered-request.js';
-import { DEFAULT_MODEL } from '../documents/request.js';
+import { modelOf } from '../documents/request.js';
+import { serviceTierOf } from '../endpoints/rendered-request.js';
 import type { Lane } from '../engine/lane.js';
 import { createLimiter } from '../limiter/limiter.js';
 import type { ModelPrice, PriceTable } from '../pricing/model-price.js';
@@ -131,8 +131,8 @@ export async function checkPrices(settings: RunSettings, { clock }: CommandConte
   const { openPriceBook } = await import('../pricing/open-prices.js');
   const prices = await openPriceBook(pricesFile);
   const lanes = lanesOf(settings).map(({ baseUrl }) => pricedAt(prices, baseUrl, clock));
-  const { model, parameters } = settings.request;
-  checkBudget(budget, lanes, model ?? DEFAULT_MODEL, serviceTierOf(parameters));
+  const { request } = settings;
+  checkBudget(budget, lanes, modelOf(request), serviceTierOf(request.parameters));
 }
 
 /** Opens the lanes of a run; for a simulated run it starts the simulator as well. */

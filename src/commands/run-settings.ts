@@ -6,7 +6,7 @@ import { CONFIG_FILE_NAME, type ResolvedSettings } from '../config/load.js';
 import type { Settings } from '../config/settings.js';
 import { usageError } from '../core/errors.js';
 import type { JsonObject } from '../core/json.js';
-import { DEFAULT_MODEL, type RequestSettings } from '../documents/request.js';
+import { modelOf, type RequestSettings } from '../documents/request.js';
 import { folderOfInput } from '../input/input-files.js';
 import { isStandardOutput } from '../results/output-paths.js';
 import type {
@@ -112,7 +112,7 @@ async function requestSettings(
   }
   return {
     // Stored resolved: another default in a later version must not make a finished run look changed.
-    model: model ?? DEFAULT_MODEL,
+    model: modelOf({ model }),
     promptTemplate: promptFile === null ? prompt : await readPrompt(resolve(workingFolder, promptFile)),
     systemTemplate: system,
     parameters: flags.parameters,

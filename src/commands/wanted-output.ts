@@ -3,15 +3,15 @@ import { basename, resolve } from 'node:path';
 import type { Settings } from '../config/settings.js';
 import { usageError } from '../core/errors.js';
 import { isJsonObject, type JsonObject } from '../core/json.js';
-import type { RequestSettings } from '../documents/request.js';
-import { chatResponseFormat, type StructuredOutput, structuredOutput } from '../runs/response-format.js';
+import { type RequestSettings, recordEndpointOf } from '../documents/request.js';
+import { type OutputFormat, structuredOutput } from '../endpoints/structured-output.js';
 import type { OutputSettings } from '../runs/run-settings.js';
 import { shellWord } from '../ui/next-command.js';
 import { readNamedFile } from './named-file.js';
 
 export interface WantedOutput {
   readonly check: NonNullable<OutputSettings['check']>;
-  readonly format: StructuredOutput | 'json_object';
+  readonly format: OutputFormat;
 }
 
 /** @throws LlmBatchError (exit 2) for a schema that cannot be read or used, or two formats at once */
@@ -59,12 +59,10 @@ async function readSchema(path: string): Promise<JsonObject> {
 
 /** @throws LlmBatchError (exit 2) when the request would contradict itself or be refused by every server */
 export function askFor({ format }: WantedOutput, request: RequestSettings): RequestSettings {
-  if (Object.hasOwn(request.parameters, 'response_format')) {
-    throw usageError(
-      'OUTPUT_TWICE',
-      '--param response_format contradicts --schema and --json-mode.',
-      'keep one',
-    );
+  const asking = recordEndpointOf(request).outputParameters?.(format) ?? {};
+  const twice = Object.keys(asking).find((name) => Object.hasOwn(request.parameters, name));
+  if (twice !== undefined) {
+    throw usageError('OUTPUT_TWICE', `--param ${twice} contradicts --schema and --json-mode.`, 'keep one');
   }
   const templates = [request.promptTemplate, request.systemTemplate].filter((text) => text !== null);
   if (format === 'json_object' && templates.length > 0 && !templates.some((text) => /json/i.test(text))) {
@@ -74,5 +72,5 @@ export function askFor({ format }: WantedOutput, request: RequestSettings): Requ
       "say what JSON to write, e.g. --system 'Answer with a JSON object.'",
     );
   }
-  return { ...request, parameters: { ...request.parameters, response_format: chatResponseFormat(format) } };
+  return { ...request, parameters: { ...request.parameters, ...asking } };
 }

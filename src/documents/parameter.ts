@@ -1,7 +1,9 @@
 /** Request parameters from the command line: `--param temperature=0.2`. */
+import { DEFAULT_ENDPOINT } from '../core/endpoint-name.js';
 import { usageError } from '../core/errors.js';
 import { findField } from '../core/field.js';
 import type { Json, JsonObject } from '../core/json.js';
+import { ENDPOINTS } from '../endpoints/endpoints.js';
 
 export interface Parameter {
   readonly name: string;
@@ -74,22 +76,11 @@ function refuse(name: string, value: Json): void {
   if (name === '__proto__') {
     throw usageError('PARAMETER_REFUSED', '--param __proto__ is no request parameter.', 'Leave it out.');
   }
-  const reason = refusedValue(name, value);
+  const reason = ENDPOINTS[DEFAULT_ENDPOINT].refusedValue(name, value);
   if (reason !== null)
     throw usageError(
       'PARAMETER_REFUSED',
       `--param ${name}=${JSON.stringify(value)} cannot be sent: ${reason}.`,
       'Leave it out.',
     );
-}
-
-/** Why a request may not carry this value, wherever it was written; null when it may. */
-export function refusedValue(name: string, value: unknown): string | null {
-  if (name === 'stream' && value !== undefined && value !== null && value !== false) {
-    return 'stream must be left out: an answer is kept whole or not at all';
-  }
-  if (name === 'n' && value !== undefined && value !== null && value !== 1) {
-    return 'n must be 1: one answer a document is kept';
-  }
-  return null;
 }

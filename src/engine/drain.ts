@@ -9,11 +9,10 @@
  *      └── store trouble that lasts: acts as stop(), what open calls bring is salvaged, and rejects
  */
 import pLimit from 'p-limit';
-import type { CallEnd } from '../core/call.js';
 import type { Clock, Random } from '../core/clock.js';
 import { LlmBatchError } from '../core/errors.js';
 import type { ProviderFailure } from '../core/failure.js';
-import type { TaskOutcome } from '../core/outcome.js';
+import type { Settlement, TaskOutcome } from '../core/outcome.js';
 import { haltsRun, type RetryPolicy } from '../core/retry.js';
 import { type LeasedTask, SUSPECT_AFTER_CRASHES } from '../core/task.js';
 import type { Store } from '../store/store.js';
@@ -341,7 +340,9 @@ export class Drain {
   /** Calls are made ready ahead of their slots; not where one call at a time is made, which must be the only one in the ledger. */
   #start(group: readonly PreparedTask[]): void {
     const isAlone = this.#pool.concurrency === 1 || group.some(({ task }) => isSuspect(task));
-    const started = isAlone ? this.#pool(() => this.#perform(group)) : this.#stock(() => this.#prepare(group));
+    const started = isAlone
+      ? this.#pool(() => this.#perform(group))
+      : this.#stock(() => this.#prepare(group));
     void started.catch((error: unknown) => this.#crashed(tasksOf(group), error));
   }
 
@@ -442,7 +443,8 @@ export class Drain {
   }
 
   #observeLatency(call: Settlement['call'], failure: ProviderFailure | null, nowMs: number): void {
-    if (this.#controller === null || call === null || 'isWithdrawn' in call || call.kind === 'aborted') return;
+    if (this.#controller === null || call === null || 'isWithdrawn' in call || call.kind === 'aborted')
+      return;
     // A refusal for quota says nothing of how many calls the server can work on side by side, nor does this machine.
     if (failure?.kind === 'rate_limited' || failure?.shortOf !== undefined) return;
     const couldNotCope = failure?.kind === 'overloaded' || failure?.kind === 'timeout';

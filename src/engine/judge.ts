@@ -5,7 +5,7 @@ import { shortLine } from '../core/foreign-text.js';
 import type { TaskError, TaskOutcome } from '../core/outcome.js';
 import { type AttemptHistory, decideRetry, isTrouble, type RetryDecision } from '../core/retry.js';
 import { shareBill } from '../core/share.js';
-import { NO_TOKENS, type BilledUsage } from '../core/usage.js';
+import { type BilledUsage, NO_TOKENS } from '../core/usage.js';
 import type { RefusalEffect } from '../limiter/limiter.js';
 import type { AnswerPart, ProviderReply } from '../provider/provider.js';
 import type { CallContext } from './call.js';
@@ -70,7 +70,8 @@ export async function judge(
   const { failure } = reply;
   const decisions = group.map(({ task }) => decide(task, failure, circumstances, context));
   const isCharged = decisions.some(({ action }) => action === 'retry' || action === 'fail');
-  if (isCharged && group.length > 1) return { outcomes: [], isAnswered: false, failure, split: halvesOf(group) };
+  if (isCharged && group.length > 1)
+    return { outcomes: [], isAnswered: false, failure, split: halvesOf(group) };
   const outcomes = group.map((each, index) =>
     outcomeOf(each, shareOf(index), failure, decisions[index] as RetryDecision, circumstances, context),
   );
@@ -189,7 +190,10 @@ function releasedUntilMs(
   return refusal === 'stray' ? nowMs + Math.max(STRAY_WAIT_MS, delayMs) : null;
 }
 
-function leaseOf({ task: { taskId, attemptToken } }: Pick<PreparedTask, 'task'>): { taskId: number; attemptToken: string } {
+function leaseOf({ task: { taskId, attemptToken } }: Pick<PreparedTask, 'task'>): {
+  taskId: number;
+  attemptToken: string;
+} {
   return { taskId, attemptToken };
 }
 

@@ -78,4 +78,3 @@ function refusalReason({ kind, code, httpStatus }: ProviderFailure): RefusalReas
   if (kind !== 'rate_limited') return null;
   return code === 'slow_down' ? 'slow_down' : 'rate';
 }
-

@@ -12,10 +12,6 @@ export interface GroupBounds {
   readonly waitMs: number;
 }
 
-/** Entries of one array of inputs, and their tokens, that OpenAI takes (API reference, "Create embeddings"). */
-const MOST_INPUTS = 2_048;
-const MOST_TOKENS = 300_000;
-
 interface Bin {
   readonly prepared: PreparedTask[];
   inputs: number;
@@ -36,40 +32,42 @@ export class Packer {
   }
 
   add(prepared: PreparedTask): void {
-    const { groupKey, inputs } = prepared;
-    if (groupKey === null || this.#bounds.documents === 1) {
+    const { grouping, cost } = prepared;
+    if (grouping === null || this.#bounds.documents === 1) {
       this.#send([prepared]);
       return;
     }
-    const { tokens } = prepared.cost;
-    const open = this.#bins.get(groupKey);
-    if (open !== undefined && (open.inputs + inputs > MOST_INPUTS || open.tokens + tokens > MOST_TOKENS)) {
-      this.#close(groupKey);
-    }
-    const bin = this.#bins.get(groupKey) ?? this.#open(groupKey);
+    const { key, inputs, bounds } = grouping;
+    const { tokens } = cost;
+    const open = this.#bins.get(key);
+    const isOver =
+      open !== undefined &&
+      (open.inputs + inputs > bounds.mostInputs || open.tokens + tokens > bounds.mostTokens);
+    if (isOver) this.#close(key);
+    const bin = this.#bins.get(key) ?? this.#open(key);
     bin.prepared.push(prepared);
     bin.inputs += inputs;
     bin.tokens += tokens;
-    if (bin.prepared.length >= this.#bounds.documents) this.#close(groupKey);
+    if (bin.prepared.length >= this.#bounds.documents) this.#close(key);
   }
 
   /** Nothing more comes: partial groups go as they are. */
   flush(): void {
-    for (const groupKey of [...this.#bins.keys()]) this.#close(groupKey);
+    for (const key of [...this.#bins.keys()]) this.#close(key);
   }
 
-  #open(groupKey: string): Bin {
-    const cancelWait = this.#clock.after(this.#bounds.waitMs, () => this.#close(groupKey));
+  #open(key: string): Bin {
+    const cancelWait = this.#clock.after(this.#bounds.waitMs, () => this.#close(key));
     const bin: Bin = { prepared: [], inputs: 0, tokens: 0, cancelWait };
-    this.#bins.set(groupKey, bin);
+    this.#bins.set(key, bin);
     return bin;
   }
 
-  #close(groupKey: string): void {
-    const bin = this.#bins.get(groupKey);
+  #close(key: string): void {
+    const bin = this.#bins.get(key);
     if (bin === undefined) return;
     bin.cancelWait();
-    this.#bins.delete(groupKey);
+    this.#bins.delete(key);
     this.#send(bin.prepared);
   }
 }

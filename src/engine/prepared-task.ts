@@ -2,6 +2,8 @@
 import type { TaskError } from '../core/outcome.js';
 import type { LeasedTask } from '../core/task.js';
 import type { TokenUsage } from '../core/usage.js';
+import type { Grouping } from '../endpoints/endpoint.js';
+import type { DocumentRequest } from '../endpoints/rendered-request.js';
 import type { Cost } from '../limiter/limiter.js';
 import type { ProviderRequest } from '../provider/provider.js';
 import type { BillingBounds } from './billing.js';
@@ -9,10 +11,10 @@ import type { BillingBounds } from './billing.js';
 /** One document's request. */
 export interface PreparedTask {
   readonly task: LeasedTask;
-  /** Those of one key may share a call; null: it goes alone. */
-  readonly groupKey: string | null;
-  /** Entries that it takes in an array of inputs. */
-  readonly inputs: number;
+  /** Null: it goes alone. */
+  readonly grouping: TaskGrouping | null;
+  /** For `JoinRequests`; the engine does not look into it. */
+  readonly request: DocumentRequest;
   /** The model asked for, where a server does not say which one answered. */
   readonly model: string;
   /** What it charges the limits when it is sent alone. */
@@ -23,6 +25,16 @@ export interface PreparedTask {
   readonly checkOutput: CheckOutput | null;
   /** Told what it really used, so that later estimates follow it. */
   readonly learn: (usage: TokenUsage) => void;
+}
+
+/** With whom a document may share a call. */
+export interface TaskGrouping {
+  /** Those of one key may. */
+  readonly key: string;
+  /** Entries that it takes in the call's array of inputs. */
+  readonly inputs: number;
+  /** Of one call. */
+  readonly bounds: Pick<Grouping, 'mostInputs' | 'mostTokens'>;
 }
 
 /** Renders a stored document as a request; a document that cannot be rendered any more is an error value. */

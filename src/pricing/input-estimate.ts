@@ -14,19 +14,17 @@ export interface InputEstimator {
   observe(text: string, inputTokens: number, otherTokens?: number): void;
 }
 
-/** Roles and separators of a chat: a few tokens a message, a few for the reply (OpenAI cookbook). */
-const CHAT_OVERHEAD_TOKENS = 8;
 /** The largest ratio among this many answers rules, so that one odd document is forgotten again. */
 const RATIOS_KEPT = 64;
 const LEAST_RATIO = 0.5;
 const LARGEST_RATIO = 20;
 
-export function createInputEstimator(): InputEstimator {
+/** @param framingTokens that the server adds to those of a request's text */
+export function createInputEstimator(framingTokens: number): InputEstimator {
   const ratios: number[] = [];
   let seen = 0;
   let ratio = 1;
-  const plain = (text: string, otherTokens = 0): number =>
-    estimateTokens(text) + otherTokens + CHAT_OVERHEAD_TOKENS;
+  const plain = (text: string, otherTokens = 0): number => estimateTokens(text) + otherTokens + framingTokens;
   return {
     inputTokens: (text, otherTokens) => Math.ceil(plain(text, otherTokens) * ratio),
     observe(text, inputTokens, otherTokens) {

@@ -1,6 +1,7 @@
 /** Adds up one request: texts counted, images estimated, and what cannot be known told. */
 import { type ImageSize, sizeOfDataUrl } from '../core/image-head.js';
-import { isJsonObject, type Json, type JsonObject } from '../core/json.js';
+import type { Json } from '../core/json.js';
+import type { TokenTally } from '../endpoints/endpoint.js';
 import { bareModelName, type CountTokens } from './encoding.js';
 import { type ImageDetail, imageTokens } from './image-tokens.js';
 import { countTextTokens } from './text-tokens.js';
@@ -21,7 +22,7 @@ export interface RequestTokens {
 /** The size of the image that a part names by this URL; null where it is not known. */
 export type SizeOfImageUrl = (url: string) => ImageSize | null;
 
-export class RequestTally {
+export class RequestTally implements TokenTally {
   readonly modelName: string;
   readonly #model: string;
   readonly #countTokens: CountTokens;
@@ -80,40 +81,7 @@ export class RequestTally {
     this.#uncountedParts += 1;
   }
 
-  /** The content of a message: a text, or parts in the shape of either chat completions or responses. */
-  addContent(content: Json | undefined): void {
-    if (typeof content === 'string') this.addText(content);
-    else if (Array.isArray(content)) {
-      for (const part of content) {
-        if (typeof part === 'string') this.addText(part);
-        else if (isJsonObject(part)) this.addPart(part);
-      }
-    }
-  }
-
-  addPart(part: JsonObject): void {
-    switch (part['type']) {
-      case 'text':
-      case 'input_text':
-      case 'output_text':
-        this.addText(part['text']);
-        return;
-      case 'refusal':
-        this.addText(part['refusal']);
-        return;
-      case 'image_url':
-      case 'input_image':
-        this.#addImage(part);
-        return;
-      default:
-        this.addUncounted();
-    }
-  }
-
-  #addImage(part: JsonObject): void {
-    const image = part['image_url'] ?? null;
-    const url = isJsonObject(image) ? image['url'] : image;
-    const detail = (isJsonObject(image) ? image['detail'] : undefined) ?? part['detail'];
+  addImage(url: Json | undefined, detail: Json | undefined): void {
     this.#images += 1;
     const size = typeof url === 'string' ? this.#sizeOf(url) : null;
     this.#tokens += imageTokens(this.#model, size, detailOf(detail));

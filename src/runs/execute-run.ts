@@ -2,7 +2,6 @@
 import type { Clock, Random } from '../core/clock.js';
 import type { RunRecord } from '../core/run.js';
 import type { RunSummary } from '../core/run-summary.js';
-import type { CheckOutput } from '../engine/call.js';
 import {
   Drain,
   type DrainEnd,
@@ -11,9 +10,10 @@ import {
   type SettledTask,
 } from '../engine/drain.js';
 import type { Lane } from '../engine/lane.js';
+import type { CheckOutput } from '../engine/prepared-task.js';
 import type { PriceTable } from '../pricing/model-price.js';
 import type { RescueReport, SharedPage, Store } from '../store/store.js';
-import { createPrepareCall } from './prepare-call.js';
+import { createPrepareTask, joinRequests } from './prepare-task.js';
 import { recoverStore } from './recover.js';
 import { createRunBudget, failureLimit } from './run-budget.js';
 import { type Outage, type RunSettings, settingsOfRun } from './run-settings.js';
@@ -78,7 +78,9 @@ export async function executeRun(options: ExecuteOptions): Promise<ExecutionRepo
     runId: run.id,
     workerId: options.workerId,
     lanes,
-    prepare: createPrepareCall(settings, await outputCheck(settings)),
+    prepare: createPrepareTask(settings, await outputCheck(settings)),
+    join: joinRequests,
+    grouping: { documents: 1, waitMs: 0 },
     clock,
     random: options.random,
     concurrency: pacing.concurrency,

@@ -8,6 +8,7 @@ import { constants, lstatSync } from 'node:fs';
 import { type FileHandle, open, unlink } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { CallEnd } from '../core/call.js';
 import { EXIT_CODES, LlmBatchError } from '../core/errors.js';
 import { FAILURE_KINDS } from '../core/failure.js';
 import type { Settlement, TaskError, TaskOutcome } from '../core/outcome.js';
@@ -101,7 +102,7 @@ function settlementOf(line: string): Settlement[] {
 
 /** As a line was when a call had one task: an outcome with its call inside. */
 type EarlierOutcome = Omit<TaskOutcome, 'share'> & {
-  readonly call: Omit<NonNullable<Settlement['call']>, 'message'> | null;
+  readonly call: Omit<CallEnd, 'message'> | null;
   readonly error?: TaskError;
 };
 

@@ -5,8 +5,8 @@
  */
 import { setImmediate } from 'node:timers/promises';
 import type { Clock } from '../core/clock.js';
+import { digest } from '../core/digest.js';
 import type { RunRecord } from '../core/run.js';
-import { digest } from '../documents/key.js';
 import type { SharedPage, Store } from '../store/store.js';
 import { imageFolderOf, lanesOf, type RunSettings, settingsOfRun } from './run-settings.js';
 

@@ -222,7 +222,9 @@ describe('a store that takes nothing more', () => {
     await expect(drain(refusing, { store: breaking('released') })).rejects.toBe(BROKEN);
     const refused = salvaged().filter(({ outcomes }) => outcomes[0]?.action === 'released');
     expect(refused).not.toEqual([]);
-    expect(refused.map(({ call }) => call?.kind)).toEqual(refused.map(() => 'rate_limited'));
+    expect(refused.map(({ call }) => call !== null && 'kind' in call && call.kind)).toEqual(
+      refused.map(() => 'rate_limited'),
+    );
 
     const { summary } = await drain(judgedProvider({ directives: false }, clock));
     expect(summary.counts).toMatchObject({ completed: 5 });

@@ -4,6 +4,7 @@ import type { Clock } from '../../core/clock.js';
 import { usageError } from '../../core/errors.js';
 import { isJsonObject, type JsonObject } from '../../core/json.js';
 import { createRedactor } from '../../core/redact.js';
+import { ENDPOINTS } from '../../endpoints/endpoints.js';
 import type {
   Provider,
   ProviderAborted,
@@ -12,8 +13,8 @@ import type {
   ProviderReply,
   SendOptions,
 } from '../provider.js';
+import { readAnswer } from './answer.js';
 import { BodyRoom } from './body-room.js';
-import { CHAT_PATH, readChatAnswer } from './chat.js';
 import { buildFailure, type CallContext, classifyRefusal } from './classify.js';
 import { classifyConnectionFailure } from './connection-failure.js';
 import { passwordsOf, readProxySettings } from './dispatcher.js';
@@ -147,7 +148,10 @@ export function createOpenAIProvider(options: OpenAIProviderOptions): Provider {
 
   return {
     send(request, options): Promise<ProviderReply> {
-      return exchange(CHAT_PATH, request.bodyJson, options, readChatAnswer);
+      const { path } = ENDPOINTS[request.endpoint];
+      return exchange(path, request.bodyJson, options, (received, context) =>
+        readAnswer(request, received, context),
+      );
     },
     async probe(options): Promise<ProviderProbe> {
       const answer = await exchange(MODELS_PATH, null, options, readModels);

@@ -3,10 +3,10 @@
  * nobody is called. Memory: some 45 bytes a document, to tell repeats, besides what reading takes.
  */
 
+import { isLineProblem } from '../../core/line-problem.js';
 import { createDocumentParser } from '../../documents/document.js';
 import type { DocumentPage, PreparedDocument } from '../../documents/read.js';
 import { createRequestBuilder } from '../../documents/request.js';
-import { isLineProblem } from '../../input/bad-line.js';
 import type { PriceBook } from '../../pricing/prices.js';
 import type { ImportProgress } from '../import-input.js';
 import { lanesOf, OPENAI_BASE_URL, type RunSettings } from '../run-settings.js';

@@ -7,7 +7,7 @@ import { usageError } from '../../core/errors.js';
 import type { JsonObject } from '../../core/json.js';
 import { DistinctTexts, hash53 } from '../../documents/distinct-texts.js';
 import { createStoredRequestReader, type DocumentPage } from '../../documents/read.js';
-import type { RenderedRequest } from '../../documents/rendered-request.js';
+import type { RenderedRequest } from '../../endpoints/rendered-request.js';
 import type { BadLine } from '../../input/bad-line.js';
 import type { PriceTable } from '../../pricing/model-price.js';
 import type { PriceBook } from '../../pricing/prices.js';

@@ -102,6 +102,8 @@ export class Ledger {
   readonly #share;
   readonly #openTasks;
   readonly #lose;
+  readonly #withdraw;
+  readonly #withdrawTasks;
   readonly #addTotals;
   readonly #addLane;
   readonly #addLatency;
@@ -139,6 +141,12 @@ export class Ledger {
       `UPDATE calls SET finished_at_ms = ?, lost = 1 WHERE id = ? AND finished_at_ms IS NULL
        RETURNING run_id, most_tokens, most_cost_micro_usd`,
     );
+    this.#withdraw = database
+      .prepare<[number], [runId: number, lane: string]>(
+        'DELETE FROM calls WHERE id = ? AND finished_at_ms IS NULL RETURNING run_id, lane',
+      )
+      .raw();
+    this.#withdrawTasks = database.prepare<[number]>('DELETE FROM call_tasks WHERE call_id = ?');
     this.#addTotals = database.prepare<(number | null)[]>(
       `UPDATE run_totals SET
          calls_made = calls_made + ?, calls_ended = calls_ended + ?, calls_failed = calls_failed + ?,
@@ -264,6 +272,16 @@ export class Ledger {
       totals.withoutCost += 1;
       totals.costInDoubtMicroUsd += mostCostMicroUsd ?? 0;
     }
+  }
+
+  /** Takes back a call that has not left; one that a rescue gave up as lost in the meantime stays. */
+  withdraw(callId: number): void {
+    const row = this.#withdraw.get(callId);
+    if (row === undefined) return;
+    this.#withdrawTasks.run(callId);
+    const totals = this.#totalsOf(row[0]);
+    totals.made -= 1;
+    totals.lane(row[1]).made -= 1;
   }
 
   /** Notes what one task of a call with several takes of its bill. */

@@ -83,6 +83,10 @@ export class Settlements {
   /** @returns the tasks whose lease was no longer ours; the call is in the ledger either way */
   settle({ call, outcomes }: Settlement): number[] {
     const lostTaskIds: number[] = [];
+    if (call !== null && 'isWithdrawn' in call) {
+      this.#ledger.withdraw(call.callId);
+      return this.settle({ call: null, outcomes });
+    }
     if (call !== null) this.#ledger.end(call);
     for (const outcome of outcomes) {
       if (call !== null && outcomes.length > 1 && outcome.share !== null) {

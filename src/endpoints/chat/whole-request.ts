@@ -1,30 +1,23 @@
 /** A request that came whole, from a Batch API line or a line that is a request body, filled up from the settings. */
 
-import { orderedText } from '../core/exact-json.js';
-import { isJsonObject, type Json, type JsonObject } from '../core/json.js';
-import { isLineProblem, type LineProblem } from '../input/bad-line.js';
-import { type Attachment, attachmentsIn } from './attachment.js';
-import { refusedValue } from './parameter.js';
-import { hasText } from './prompt-field.js';
-import {
-  OUTPUT_CAPS,
-  outputCapOf,
-  type RenderedRequest,
-  serviceTierOf,
-  systemMessage,
-} from './rendered-request.js';
+import type { Attachment } from '../../core/attachment.js';
+import { orderedText } from '../../core/exact-json.js';
+import { hasText } from '../../core/foreign-text.js';
+import { isJsonObject, type Json, type JsonObject } from '../../core/json.js';
+import { isLineProblem, type LineProblem } from '../../core/line-problem.js';
+import type { RequestDefaults } from '../endpoint.js';
+import { type RenderedRequest, serviceTierOf } from '../rendered-request.js';
+import { attachmentsIn } from './attachment-part.js';
+import { OUTPUT_CAPS, outputCapOf } from './output-cap.js';
 
-export interface RequestDefaults {
-  readonly model: string;
-  readonly parameters: JsonObject;
-  /** Goes first where the messages have no system message of their own. */
-  readonly systemText: string | null;
-}
-
-/** @returns the request, or what it cannot be sent with */
+/**
+ * @param systemText goes first where the messages have no system message of their own
+ * @returns the request, or what it cannot be sent with
+ */
 export function completeRequest(
   request: JsonObject,
   defaults: RequestDefaults,
+  systemText: string | null,
 ): RenderedRequest | LineProblem {
   for (const name of ['stream', 'n']) {
     const reason = refusedValue(name, request[name]);
@@ -33,7 +26,6 @@ export function completeRequest(
   const model = request['model'] ?? defaults.model;
   if (typeof model !== 'string' || model === '')
     return { reason: 'model must be the name of a model', field: 'model' };
-  const { systemText } = defaults;
   const messages = messagesOf(request);
   if (isLineProblem(messages)) return messages;
   if (systemText !== null && !messages.some(isSystemMessage)) messages.unshift(systemMessage(systemText));
@@ -49,6 +41,8 @@ export function completeRequest(
 
 class WholeRequest implements RenderedRequest {
   readonly endpoint = 'chat';
+  readonly groupKey = null;
+  readonly inputs = 1;
   readonly model: string;
   readonly #messages: readonly Json[];
   readonly #body: JsonObject;
@@ -132,4 +126,19 @@ function textOf(messages: readonly Json[]): string {
     }
   }
   return text;
+}
+
+export function systemMessage(text: string): JsonObject {
+  return { role: 'system', content: text };
+}
+
+/** Why a request may not carry this value; null when it may. */
+export function refusedValue(name: string, value: Json | undefined): string | null {
+  if (name === 'stream' && value !== undefined && value !== null && value !== false) {
+    return 'stream must be left out: an answer is kept whole or not at all';
+  }
+  if (name === 'n' && value !== undefined && value !== null && value !== 1) {
+    return 'n must be 1: one answer a document is kept';
+  }
+  return null;
 }

@@ -1,8 +1,11 @@
 /** The request of a record: a frame that all share around the record's own text, or its text and images. */
-import type { JsonObject } from '../core/json.js';
-import { type Attachment, attachmentPart } from './attachment.js';
-import { digest } from './key.js';
-import { outputCapOf, type RenderedRequest, serviceTierOf, systemMessage } from './rendered-request.js';
+import type { Attachment } from '../../core/attachment.js';
+import { digest } from '../../core/digest.js';
+import type { JsonObject } from '../../core/json.js';
+import { type RenderedRequest, serviceTierOf } from '../rendered-request.js';
+import { attachmentPart } from './attachment-part.js';
+import { outputCapOf } from './output-cap.js';
+import { systemMessage } from './whole-request.js';
 
 /** The part of a record's request that is the same for all of them. */
 export interface Frame {
@@ -50,6 +53,8 @@ const NONE: readonly Attachment[] = [];
 /** What the frame says of a request, whatever its message is. */
 abstract class FramedRequest {
   readonly endpoint = 'chat';
+  readonly groupKey = null;
+  readonly inputs = 1;
 
   constructor(protected readonly frame: Frame) {}
 

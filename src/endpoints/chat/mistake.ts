@@ -2,12 +2,8 @@
  * `--repair`: when an answer does not fit, the next try shows the model its answer and what was wrong with it. What
  * was wrong is kept in memory only: after a restart the next try is a plain one.
  */
-import type { JsonObject } from '../core/json.js';
-
-export interface Mistake {
-  readonly output: string;
-  readonly problem: string;
-}
+import type { JsonObject } from '../../core/json.js';
+import type { Mistake } from '../endpoint.js';
 
 /** The longest part of a wrong answer that is sent, and paid for, again. */
 const LONGEST_OUTPUT = 8_000;

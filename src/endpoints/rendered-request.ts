@@ -1,10 +1,10 @@
 /** A request as it goes to the server, whatever kind of line it came from. */
+import type { Attachment } from '../core/attachment.js';
+import type { EndpointName } from '../core/endpoint-name.js';
 import type { JsonObject } from '../core/json.js';
-import type { Attachment } from './attachment.js';
-import { digest } from './key.js';
 
 export interface RenderedRequest {
-  readonly endpoint: 'chat';
+  readonly endpoint: EndpointName;
   readonly model: string;
   /** Tokens the answer may have at most, where the request says so. */
   readonly outputCap: number | null;
@@ -12,8 +12,12 @@ export interface RenderedRequest {
   readonly serviceTier: string | null;
   /** The text of the messages, for token estimates; images, tools and schemas are not in it. */
   readonly inputText: string;
-  /** Images and PDFs, in their order; those of local files are not in `bodyJson` yet, see `loadAttachments`. */
+  /** Images and PDFs, in their order; those of local files are not in `bodyJson` yet, see `Endpoint.placeFile`. */
   readonly attachments: readonly Attachment[];
+  /** Requests of one key may share a call; null: it goes alone. */
+  readonly groupKey: string | null;
+  /** Entries that it takes in a call's array of inputs. */
+  readonly inputs: number;
   /** The body to send. Made when it is read, for an import needs only `fingerprint`. */
   readonly bodyJson: string;
   /**
@@ -23,26 +27,11 @@ export interface RenderedRequest {
   readonly fingerprint: string;
 }
 
-/** The request's hash, for telling an edited document from one that only moved. */
-export function requestHash(request: RenderedRequest): string {
-  return `sha256:${digest(request.fingerprint)}`;
-}
-
-/** One is the newer name of the other, and a server refuses both together. */
-export const OUTPUT_CAPS = ['max_completion_tokens', 'max_tokens'];
-
-/** The cap on the answer's tokens that a body states, null when it states none. */
-export function outputCapOf(body: JsonObject): number | null {
-  const cap = OUTPUT_CAPS.map((name) => body[name]).find((value) => value !== undefined && value !== null);
-  return typeof cap === 'number' && cap >= 0 ? cap : null;
-}
+/** What of a request is needed to send it. */
+export type DocumentRequest = Pick<RenderedRequest, 'endpoint' | 'bodyJson' | 'attachments'>;
 
 /** A tier that is no word is the server's to refuse. */
 export function serviceTierOf(body: JsonObject): string | null {
   const tier = body['service_tier'];
   return typeof tier === 'string' ? tier : null;
-}
-
-export function systemMessage(text: string): JsonObject {
-  return { role: 'system', content: text };
 }

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { createRedactor } from '../../../src/core/redact.js';
-import { readChatAnswer } from '../../../src/provider/openai/chat.js';
+import { readAnswer } from '../../../src/provider/openai/answer.js';
 
 const context = { url: 'http://127.0.0.1/v1/chat/completions', nowMs: 0, redact: createRedactor([]) };
 const CALL = '{"id":"c1","type":"function","function":{"name":"f","arguments":"{\\"n\\":1}"}}';
@@ -8,8 +8,9 @@ const CALL = '{"id":"c1","type":"function","function":{"name":"f","arguments":"{
 /** @param choice JSON text of the first choice's members */
 function read(choice: string, { more = '', isUtf8 = true, usage = '{}' } = {}) {
   const content = `{"id":"x", "choices": [ {${choice}}${more} ], "usage":${usage}}`;
-  const reply = readChatAnswer({ status: 200, headers: new Headers(), content, isUtf8 }, context);
-  if (reply.ok) return reply;
+  const received = { status: 200, headers: new Headers(), content, isUtf8 };
+  const reply = readAnswer({ endpoint: 'chat', bodyJson: '{}', parts: 1 }, received, context);
+  if (reply.ok) return reply.parts[0];
   const { kind, message, partialOutputJson } = reply.failure;
   return { kind, message, partialOutputJson };
 }
@@ -38,13 +39,13 @@ describe('what an answer holds beside its text', () => {
   ])('is its message as it came: %s', (_what, choice, output, reasoning) => {
     const message = choice.slice('"message":'.length);
     const thought = reasoning === '' ? '' : `,"reasoning":"${reasoning}"`;
-    expect(read(choice)).toMatchObject({ output, detailsJson: `{"message":${message}${thought}}` });
+    expect(read(choice)).toMatchObject({ text: output, detailsJson: `{"message":${message}${thought}}` });
   });
 
   it('is its logprobs too, number for number', () => {
     const logprobs = '{"content":[{"token":"4","logprob":-0.0,"bytes":[52]}],"refusal":null}';
     expect(read(`"message":{"content":"4"},"logprobs":${logprobs}`)).toMatchObject({
-      output: '4',
+      text: '4',
       detailsJson: `{"message":{"content":"4"},"logprobs":${logprobs}}`,
     });
   });
@@ -52,7 +53,7 @@ describe('what an answer holds beside its text', () => {
   it('is all choices where there are several; the first is the output', () => {
     const [one, other] = ['"message":{"content":"4"}', ',{"message":{"content":"four"}}'];
     expect(read(one, { more: other })).toMatchObject({
-      output: '4',
+      text: '4',
       detailsJson: `{"message":{"content":"4"},"choices":[ {${one}}${other} ]}`,
     });
   });
@@ -155,6 +156,6 @@ describe('an answer whose bytes are not UTF-8', () => {
   });
 
   it('may hold the replacement character as a character of its own', () => {
-    expect(read('"message":{"content":"caf\ufffd"}')).toMatchObject({ ok: true, output: 'caf\ufffd' });
+    expect(read('"message":{"content":"caf\ufffd"}')).toMatchObject({ ok: true, text: 'caf\ufffd' });
   });
 });

@@ -1,5 +1,7 @@
-/** How a request asks for structured output, by endpoint. */
+/** What a request that asks for structured output says, whatever the endpoint. */
 import { isJsonObject, type Json, type JsonObject } from '../core/json.js';
+
+export type OutputFormat = StructuredOutput | 'json_object';
 
 /** What endpoints place in their own way: chat under `response_format`, responses under `text.format`. */
 export interface StructuredOutput {
@@ -14,13 +16,6 @@ export interface StructuredOutput {
 export function structuredOutput(schema: JsonObject, title: string): StructuredOutput {
   const name = title.replace(/[^A-Za-z0-9_-]+/g, '_').slice(0, 64);
   return { name: name === '' ? 'answer' : name, schema, strict: fitsStrictMode(schema) };
-}
-
-/** The chat completions parameter. */
-export function chatResponseFormat(output: StructuredOutput | 'json_object'): JsonObject {
-  if (output === 'json_object') return { type: 'json_object' };
-  const { name, schema, strict } = output;
-  return { type: 'json_schema', json_schema: { name, schema, strict } };
 }
 
 /**

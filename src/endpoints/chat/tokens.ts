@@ -1,6 +1,6 @@
 /** The prompt tokens of a chat completion: what is said, and the framing the server puts around it. */
-import { isJsonObject, type Json, type JsonObject } from '../core/json.js';
-import type { RequestTally } from './request-tally.js';
+import { isJsonObject, type Json, type JsonObject } from '../../core/json.js';
+import type { TokenTally } from '../endpoint.js';
 
 /** Framing of a message, after the counting recipe OpenAI publishes for gpt-3.5 and later. */
 const TOKENS_PER_MESSAGE = 3;
@@ -14,7 +14,7 @@ const TOKENS_OF_HARMONY_PREAMBLE = 62;
 const TOKENS_PER_TOOL_CALL = 3;
 
 /** Adds a chat completion's body; fields of a wrong type are passed over. */
-export function countChatTokens(body: JsonObject, tally: RequestTally): void {
+export function countChatTokens(body: JsonObject, tally: TokenTally): void {
   const messages = body['messages'];
   if (Array.isArray(messages)) {
     for (const message of messages) if (isJsonObject(message)) countMessage(message, tally);
@@ -26,7 +26,7 @@ export function countChatTokens(body: JsonObject, tally: RequestTally): void {
 }
 
 /** What surrounds the messages, once per request. */
-export function countFraming(tally: RequestTally): void {
+function countFraming(tally: TokenTally): void {
   const isReasoning = /^o[134](?:-|$)|^gpt-[5-9]/.test(tally.modelName) && !/-chat/.test(tally.modelName);
   tally.addTokens(isReasoning ? TOKENS_OF_REASONING_PRIMING : TOKENS_OF_PRIMING);
   if (tally.modelName.startsWith('gpt-oss')) {
@@ -35,20 +35,49 @@ export function countFraming(tally: RequestTally): void {
   }
 }
 
-export function countMessage(message: JsonObject, tally: RequestTally): void {
+function countMessage(message: JsonObject, tally: TokenTally): void {
   tally.addTokens(TOKENS_PER_MESSAGE);
   tally.addText(message['role']);
   if (typeof message['name'] === 'string') {
     tally.addTokens(TOKENS_PER_NAME);
     tally.addText(message['name']);
   }
-  tally.addContent(message['content']);
+  countContent(message['content'], tally);
   tally.addText(message['refusal']);
   const calls = [...functionsOf(message['tool_calls']), ...asObjects([message['function_call'] ?? null])];
   for (const call of calls) countToolCall(call, tally);
 }
 
-export function countToolCall(call: JsonObject, tally: RequestTally): void {
+/** A text, or parts in the shape of chat completions. */
+function countContent(content: Json | undefined, tally: TokenTally): void {
+  if (typeof content === 'string') tally.addText(content);
+  else if (Array.isArray(content)) {
+    for (const part of content) {
+      if (typeof part === 'string') tally.addText(part);
+      else if (isJsonObject(part)) countPart(part, tally);
+    }
+  }
+}
+
+function countPart(part: JsonObject, tally: TokenTally): void {
+  const image = part['image_url'] ?? null;
+  switch (part['type']) {
+    case 'text':
+      tally.addText(part['text']);
+      return;
+    case 'refusal':
+      tally.addText(part['refusal']);
+      return;
+    case 'image_url':
+      if (isJsonObject(image)) tally.addImage(image['url'], image['detail'] ?? part['detail']);
+      else tally.addImage(image, part['detail']);
+      return;
+    default:
+      tally.addUncounted();
+  }
+}
+
+function countToolCall(call: JsonObject, tally: TokenTally): void {
   tally.addTokens(TOKENS_PER_TOOL_CALL);
   tally.addText(call['name']);
   tally.addText(call['arguments']);
@@ -65,7 +94,7 @@ const TOKENS_PER_ENUMERATED = 3;
 const TOKENS_OF_TOOLS = 12;
 
 /** @param functions `{ name, description?, parameters? }` each */
-export function countTools(functions: readonly JsonObject[], tally: RequestTally): void {
+function countTools(functions: readonly JsonObject[], tally: TokenTally): void {
   if (functions.length === 0) return;
   tally.markEstimated();
   tally.addTokens(TOKENS_OF_TOOLS);
@@ -79,7 +108,7 @@ export function countTools(functions: readonly JsonObject[], tally: RequestTally
 }
 
 /** The published recipe knows flat properties; those of objects and array items inside count alike. */
-function countProperties(schema: JsonObject, tally: RequestTally): void {
+function countProperties(schema: JsonObject, tally: TokenTally): void {
   const properties = schema['properties'] ?? null;
   if (!isJsonObject(properties) || Object.keys(properties).length === 0) return;
   tally.addTokens(TOKENS_OF_PROPERTIES);
@@ -107,7 +136,7 @@ function countProperties(schema: JsonObject, tally: RequestTally): void {
 const TOKENS_OF_SCHEMA = 10;
 
 /** @param format `{ name, schema, description? }` */
-export function countSchema(format: Json, tally: RequestTally): void {
+function countSchema(format: Json, tally: TokenTally): void {
   if (!isJsonObject(format)) return;
   tally.addTokens(TOKENS_OF_SCHEMA);
   tally.addText(format['name']);
@@ -120,7 +149,7 @@ function functionsOf(tools: Json | undefined): JsonObject[] {
   return asObjects(asObjects(tools).map((tool) => tool['function'] ?? tool['custom'] ?? null));
 }
 
-export function asObjects(values: Json | undefined): JsonObject[] {
+function asObjects(values: Json | undefined): JsonObject[] {
   return Array.isArray(values) ? values.filter(isJsonObject) : [];
 }
 

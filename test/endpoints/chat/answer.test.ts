@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { FailureKind } from '../../../src/core/failure.js';
 import type { Json } from '../../../src/core/json.js';
 import { createRedactor } from '../../../src/core/redact.js';
-import { readChatAnswer } from '../../../src/provider/openai/chat.js';
+import { readAnswer } from '../../../src/provider/openai/answer.js';
 
 const context = {
   url: 'https://api.example.test/v1/chat/completions',
@@ -12,7 +12,8 @@ const context = {
 const USAGE = { prompt_tokens: 9, completion_tokens: 3, total_tokens: 12 };
 
 function read(content: string | Json, headers: Record<string, string> = {}) {
-  return readChatAnswer(
+  return readAnswer(
+    { endpoint: 'chat', bodyJson: '{}', parts: 1 },
     {
       status: 200,
       headers: new Headers({ 'content-type': 'application/json', ...headers }),
@@ -46,9 +47,16 @@ describe('an answer', () => {
       }),
     ).toEqual({
       ok: true,
-      output: 'positive',
+      parts: [
+        {
+          ok: true,
+          outputJson: '"positive"',
+          text: 'positive',
+          finishReason: 'stop',
+          responseJson: JSON.stringify(body),
+        },
+      ],
       model: 'model-2026',
-      finishReason: 'stop',
       usage: {
         inputTokens: 9,
         outputTokens: 3,
@@ -59,7 +67,6 @@ describe('an answer', () => {
       costMicroUsd: null,
       httpStatus: 200,
       requestId: 'req_1',
-      responseJson: JSON.stringify(body),
       hints: { requests: { remaining: 5 } },
     });
   });
@@ -102,13 +109,13 @@ describe('an answer', () => {
       'function_call',
     ],
   ])('may come with %s', (_what, body, output, finishReason) => {
-    expect(read(body)).toMatchObject({ ok: true, output, finishReason });
+    expect(read(body)).toMatchObject({ ok: true, parts: [{ text: output, finishReason }] });
   });
 
   it('may stand behind blank lines that kept the connection open', () => {
     expect(read(`\n\n\n${JSON.stringify(completion({ content: 'x' }))}`)).toMatchObject({
       ok: true,
-      output: 'x',
+      parts: [{ text: 'x' }],
     });
   });
 });

@@ -4,8 +4,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { runSettingsFrom } from '../../src/commands/run-settings.js';
 import { resolveSettings } from '../../src/config/load.js';
-import type { PreparedCall } from '../../src/engine/call.js';
-import { createPrepareCall } from '../../src/runs/prepare-call.js';
+import { createPrepareTask, joinRequests } from '../../src/runs/prepare-task.js';
 import { temporaryFolder } from '../support/program.js';
 import { samplePdf, samplePng } from '../support/sample-images.js';
 
@@ -32,7 +31,7 @@ const TASK = {
   attemptToken: 'token',
 };
 
-async function prepareCallWith(prompt: string | null) {
+async function prepareTaskWith(prompt: string | null) {
   const settings = await runSettingsFrom(
     resolveSettings({
       flags: { model: 'gpt-4o', ...(prompt === null ? {} : { prompt }) },
@@ -42,15 +41,15 @@ async function prepareCallWith(prompt: string | null) {
     { inputs: ['docs.jsonl'], parameters: {}, simulate: false, output: undefined },
     folder.path,
   );
-  return createPrepareCall(settings, null);
+  return createPrepareTask(settings, null);
 }
 
 async function prepareWith(prompt: string | null) {
-  const prepare = await prepareCallWith(prompt);
-  return (document: object): PreparedCall => {
+  const prepare = await prepareTaskWith(prompt);
+  return (document: object) => {
     const prepared = prepare({ ...TASK, body: JSON.stringify(document) });
     if ('refused' in prepared) throw new Error(prepared.refused.message);
-    return prepared;
+    return { ...prepared, request: joinRequests([prepared]) };
   };
 }
 
@@ -58,7 +57,7 @@ const BASE64 = Buffer.alloc(1_000_000, 5).toString('base64');
 const dataUrl = `data:image/png;base64,${samplePng(1_024, 1_024).toString('base64')}${BASE64}`;
 
 it('whatever goes wrong while a request is made is its document’s failure, and never ends the run', async () => {
-  const prepare = await prepareCallWith('{{text}}');
+  const prepare = await prepareTaskWith('{{text}}');
   const task = {
     ...TASK,
     get body(): string {

@@ -12,7 +12,7 @@ export interface ChatMessage {
   readonly callsJson: string | null;
   /** It holds sound or pictures, an answer also where no text is beside them. */
   readonly hasMedia: boolean;
-  /** As `ProviderAnswer` has it; null where the answer is a text and nothing more. */
+  /** As `AnsweredReading` has it; null where the answer is a text and nothing more. */
   readonly detailsJson: string | null;
   /** JSON text of what there is of an answer that failed: its text, its message or its choices; null for nothing. */
   readonly partialJson: string | null;

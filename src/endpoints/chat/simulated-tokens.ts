@@ -4,7 +4,7 @@
  * after that rule's description and not after its code, so that the two check each other.
  */
 import { isJsonObject, type Json, type JsonObject } from '../../core/json.js';
-import type { RequestTokens } from '../../pricing/tokens.js';
+import type { SimulatedTokens } from '../endpoint.js';
 
 const BYTES_PER_TOKEN = 4;
 const TOKENS_PER_MESSAGE = 3;
@@ -12,7 +12,7 @@ const TOKENS_OF_REPLY = 3;
 const TOKENS_PER_IMAGE = 85;
 const TOKENS_PER_FILE = 1_000;
 
-export function countByBytes(body: JsonObject): RequestTokens {
+export function countSimulatedTokens(body: JsonObject): SimulatedTokens {
   let tokens = TOKENS_OF_REPLY;
   let images = 0;
   let files = 0;
@@ -31,7 +31,7 @@ export function countByBytes(body: JsonObject): RequestTokens {
     if (value !== undefined && value !== null) tokens += tokensOf(JSON.stringify(value));
   }
   tokens += images * TOKENS_PER_IMAGE + files * TOKENS_PER_FILE;
-  return { tokens, exact: images + files === 0, images, uncountedParts: 0 };
+  return { tokens, exact: images + files === 0, images };
 }
 
 function tokensOf(text: Json): number {
