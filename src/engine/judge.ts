@@ -64,7 +64,10 @@ export async function judge(
     const outcomes = group.map((each, index) => released(each, shareOf(index)));
     return { outcomes, isAnswered: false, failure: null, split: [] };
   }
-  if (usage !== null) group.forEach((each, index) => learn(each, shareOf(index)));
+  for (const [index, { learn }] of group.entries()) {
+    const share = shareOf(index).usage;
+    if (share !== null) learn(share);
+  }
   if (reply.ok) return judgeAnswer(group, reply, shares, circumstances, context);
 
   const { failure } = reply;
@@ -76,10 +79,6 @@ export async function judge(
     outcomeOf(each, shareOf(index), failure, decisions[index] as RetryDecision, circumstances, context),
   );
   return { outcomes, isAnswered: false, failure, split: [] };
-}
-
-function learn({ learn: observe }: PreparedTask, { usage }: CallShare): void {
-  if (usage !== null) observe(usage);
 }
 
 async function judgeAnswer(
