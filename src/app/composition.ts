@@ -3,7 +3,7 @@ import type { Clock } from '../core/clock.js';
 import { EXIT_CODES, LlmBatchError, usageError } from '../core/errors.js';
 import { isLoopback } from '../core/loopback.js';
 import { createRedactor } from '../core/redact.js';
-import { modelOf } from '../documents/request.js';
+import { modelOf, runEndpointOf } from '../documents/request.js';
 import { serviceTierOf } from '../endpoints/rendered-request.js';
 import type { Lane } from '../engine/lane.js';
 import { createLimiter } from '../limiter/limiter.js';
@@ -132,7 +132,12 @@ export async function checkPrices(settings: RunSettings, { clock }: CommandConte
   const prices = await openPriceBook(pricesFile);
   const lanes = lanesOf(settings).map(({ baseUrl }) => pricedAt(prices, baseUrl, clock));
   const { request } = settings;
-  checkBudget(budget, lanes, modelOf(request), serviceTierOf(request.parameters));
+  const { parameters } = request;
+  checkBudget(budget, lanes, {
+    model: modelOf(request),
+    outputCap: runEndpointOf(request).outputCapOf(parameters),
+    serviceTier: serviceTierOf(parameters),
+  });
 }
 
 /** Opens the lanes of a run; for a simulated run it starts the simulator as well. */

@@ -3,7 +3,7 @@ import { basename, resolve } from 'node:path';
 import type { Settings } from '../config/settings.js';
 import { usageError } from '../core/errors.js';
 import { isJsonObject, type JsonObject } from '../core/json.js';
-import { type RequestSettings, recordEndpointOf } from '../documents/request.js';
+import { type RequestSettings, runEndpointOf } from '../documents/request.js';
 import { type OutputFormat, structuredOutput } from '../endpoints/structured-output.js';
 import type { OutputSettings } from '../runs/run-settings.js';
 import { shellWord } from '../ui/next-command.js';
@@ -57,9 +57,28 @@ async function readSchema(path: string): Promise<JsonObject> {
   );
 }
 
+/** @throws LlmBatchError ENDPOINT_LACKS (exit 2) for settings that the endpoint has no place for */
+export function checkEndpoint({ schema, jsonMode, repair }: Settings, request: RequestSettings): void {
+  const { outputParameters, withMistake, placeFile, takesSystemMessage } = runEndpointOf(request);
+  const asksFor: readonly [flag: string, isAsked: boolean, isThere: boolean][] = [
+    ['--schema', schema !== null, outputParameters !== null],
+    ['--json-mode', jsonMode, outputParameters !== null],
+    ['--repair', repair, withMistake !== null],
+    ['--system', request.systemTemplate !== null, takesSystemMessage],
+    ['{{image …}} in --prompt', /\{\{\s*image\s/.test(request.promptTemplate ?? ''), placeFile !== null],
+  ];
+  const lacking = asksFor.find(([, isAsked, isThere]) => isAsked && !isThere);
+  if (lacking === undefined) return;
+  throw usageError(
+    'ENDPOINT_LACKS',
+    `${lacking[0]} means nothing to --endpoint ${request.endpoint}.`,
+    'leave one of the two out',
+  );
+}
+
 /** @throws LlmBatchError (exit 2) when the request would contradict itself or be refused by every server */
 export function askFor({ format }: WantedOutput, request: RequestSettings): RequestSettings {
-  const asking = recordEndpointOf(request).outputParameters?.(format) ?? {};
+  const asking = runEndpointOf(request).outputParameters?.(format) ?? {};
   const twice = Object.keys(asking).find((name) => Object.hasOwn(request.parameters, name));
   if (twice !== undefined) {
     throw usageError('OUTPUT_TWICE', `--param ${twice} contradicts --schema and --json-mode.`, 'keep one');

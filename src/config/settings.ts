@@ -2,6 +2,7 @@
  * The one table of settings: flag, environment variable, key in `llm-batch.config.json`, default and help.
  * Whatever reads, prints or documents a setting reads this table.
  */
+import { ENDPOINT_NAMES, type EndpointName } from '../core/endpoint-name.js';
 import {
   type FailureLimit,
   parseBytes,
@@ -20,6 +21,8 @@ export interface Settings {
   /** Null: `llm-batch.config.json` of the working folder, if there is one. */
   readonly config: string | null;
   readonly db: string;
+  /** Null: each line's own. */
+  readonly endpoint: EndpointName | null;
   readonly model: string | null;
   readonly prompt: string | null;
   readonly promptFile: string | null;
@@ -52,6 +55,9 @@ export interface Settings {
   readonly tpm: number | null;
   /** Requests in any 24 hours; null: no limit of ours. */
   readonly rpd: number | null;
+  /** Documents that may share a call, where the endpoint takes several. */
+  readonly groupMax: number;
+  readonly groupWaitMs: number;
   readonly maxAttempts: number;
   readonly timeoutMs: number;
   readonly maxWaitMs: number;
@@ -118,6 +124,16 @@ export const SETTINGS: readonly SettingDefinition[] = [
     initialText: './llm-batch.db',
     reaches: 'path',
     parse: parseText,
+  }),
+  define({
+    name: 'endpoint',
+    group: 'request',
+    flags: '--endpoint <name>',
+    environment: 'LLM_BATCH_ENDPOINT',
+    help: `where documents are sent: ${ENDPOINT_NAMES.join(' or ')}`,
+    initial: null,
+    initialText: 'what each line shows, else chat',
+    parse: parseOneOf(ENDPOINT_NAMES),
   }),
   define({
     name: 'model',
@@ -336,6 +352,26 @@ export const SETTINGS: readonly SettingDefinition[] = [
     initial: null,
     initialText: 'no limit',
     parse: parseCount,
+  }),
+  define({
+    name: 'groupMax',
+    group: 'pacing',
+    flags: '--group-max <n>',
+    environment: 'LLM_BATCH_GROUP_MAX',
+    help: 'documents in one call, where the endpoint takes several (embeddings); 1 sends each alone',
+    initial: 100,
+    initialText: '100',
+    parse: parseCount,
+  }),
+  define({
+    name: 'groupWaitMs',
+    group: 'pacing',
+    flags: '--group-wait <time>',
+    environment: 'LLM_BATCH_GROUP_WAIT',
+    help: 'how long a call that is not full waits for more documents',
+    initial: 100,
+    initialText: '100ms',
+    parse: parseDuration,
   }),
   define({
     name: 'maxAttempts',

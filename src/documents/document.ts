@@ -20,6 +20,7 @@ import { isJsonObject, type JsonObject } from '../core/json.js';
 import { memberText } from '../core/json-text.js';
 import type { LineProblem } from '../core/line-problem.js';
 import { ENDPOINTS } from '../endpoints/endpoints.js';
+import { unsupportedRequest } from '../endpoints/unsupported.js';
 import { describeJsonError } from './json-syntax.js';
 import { findLoneSurrogate, mayHoldLoneSurrogate } from './lone-surrogate.js';
 import { compileTemplate } from './template.js';
@@ -45,6 +46,8 @@ export interface DocumentRules {
   readonly promptTemplate: string | null;
   /** Beside a prompt template too, whole requests are no records. Absent in runs of earlier versions: they are none. */
   readonly requestsAsTheyAre?: boolean;
+  /** Where all requests go. Absent: to the endpoint that each shows to be its own. */
+  readonly endpoint?: EndpointName | null;
   /** A field used as the id; not sent with a request. */
   readonly idField: string | null;
 }
@@ -54,6 +57,7 @@ export type DocumentParser = (text: string) => ParsedDocument | LineProblem;
 /** @throws LlmBatchError TEMPLATE_SYNTAX (exit 2) */
 export function createDocumentParser(rules: DocumentRules): DocumentParser {
   const template = rules.promptTemplate === null ? null : compileTemplate(rules.promptTemplate, '--prompt');
+  const asked = rules.endpoint ?? null;
   const templateRoots = new Set(template?.fields.map((field) => field.split('.')[0] as string));
 
   /** A template that names `body` or what a request asks means to use it as data. */
@@ -65,11 +69,9 @@ export function createDocumentParser(rules: DocumentRules): DocumentParser {
       if (fields['custom_id'] !== undefined) return 'batch_line';
       if (template === null && hasBatchFields) return 'batch_line';
     }
-    const endpoint = requestEndpointOf(fields);
-    if (endpoint === null) return 'record';
-    if (template === null) return 'request';
-    const { contentField, recognise } = ENDPOINTS[endpoint];
-    return recognise(fields) === 'surely' && !templateRoots.has(contentField) ? 'request' : 'record';
+    if (template === null) return endpointOfBody(fields, asked) === null ? 'record' : 'request';
+    const surely = ENDPOINT_NAMES.find((name) => ENDPOINTS[name].recognise(fields) === 'surely');
+    return surely !== undefined && !templateRoots.has(ENDPOINTS[surely].contentField) ? 'request' : 'record';
   };
 
   return (text) => {
@@ -77,7 +79,7 @@ export function createDocumentParser(rules: DocumentRules): DocumentParser {
     if (parsed.problem !== null) return parsed.problem;
     const { fields, unusualNumbers } = parsed;
     const form = formOf(fields);
-    const endpoint = endpointOf(form, fields);
+    const endpoint = endpointOf(form, fields, asked);
     if (typeof endpoint === 'object' && endpoint !== null) return endpoint;
     const request = requestOf(form, fields, rules.idField);
     const problem = request !== null && unusualNumbers ? checkNumbersToSend(request, form) : null;
@@ -135,33 +137,63 @@ function loneSurrogate(field: string): LineProblem {
   };
 }
 
-function endpointOf(form: DocumentForm, fields: ExactObject): EndpointName | null | LineProblem {
+function endpointOf(
+  form: DocumentForm,
+  fields: ExactObject,
+  asked: EndpointName | null,
+): EndpointName | null | LineProblem {
   if (form === 'record') return null;
-  return form === 'batch_line' ? batchLineEndpointOf(fields) : requestEndpointOf(fields);
+  return form === 'batch_line' ? endpointOfBatchLine(fields, asked) : endpointOfBody(fields, asked);
 }
 
-/** The endpoint of which this is a request body, null for a record. */
-function requestEndpointOf(fields: ExactObject): EndpointName | null {
-  return ENDPOINT_NAMES.find((name) => ENDPOINTS[name].recognise(fields) !== 'no') ?? null;
-}
-
-function batchLineEndpointOf({ url, method, body }: ExactObject): EndpointName | LineProblem {
-  const endpoint =
-    url === undefined
-      ? DEFAULT_ENDPOINT
-      : ENDPOINT_NAMES.find((name) => ENDPOINTS[name].urls.some((known) => known === url));
-  if (endpoint === undefined) {
-    const known = ENDPOINT_NAMES.map((name) => ENDPOINTS[name].urls[0]).join(', ');
-    return { reason: `url ${showValue(url ?? null)} is not supported; only ${known} is`, field: 'url' };
+/** The endpoint of which this is a request body; null for a record. */
+function endpointOfBody(fields: ExactObject, asked: EndpointName | null): EndpointName | null | LineProblem {
+  const known = ENDPOINT_NAMES.find((name) => ENDPOINTS[name].recognise(fields) !== 'no');
+  if (known !== undefined && (asked === null || known === asked)) return known;
+  const unsupported = unsupportedRequest(fields);
+  if (asked !== null) {
+    const content = fields[ENDPOINTS[asked].contentField];
+    if (content !== undefined && (unsupported !== null || Array.isArray(content))) return asked;
   }
+  if (known !== undefined) return { reason: `is a request for ${known}, and the run is for ${asked}` };
+  return unsupported === null ? null : { reason: unsupported };
+}
+
+function endpointOfBatchLine(
+  { url, method, body }: ExactObject,
+  asked: EndpointName | null,
+): EndpointName | LineProblem {
   if (method !== undefined && method !== 'POST') {
     return { reason: `method ${showValue(method)} is not supported; only POST is`, field: 'method' };
+  }
+  const endpoint = url === undefined ? endpointWithoutUrl(body, asked) : endpointOfUrl(url);
+  if (typeof endpoint === 'object') return endpoint;
+  if (asked !== null && endpoint !== asked) {
+    return {
+      reason: `url ${showValue(url ?? null)} is for ${endpoint}, and the run is for ${asked}`,
+      field: 'url',
+    };
   }
   const { contentField } = ENDPOINTS[endpoint];
   if (!isObject(body) || body[contentField] === undefined) {
     return { reason: `body has no ${contentField}`, field: `body.${contentField}` };
   }
   return endpoint;
+}
+
+function endpointOfUrl(url: ExactJson): EndpointName | LineProblem {
+  const endpoint = ENDPOINT_NAMES.find((name) => ENDPOINTS[name].urls.some((known) => known === url));
+  if (endpoint !== undefined) return endpoint;
+  const known = ENDPOINT_NAMES.map((name) => ENDPOINTS[name].urls[0]).join(' and ');
+  return { reason: `url ${showValue(url)} is not supported; only ${known} are`, field: 'url' };
+}
+
+function endpointWithoutUrl(
+  body: ExactJson | undefined,
+  asked: EndpointName | null,
+): EndpointName | LineProblem {
+  const found = isObject(body) ? endpointOfBody(body, asked) : null;
+  return found ?? asked ?? DEFAULT_ENDPOINT;
 }
 
 function requestOf(form: DocumentForm, fields: ExactObject, idField: string | null): ExactObject | null {

@@ -1,9 +1,8 @@
 /** Request parameters from the command line: `--param temperature=0.2`. */
-import { DEFAULT_ENDPOINT } from '../core/endpoint-name.js';
 import { usageError } from '../core/errors.js';
 import { findField } from '../core/field.js';
 import type { Json, JsonObject } from '../core/json.js';
-import { ENDPOINTS } from '../endpoints/endpoints.js';
+import type { Endpoint } from '../endpoints/endpoint.js';
 
 export interface Parameter {
   readonly name: string;
@@ -25,7 +24,7 @@ export function parseParameter(text: string): Parameter {
     );
   }
   const value = parseValue(name, text.slice(equals + 1));
-  refuse(name, value);
+  refuse(name);
   return { name, value };
 }
 
@@ -62,7 +61,7 @@ function isInexact(value: unknown): boolean {
   return typeof value === 'number' && (!Number.isFinite(value) || Math.abs(value) > Number.MAX_SAFE_INTEGER);
 }
 
-function refuse(name: string, value: Json): void {
+function refuse(name: string): void {
   if (name === 'model') {
     throw usageError('PARAMETER_REFUSED', '--param cannot set the model.', 'Use --model.');
   }
@@ -76,11 +75,17 @@ function refuse(name: string, value: Json): void {
   if (name === '__proto__') {
     throw usageError('PARAMETER_REFUSED', '--param __proto__ is no request parameter.', 'Leave it out.');
   }
-  const reason = ENDPOINTS[DEFAULT_ENDPOINT].refusedValue(name, value);
-  if (reason !== null)
+}
+
+/** @throws LlmBatchError PARAMETER_REFUSED (exit 2) for a value that no request of this endpoint may carry */
+export function checkParameters(parameters: JsonObject, endpoint: Endpoint): void {
+  for (const [name, value] of Object.entries(parameters)) {
+    const reason = endpoint.refusedValue(name, value);
+    if (reason === null) continue;
     throw usageError(
       'PARAMETER_REFUSED',
       `--param ${name}=${JSON.stringify(value)} cannot be sent: ${reason}.`,
       'Leave it out.',
     );
+  }
 }

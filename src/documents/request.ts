@@ -17,6 +17,8 @@ import { compileTemplate, compileTextTemplate, type Template, type TemplatePiece
 
 /** All that turns a stored document into its request; stored with the run, so it must be JSON. */
 export interface RequestSettings {
+  /** Where all requests go. Absent or null: records to the default endpoint, each request to its own. */
+  readonly endpoint?: EndpointName | null;
   readonly model: string | null;
   readonly promptTemplate: string | null;
   readonly systemTemplate: string | null;
@@ -32,14 +34,14 @@ export interface RequestSettings {
   readonly idField: string | null;
 }
 
-/** The endpoint that records go to. */
-export function recordEndpointOf(_settings: Pick<RequestSettings, 'model'>): Endpoint {
-  return ENDPOINTS[DEFAULT_ENDPOINT];
+/** The endpoint that records go to, and for which the run's model and parameters are. */
+export function runEndpointOf({ endpoint }: Pick<RequestSettings, 'endpoint'>): Endpoint {
+  return ENDPOINTS[endpoint ?? DEFAULT_ENDPOINT];
 }
 
 /** The model of records and of requests that name none. */
-export function modelOf(settings: Pick<RequestSettings, 'model'>): string {
-  return settings.model ?? recordEndpointOf(settings).defaultModel;
+export function modelOf(settings: Pick<RequestSettings, 'model' | 'endpoint'>): string {
+  return settings.model ?? runEndpointOf(settings).defaultModel;
 }
 
 /** The hash of a request, for telling an edited document from one that only moved. */
@@ -56,23 +58,33 @@ export function createRequestBuilder(settings: RequestSettings): RequestBuilder 
     settings.promptTemplate === null ? null : compileTemplate(settings.promptTemplate, '--prompt');
   const system =
     settings.systemTemplate === null ? null : compileTextTemplate(settings.systemTemplate, '--system');
-  const { model, parameters, imageFolder = '.', allowAnyPath = true } = settings;
+  const { parameters, imageFolder = '.', allowAnyPath = true } = settings;
+  const runEndpoint = settings.endpoint ?? DEFAULT_ENDPOINT;
   const place = { folder: imageFolder, isOpen: allowAnyPath };
   const makers = new Map<EndpointName, RequestMaker>();
   const makerOf = (name: EndpointName): RequestMaker => {
     let maker = makers.get(name);
     if (maker === undefined) {
-      const endpoint = ENDPOINTS[name];
-      maker = endpoint.createRequests({ model: model ?? endpoint.defaultModel, parameters });
+      maker = ENDPOINTS[name].createRequests(
+        name === runEndpoint ? { model: modelOf(settings), parameters } : { model: null, parameters: {} },
+      );
       makers.set(name, maker);
     }
     return maker;
   };
 
   return ({ form, fields, endpoint, request }) => {
+    if (
+      endpoint !== null &&
+      endpoint !== runEndpoint &&
+      (system !== null || Object.keys(parameters).length > 0)
+    )
+      return {
+        reason: `is a request for ${endpoint}, and what the run adds to requests is for ${runEndpoint}`,
+      };
     const systemText = system === null ? null : system.render(fields);
     if (typeof systemText === 'object' && systemText !== null) return systemText;
-    const maker = makerOf(endpoint ?? DEFAULT_ENDPOINT);
+    const maker = makerOf(endpoint ?? runEndpoint);
     if (request !== null) {
       const completed = maker.ofBody(request, systemText);
       return form === 'batch_line' && isLineProblem(completed) ? insideBody(completed) : completed;

@@ -7,6 +7,7 @@ import type { ExactObject } from '../core/exact-json.js';
 import type { FailureKind } from '../core/failure.js';
 import type { Json, JsonObject } from '../core/json.js';
 import type { LineProblem } from '../core/line-problem.js';
+import type { CompletedResult } from '../core/outcome.js';
 import type { TokenUsage } from '../core/usage.js';
 import type { RenderedRequest } from './rendered-request.js';
 import type { OutputFormat } from './structured-output.js';
@@ -40,6 +41,9 @@ export interface Endpoint {
   readonly grouping: Grouping | null;
   /** @param answer to a request for that many documents @returns one part for each, or what is wrong with it as a whole */
   readAnswer(answer: AnswerBody, asked: AskedFor): readonly PartReading[] | FailedReading;
+  /** The body of an answer of which the store holds the output alone; null where it is none of this endpoint's. */
+  bodyOf(result: CompletedResult, usage: TokenUsage | null): string | null;
+  readonly takesSystemMessage: boolean;
   /** Writes a file's data URL into a body that has something in its place; null: the endpoint takes no files. */
   readonly placeFile: PlaceFile | null;
   /** Parameters that ask for structured output; null: it has none. */
@@ -52,7 +56,8 @@ export interface Endpoint {
 export type Recognition = 'surely' | 'likely' | 'no';
 
 export interface RequestDefaults {
-  readonly model: string;
+  /** Null: each request has to name its own. */
+  readonly model: string | null;
   /** Body fields for requests that do not say them. */
   readonly parameters: JsonObject;
 }
@@ -126,8 +131,8 @@ export interface AnsweredReading {
   readonly finishReason: string;
   /** JSON text of an object with what the answer holds beside its text, each as it came. */
   readonly detailsJson?: string;
-  /** The body, as it came or as it would have come for this document alone. */
-  readonly responseJson: string;
+  /** The body as it came; absent where it holds other documents too, see `Endpoint.bodyOf`. */
+  readonly responseJson?: string;
 }
 
 export type FailedReading =

@@ -44,7 +44,7 @@ export type AnswerPart =
        * `logprobs`, `choices`. Absent where it holds nothing but text.
        */
       readonly detailsJson?: string | undefined;
-      /** The body as it came, or as it would have come for this document alone. */
+      /** The body as it came; absent where it holds other documents too. */
       readonly responseJson?: string | undefined;
       readonly finishReason: string;
     }

@@ -5,7 +5,7 @@
  * code is our kind.
  */
 import type { ResultRow } from '../core/result-row.js';
-import { bodyOfOldAnswer } from '../endpoints/endpoints.js';
+import { bodyOf } from '../endpoints/endpoints.js';
 import { type CompletedRow, type FailedRow, oneLine, settledRow } from './result-line.js';
 
 /**
@@ -25,7 +25,7 @@ export function openaiLine(row: ResultRow): string {
 function completedFields(row: CompletedRow): string {
   return (
     `,"response":{"status_code":200,"request_id":${JSON.stringify(row.requestId)}` +
-    `,"body":${row.result.responseJson ?? bodyOfOldAnswer(row.result, row.usage)}},"error":null`
+    `,"body":${row.result.responseJson ?? bodyOf(row.result, row.usage)}},"error":null`
   );
 }
 

@@ -3,7 +3,7 @@
 import type { LaneDefinition } from '../config/lanes.js';
 import type { FailureLimit } from '../config/values.js';
 import { EXIT_CODES, LlmBatchError } from '../core/errors.js';
-import type { JsonObject } from '../core/json.js';
+import { isJsonObject, type JsonObject } from '../core/json.js';
 import type { RunRecord } from '../core/run.js';
 import type { RequestSettings } from '../documents/request.js';
 import type { InputDescription } from '../input/input-description.js';
@@ -26,6 +26,10 @@ export interface PacingSettings {
   readonly tpm: number | null;
   /** Requests in any 24 hours and lane. */
   readonly rpd: number | null;
+  /** Documents that may share a call. */
+  readonly groupMax: number;
+  /** A call that is not full waits so long for more of them. */
+  readonly groupWaitMs: number;
   readonly maxAttempts: number;
   readonly timeoutMs: number;
   readonly maxWaitMs: number;
@@ -104,13 +108,19 @@ export function settingsToJson(settings: RunSettings, folder: string | null): Js
 
 /** What runs of earlier versions do not say. */
 const EARLIER: Pick<RunSettings, 'sharing'> = { sharing: { dedupe: false, reuse: false } };
+const EARLIER_PACING: Pick<PacingSettings, 'groupMax' | 'groupWaitMs'> = { groupMax: 1, groupWaitMs: 0 };
 
 /**
  * The inverse of `settingsToJson`.
  * @throws LlmBatchError STORE_RUN_ODD (exit 5) for what this program does not write
  */
 export function settingsOfRun(run: RunRecord): RunSettings {
-  const settings = { ...EARLIER, ...run.settings };
+  const { pacing } = run.settings;
+  const settings = {
+    ...EARLIER,
+    ...run.settings,
+    ...(isJsonObject(pacing) && { pacing: { ...EARLIER_PACING, ...pacing } }),
+  };
   const odd = STORED_SETTINGS(settings);
   if (odd === null)
     return withPaths(settings as unknown as RunSettings, (path) => fromStoredPath(path, run.folder));

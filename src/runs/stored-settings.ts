@@ -1,4 +1,5 @@
 /** What is read back of a run's settings: a store may have come from anybody, so it is looked at like any input. */
+import { ENDPOINT_NAMES } from '../core/endpoint-name.js';
 import {
   amount,
   anyObject,
@@ -28,6 +29,7 @@ const LANE = objectOf({
 /** Of `RunSettings`. A field that an earlier version did not have yet may be absent. */
 export const STORED_SETTINGS: Shape = objectOf({
   request: objectOf({
+    endpoint: orNull(oneOf(...ENDPOINT_NAMES)),
     model: orNull(text),
     promptTemplate: orNull(text),
     systemTemplate: orNull(text),
@@ -42,6 +44,8 @@ export const STORED_SETTINGS: Shape = objectOf({
     rpm: orNull(positive),
     tpm: orNull(positive),
     rpd: orNull(positive),
+    groupMax: positive,
+    groupWaitMs: amount,
     maxAttempts: positive,
     timeoutMs: amount,
     maxWaitMs: amount,

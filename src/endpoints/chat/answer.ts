@@ -20,7 +20,8 @@ export function readChatAnswer(answer: AnswerBody): readonly PartReading[] | Fai
     return { ok: false, kind: 'bad_output', message: 'The answer has no choices' };
   }
 
-  const finishReason = typeof choice['finish_reason'] === 'string' ? choice['finish_reason'] : 'unknown';
+  const told = choice['finish_reason'];
+  const finishReason = typeof told === 'string' && told !== '' ? told : 'unknown';
   const reason = finishReason.toLowerCase();
   const message = readMessage(content, choices, choice);
   const failed = (kind: FailureKind, words: string): FailedReading => ({

@@ -3,13 +3,14 @@ import type { Endpoint, RequestDefaults, RequestMaker } from '../endpoint.js';
 import { readChatAnswer } from './answer.js';
 import { placeFile } from './attachment-part.js';
 import { withMistake } from './mistake.js';
+import { bodyOfOldAnswer } from './old-answer.js';
 import { outputCapOf } from './output-cap.js';
 import { recogniseChat } from './recognise.js';
 import { FrameMaker, PartsRequest, RecordRequest } from './record-request.js';
 import { outputParameters } from './response-format.js';
 import { countSimulatedTokens } from './simulated-tokens.js';
 import { countChatTokens } from './tokens.js';
-import { completeRequest, refusedValue } from './whole-request.js';
+import { completeRequest, MODEL_MISSING, refusedValue } from './whole-request.js';
 
 export const CHAT: Endpoint = {
   path: '/chat/completions',
@@ -31,16 +32,19 @@ export const CHAT: Endpoint = {
   countSimulatedTokens,
   grouping: null,
   readAnswer: readChatAnswer,
+  bodyOf: bodyOfOldAnswer,
+  takesSystemMessage: true,
   placeFile,
   outputParameters,
   withMistake,
 };
 
 function createRequests(defaults: RequestDefaults): RequestMaker {
-  const frames = new FrameMaker(defaults.model, defaults.parameters);
+  const frames = defaults.model === null ? null : new FrameMaker(defaults.model, defaults.parameters);
   return {
     ofBody: (body, systemText) => completeRequest(body, defaults, systemText),
     ofRecord(content, systemText) {
+      if (frames === null) return MODEL_MISSING;
       const frame = frames.frame(systemText);
       return typeof content === 'string'
         ? new RecordRequest(frame, content)

@@ -5,9 +5,11 @@ import type { TokenUsage } from '../../core/usage.js';
 /**
  * Stores of schema 1 and 2 have not kept bodies. What they have kept is put into the shape of one; what they have not
  * (`id`, `created`, `logprobs`, …) is left out rather than made up.
+ * @returns null for an answer of another endpoint: generated text has a reason to end
  */
-export function bodyOfOldAnswer(result: CompletedResult, usage: TokenUsage | null): string {
+export function bodyOfOldAnswer(result: CompletedResult, usage: TokenUsage | null): string | null {
   const { outputJson, model, finishReason } = result;
+  if (finishReason === '') return null;
   return (
     `{"object":"chat.completion","model":${JSON.stringify(model)},"choices":[{"index":0,"message":` +
     `{"role":"assistant",${messageMember(outputJson, finishReason)}},"finish_reason":${JSON.stringify(finishReason)}}]` +

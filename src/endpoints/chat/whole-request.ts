@@ -24,20 +24,21 @@ export function completeRequest(
     if (reason !== null) return { reason, field: name };
   }
   const model = request['model'] ?? defaults.model;
-  if (typeof model !== 'string' || model === '')
-    return { reason: 'model must be the name of a model', field: 'model' };
+  if (typeof model !== 'string' || model === '') return MODEL_MISSING;
   const messages = messagesOf(request);
   if (isLineProblem(messages)) return messages;
   if (systemText !== null && !messages.some(isSystemMessage)) messages.unshift(systemMessage(systemText));
 
   // Spread, for it copies a field called __proto__ as the field it is.
   const body: JsonObject = { ...request, model, messages };
-  if (request['messages'] === undefined) delete body[promptNameOf(request)];
+  if (request['messages'] === undefined) delete body['prompt'];
   for (const [name, value] of Object.entries(defaults.parameters)) {
     if (!saysAlready(request, name)) body[name] = value;
   }
   return new WholeRequest(model, messages, body);
 }
+
+export const MODEL_MISSING: LineProblem = { reason: 'model must be the name of a model', field: 'model' };
 
 class WholeRequest implements RenderedRequest {
   readonly endpoint = 'chat';
@@ -79,17 +80,17 @@ class WholeRequest implements RenderedRequest {
   }
 }
 
-/** A new list of the request's messages, made of `prompt` or `input` where there is none. */
+/** A new list of the request's messages, made of `prompt` where there is none. */
 function messagesOf(request: JsonObject): Json[] | LineProblem {
   const { messages } = request;
   if (messages === undefined) {
-    const field = promptNameOf(request);
-    const text = request[field];
-    if (typeof text !== 'string') {
-      return { reason: `${field} must be a string for chat completions; write messages for more`, field };
+    const { prompt } = request;
+    const field = 'prompt';
+    if (typeof prompt !== 'string') {
+      return { reason: 'prompt must be a string for chat completions; write messages for more', field };
     }
-    if (!hasText(text)) return { reason: `${field} is empty`, field };
-    return [{ role: 'user', content: text }];
+    if (!hasText(prompt)) return { reason: 'prompt is empty', field };
+    return [{ role: 'user', content: prompt }];
   }
   if (!Array.isArray(messages) || messages.length === 0) {
     return { reason: 'messages must be a list of at least one message', field: 'messages' };
@@ -99,10 +100,6 @@ function messagesOf(request: JsonObject): Json[] | LineProblem {
   );
   if (wrong !== -1) return { reason: 'a message must be an object with a role', field: `messages.${wrong}` };
   return [...messages];
-}
-
-function promptNameOf(request: JsonObject): 'prompt' | 'input' {
-  return request['prompt'] === undefined ? 'input' : 'prompt';
 }
 
 /** Newer models call it `developer`. */
