@@ -11,7 +11,7 @@ import type { BadLine } from '../input/bad-line.js';
 import type { WrittenRunFiles } from '../results/run-files.js';
 import { REACHED_LIMITS } from '../runs/execute-run.js';
 import type { ImportPlan, ImportProgress, ImportReport } from '../runs/import-input.js';
-import { settingsOfRun } from '../runs/run-settings.js';
+import { observationsOf } from '../runs/run-observations.js';
 import type { RescueReport } from '../store/store.js';
 import { MOST_BAD_LINES_SHOWN, renderBadLines } from '../ui/bad-lines.js';
 import { type Appearance, appearanceOf } from '../ui/colours.js';
@@ -297,7 +297,7 @@ export class Display {
           callsMade: summary.calls.made - end.before.calls.made,
           haltReason: run.haltReason,
           simulated: run.simulated,
-          prices: settingsOfRun(run).prices ?? null,
+          prices: observationsOf(run).prices,
           files: {
             results: shown(files.resultsPath),
             errors: shown(files.errorsPath),

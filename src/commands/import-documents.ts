@@ -15,7 +15,7 @@ import {
   importNew,
   planImport,
 } from '../runs/import-input.js';
-import { lanesOf, type RunSettings, settingsOfRun, settingsToJson } from '../runs/run-settings.js';
+import { lanesOf, type RunSettings, settingsToJson } from '../runs/run-settings.js';
 import { answererOf, answererSoFar } from '../runs/share-answers.js';
 import type { Store } from '../store/store.js';
 import type { Display } from './display.js';
@@ -107,13 +107,7 @@ export async function bringIn(options: BringInOptions): Promise<RunRecord | 'int
     display.rejected(await rejects.finish());
     display.planned(existing, plan);
     refuseRepeatedPayment(existing, plan, options.changed);
-    const { prices } = settingsOfRun(existing);
-    const settings = {
-      ...options.settings,
-      ...(seen.input === null ? {} : { input: seen.input }),
-      // Of the answers that are there; the next call notes its own.
-      ...(prices === undefined ? {} : { prices }),
-    };
+    const settings = { ...options.settings, ...(seen.input === null ? {} : { input: seen.input }) };
     const reimport = { keepFinished: options.changed === 'keep', answerers };
     run = await applyImport(importOptions(existing), reimport, settingsToJson(settings, store.folder));
     tellPlan(options, seen);

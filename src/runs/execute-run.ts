@@ -16,12 +16,12 @@ import type { RescueReport, SharedPage, Store } from '../store/store.js';
 import { createPrepareTask, joinRequests } from './prepare-task.js';
 import { recoverStore } from './recover.js';
 import { createRunBudget, failureLimit } from './run-budget.js';
-import { type Outage, type RunSettings, settingsOfRun } from './run-settings.js';
+import { ObservationNotes, pricesObserved } from './run-observations.js';
+import { type RunSettings, settingsOfRun } from './run-settings.js';
 import { saveSalvage } from './salvage.js';
 import { pairDocuments, settlePairs } from './share-answers.js';
 
 const LEASE_MS = 30_000;
-const NOTE_EVERY_MS = 5_000;
 /** A limiter looks back a minute and its margin; one that counts a day's requests, a day. */
 const MINUTE_SEED_MS = 61_000;
 const DAY_SEED_MS = 24 * 3_600_000;
@@ -72,7 +72,7 @@ export async function executeRun(options: ExecuteOptions): Promise<ExecutionRepo
   await pairDocuments(options);
   const before = await store.summarizeRun(run.id);
 
-  const outages = new Map<string, Outage>();
+  const notes = new ObservationNotes(store, run, lanes, clock);
   const drain = new Drain({
     store,
     runId: run.id,
@@ -95,19 +95,15 @@ export async function executeRun(options: ExecuteOptions): Promise<ExecutionRepo
     tooManyFailures: failureLimit(settings.budget.maxFailures),
     salvage: (settlements) => saveSalvage(options.salvagePath, settlements),
     onNotice(notice) {
-      followOutages(outages, notice, clock);
+      notes.follow(notice);
       options.onNotice(notice);
     },
     onSettled: options.onSettled,
   });
   await options.onDrain(drain, before);
-  const { source, date } = options.prices;
-  const started = await store.updateRun(run.id, {
-    status: 'open',
-    haltReason: null,
-    ...(isDone(before) ? {} : { settings: { ...run.settings, prices: { source, date } } }),
-  });
-  const stopNoting = noteObservations(store, started, lanes, outages, clock);
+  await store.updateRun(run.id, { status: 'open', haltReason: null });
+  if (!isDone(before)) await store.noteObservations(run.id, [pricesObserved(options.prices)]);
+  const stopNoting = notes.begin();
   const drained = await drain.run().finally(stopNoting);
   await settlePairs(options);
 
@@ -125,46 +121,6 @@ export async function executeRun(options: ExecuteOptions): Promise<ExecutionRepo
 
 function isDone({ counts: { ready, delayed, in_progress } }: RunSummary): boolean {
   return ready + delayed + in_progress === 0;
-}
-
-function followOutages(outages: Map<string, Outage>, notice: DrainNotice, clock: Clock): void {
-  if (notice.type === 'lane_down') {
-    const { lane, failure } = notice;
-    outages.set(lane, { lane, sinceMs: clock.now(), message: failure.message });
-  } else if (notice.type === 'lane_up' || notice.type === 'lane_set_aside') outages.delete(notice.lane);
-}
-
-/** Keeps what is seen of the lanes where `status` can read it. @returns notes a last time and ends */
-function noteObservations(
-  store: Store,
-  run: RunRecord,
-  lanes: readonly Lane[],
-  outages: ReadonlyMap<string, Outage>,
-  clock: Clock,
-): () => Promise<void> {
-  const ended = new AbortController();
-  let noted = '{"learntLimits":[],"outages":[]}';
-  const note = async (): Promise<void> => {
-    const learntLimits = lanes
-      .map(({ name, limiter }) => ({ lane: name, ...limiter.snapshot(clock.monotonicMs()).learnt }))
-      .filter((limit) => (limit.requestsPerMinute ?? limit.tokensPerMinute ?? limit.requestsPerDay) !== null);
-    const observed = { learntLimits, outages: [...outages.values()].map((outage) => ({ ...outage })) };
-    const text = JSON.stringify(observed);
-    if (text === noted) return;
-    noted = text;
-    await store.updateRun(run.id, { settings: { ...run.settings, ...observed } });
-  };
-  const noting = (async () => {
-    while (!ended.signal.aborted) {
-      await clock.sleep(NOTE_EVERY_MS, ended.signal);
-      await note();
-    }
-    // A store that cannot be written ends the drain itself; what was learnt is the least of the losses then.
-  })().catch(() => undefined);
-  return () => {
-    ended.abort();
-    return noting;
-  };
 }
 
 /** The schema checker takes a while to load, and most runs take any text. */

@@ -64,17 +64,6 @@ export const STORED_SETTINGS: Shape = objectOf({
     repair: orNull(truth),
   }),
   sharing: objectOf({ dedupe: truth, reuse: truth }),
-  learntLimits: orNull(
-    listOf(
-      objectOf({
-        lane: text,
-        requestsPerMinute: orNull(amount),
-        tokensPerMinute: orNull(amount),
-        requestsPerDay: orNull(amount),
-      }),
-    ),
-  ),
-  prices: orNull(objectOf({ source: text, date: orNull(text) })),
   pricesFile: orNull(text),
   simulator: orNull(anyObject),
   output: orNull(text),

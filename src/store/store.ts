@@ -7,7 +7,7 @@ import type { CallStart, RecentCall } from '../core/call.js';
 import type { FailureKind } from '../core/failure.js';
 import type { Settlement } from '../core/outcome.js';
 import type { ResultFilter, ResultRow, TaskRow } from '../core/result-row.js';
-import type { NewRun, RunChange, RunRecord } from '../core/run.js';
+import type { NewRun, RunChange, RunObservation, RunRecord } from '../core/run.js';
 import type { RunSummary } from '../core/run-summary.js';
 import type { LeasedTask, NewTask, TaskPlace } from '../core/task.js';
 import type { LatencyCount, RunTimeline } from '../core/timeline.js';
@@ -173,6 +173,8 @@ export interface Store {
   listRuns(): Promise<readonly RunRecord[]>;
   /** @throws LlmBatchError RUN_MISSING, as every method that names a run that is not there and writes to it */
   updateRun(runId: number, change: RunChange): Promise<RunRecord>;
+  /** Takes the place of what was noted of the same kind and subject, and of nothing else. */
+  noteObservations(runId: number, observations: readonly RunObservation[]): Promise<void>;
   /**
    * The run is gone for everyone, and its name is free; its number is not given again. What it had is removed by
    * `sweepDeletedRuns`, whether at once or after a crash.

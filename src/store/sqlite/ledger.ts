@@ -29,9 +29,7 @@ class LaneTotals {
 
 /** What one transaction adds to `run_totals`, `lane_totals` and `latency_buckets` of one run. */
 class RunTotals {
-  made = 0;
   ended = 0;
-  failed = 0;
   lost = 0;
   answered = 0;
   withoutCost = 0;
@@ -40,11 +38,6 @@ class RunTotals {
   tokensInDoubt = 0;
   costInDoubtMicroUsd = 0;
   latencySumMs = 0;
-  costMicroUsd = 0;
-  inputTokens = 0;
-  outputTokens = 0;
-  cachedTokens = 0;
-  reasoningTokens = 0;
   firstAtMs: number | null = null;
   lastAtMs: number | null = null;
   readonly lanes = new Map<string, LaneTotals>();
@@ -149,15 +142,11 @@ export class Ledger {
     this.#withdrawTasks = database.prepare<[number]>('DELETE FROM call_tasks WHERE call_id = ?');
     this.#addTotals = database.prepare<(number | null)[]>(
       `UPDATE run_totals SET
-         calls_made = calls_made + ?, calls_ended = calls_ended + ?, calls_failed = calls_failed + ?,
-         calls_lost = calls_lost + ?, calls_answered = calls_answered + ?,
+         calls_ended = calls_ended + ?, calls_lost = calls_lost + ?, calls_answered = calls_answered + ?,
          calls_without_cost = calls_without_cost + ?, calls_in_doubt = calls_in_doubt + ?,
          calls_without_usage = calls_without_usage + ?,
          tokens_in_doubt = tokens_in_doubt + ?, cost_in_doubt_micro_usd = cost_in_doubt_micro_usd + ?,
          latency_sum_ms = latency_sum_ms + ?,
-         cost_micro_usd = cost_micro_usd + ?, input_tokens = input_tokens + ?,
-         output_tokens = output_tokens + ?, cached_tokens = cached_tokens + ?,
-         reasoning_tokens = reasoning_tokens + ?,
          first_call_at_ms = coalesce(min(first_call_at_ms, ?), first_call_at_ms, ?),
          last_call_at_ms = coalesce(max(last_call_at_ms, ?), last_call_at_ms, ?)
        WHERE run_id = ?`,
@@ -203,7 +192,6 @@ export class Ledger {
       call.mostCostMicroUsd,
     );
     const totals = this.#totalsOf(call.runId);
-    totals.made += 1;
     totals.lane(lane).made += 1;
     totals.seen(startedAtMs);
     const callId = Number(lastInsertRowid);
@@ -253,21 +241,15 @@ export class Ledger {
       const bucket = latencyBucket(latencyMs);
       totals.latencyBuckets.set(bucket, (totals.latencyBuckets.get(bucket) ?? 0) + 1);
     } else if (kind !== 'aborted') {
-      totals.failed += 1;
       lane.failed += 1;
       if (kind === 'rate_limited') lane.throttled += 1;
     }
-    if (call.costMicroUsd !== null) {
-      totals.costMicroUsd += storableReal(call.costMicroUsd);
-      lane.costMicroUsd += storableReal(call.costMicroUsd);
-    }
+    if (call.costMicroUsd !== null) lane.costMicroUsd += storableReal(call.costMicroUsd);
     if (usage === null) return;
-    for (const sums of [totals, lane]) {
-      sums.inputTokens += storableCount(usage.inputTokens);
-      sums.outputTokens += storableCount(usage.outputTokens);
-      sums.cachedTokens += storableCount(usage.cachedTokens);
-      sums.reasoningTokens += storableCount(usage.reasoningTokens);
-    }
+    lane.inputTokens += storableCount(usage.inputTokens);
+    lane.outputTokens += storableCount(usage.outputTokens);
+    lane.cachedTokens += storableCount(usage.cachedTokens);
+    lane.reasoningTokens += storableCount(usage.reasoningTokens);
     if (call.costMicroUsd === null && usage.inputTokens + usage.outputTokens > 0) {
       totals.withoutCost += 1;
       totals.costInDoubtMicroUsd += mostCostMicroUsd ?? 0;
@@ -316,9 +298,7 @@ export class Ledger {
   flush(): void {
     for (const [runId, totals] of this.#totals) {
       this.#addTotals.run(
-        totals.made,
         totals.ended,
-        totals.failed,
         totals.lost,
         totals.answered,
         totals.withoutCost,
@@ -327,11 +307,6 @@ export class Ledger {
         totals.tokensInDoubt,
         totals.costInDoubtMicroUsd,
         totals.latencySumMs,
-        totals.costMicroUsd,
-        totals.inputTokens,
-        totals.outputTokens,
-        totals.cachedTokens,
-        totals.reasoningTokens,
         totals.firstAtMs,
         totals.firstAtMs,
         totals.lastAtMs,

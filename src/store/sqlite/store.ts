@@ -6,7 +6,7 @@ import type { Clock } from '../../core/clock.js';
 import type { FailureKind } from '../../core/failure.js';
 import type { Settlement } from '../../core/outcome.js';
 import type { ResultRow, TaskRow } from '../../core/result-row.js';
-import type { NewRun, RunChange, RunRecord } from '../../core/run.js';
+import type { NewRun, RunChange, RunObservation, RunRecord } from '../../core/run.js';
 import type { RunSummary } from '../../core/run-summary.js';
 import type { LeasedTask, NewTask, TaskPlace } from '../../core/task.js';
 import type { LatencyCount, RunTimeline } from '../../core/timeline.js';
@@ -115,6 +115,10 @@ export class SqliteStore implements Store {
       if (change.status !== undefined && change.status !== 'importing') this.#keys.settle(runId);
       return this.#runs.update(runId, change);
     });
+  }
+
+  noteObservations(runId: number, observations: readonly RunObservation[]): Promise<void> {
+    return this.#connection.write(() => this.#runs.note(runId, observations));
   }
 
   deleteRun(runId: number): Promise<void> {

@@ -13,8 +13,8 @@ export interface SweepPass {
   readonly sweptCallsTo: number;
 }
 
-/** Counts and sums of a run; small. */
-const TOTALS = ['task_counts', 'latency_buckets', 'lane_totals', 'run_totals'] as const;
+/** What is kept once for a run; small. */
+const OF_RUNS = ['run_observations', 'task_counts', 'latency_buckets', 'lane_totals', 'run_totals'] as const;
 
 const OF_TASKS = ['results', 'earlier_answers', 'documents'] as const;
 
@@ -61,7 +61,7 @@ export class Sweep {
          SELECT run_id, key_hash, task_id FROM task_keys WHERE ${IN_PASS} LIMIT ? + 0)`,
     );
     this.#deleteRun = [
-      ...TOTALS.map((table) => database.prepare<[number]>(`DELETE FROM ${table} WHERE run_id = ?`)),
+      ...OF_RUNS.map((table) => database.prepare<[number]>(`DELETE FROM ${table} WHERE run_id = ?`)),
       // SQLite looks through all tasks and calls for a last reference: 0.1 s at a million.
       database.prepare<[number]>('DELETE FROM runs WHERE id = ?'),
     ];
