@@ -11,7 +11,7 @@ import {
   type SettledTask,
 } from '../engine/drain.js';
 import type { Lane } from '../engine/lane.js';
-import type { PriceTable } from '../pricing/model-price.js';
+import type { PriceTable } from '../pricing/price-book.js';
 import type { RescueReport, SharedPage, Store } from '../store/store.js';
 import { createPrepareCall } from './prepare-call.js';
 import { recoverStore } from './recover.js';

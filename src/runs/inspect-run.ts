@@ -2,7 +2,7 @@
 import type { Clock } from '../core/clock.js';
 import type { RunRecord } from '../core/run.js';
 import type { RunSummary } from '../core/run-summary.js';
-import type { PriceTable } from '../pricing/model-price.js';
+import type { PriceTable } from '../pricing/price-book.js';
 import type { Store, StoreOwner } from '../store/store.js';
 import { type LearntLimit, lanesOf, type Outage, settingsOfRun } from './run-settings.js';
 

@@ -7,7 +7,7 @@ import type { JsonObject } from '../core/json.js';
 import type { RunRecord } from '../core/run.js';
 import type { RequestSettings } from '../documents/request.js';
 import type { InputDescription } from '../input/input-description.js';
-import type { PriceTable } from '../pricing/model-price.js';
+import type { PriceTable } from '../pricing/price-book.js';
 import { fromStoredPath, toStoredPath } from '../store/stored-path.js';
 import { STORED_SETTINGS } from './stored-settings.js';
 

@@ -1,10 +1,15 @@
 /** What the documents would take and cost with one model, or with the models that they name themselves. */
 import type { JsonObject } from '../../core/json.js';
 import type { RenderedRequest } from '../../documents/rendered-request.js';
-import { ratesFor } from '../../pricing/cost.js';
-import type { ModelPrice, PriceTable, PriceTier, RateTable } from '../../pricing/model-price.js';
-import type { PriceBook, PriceQuery } from '../../pricing/prices.js';
-import { tierOfServiceTier } from '../../pricing/service-tier.js';
+import { ratesFor, tierOfServiceTier } from '../../pricing/cost.js';
+import type {
+  ModelPrice,
+  PriceBook,
+  PriceQuery,
+  PriceTable,
+  PriceTier,
+  RateTable,
+} from '../../pricing/price-book.js';
 import { loadTokenCounter, type RequestTokens, type SizeOfImageUrl } from '../../pricing/tokens.js';
 import { countByBytes } from './byte-rule-tokens.js';
 import { Distribution, type Figures } from './distribution.js';
