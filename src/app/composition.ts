@@ -7,9 +7,8 @@ import { modelOf, runEndpointOf } from '../documents/request.js';
 import { serviceTierOf } from '../endpoints/rendered-request.js';
 import type { Lane } from '../engine/lane.js';
 import { createLimiter } from '../limiter/limiter.js';
-import type { ModelPrice, PriceTable } from '../pricing/model-price.js';
-import type { PriceBook } from '../pricing/prices.js';
-import { billedMicroUsd, worstCaseAtTier } from '../pricing/service-tier.js';
+import { billedMicroUsd, worstCaseAtTier } from '../pricing/cost.js';
+import type { ModelPrice, PriceBook, PriceTable } from '../pricing/price-book.js';
 import type { Provider } from '../provider/provider.js';
 import { checkBudget } from '../runs/run-budget.js';
 import { type LaneSettings, lanesOf, type RunSettings } from '../runs/run-settings.js';
@@ -128,7 +127,7 @@ const hideKeys = createRedactor([]);
 export async function checkPrices(settings: RunSettings, { clock }: CommandContext): Promise<void> {
   const { budget, pricesFile } = settings;
   if (pricesFile === null && budget.maxCostMicroUsd === null) return;
-  const { openPriceBook } = await import('../pricing/open-prices.js');
+  const { openPriceBook } = await import('../pricing/open-price-book.js');
   const prices = await openPriceBook(pricesFile);
   const lanes = lanesOf(settings).map(({ baseUrl }) => pricedAt(prices, baseUrl, clock));
   const { request } = settings;
@@ -143,7 +142,7 @@ export async function checkPrices(settings: RunSettings, { clock }: CommandConte
 /** Opens the lanes of a run; for a simulated run it starts the simulator as well. */
 export async function connect(settings: RunSettings, context: CommandContext): Promise<Connection> {
   const { createOpenAIProvider } = await import('../provider/openai/client.js');
-  const { openPriceBook } = await import('../pricing/open-prices.js');
+  const { openPriceBook } = await import('../pricing/open-price-book.js');
   const { clock, random, environment } = context;
   const { BodyRoom } = await import('../provider/openai/body-room.js');
   const bodyRoom = new BodyRoom();

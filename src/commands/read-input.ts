@@ -5,7 +5,7 @@ import type { Settings } from '../config/settings.js';
 import { type DocumentPage, readDocuments } from '../documents/read.js';
 import { createRequestBuilder } from '../documents/request.js';
 import { openInput } from '../input/input.js';
-import type { PriceBook } from '../pricing/prices.js';
+import type { PriceBook } from '../pricing/price-book.js';
 import type { ImportProgress } from '../runs/import-input.js';
 import type { RunSettings } from '../runs/run-settings.js';
 import { appearanceOf } from '../ui/colours.js';
@@ -40,7 +40,7 @@ export async function readInput<Found>(
 ): Promise<Found | 'interrupted'> {
   // A template that cannot be compiled is told before a million lines are read.
   createRequestBuilder(runSettings.request);
-  const { openPriceBook } = await import('../pricing/open-prices.js');
+  const { openPriceBook } = await import('../pricing/open-price-book.js');
   const prices = await openPriceBook(runSettings.pricesFile);
   const stopping = new AbortController();
   let snapshot: ProgressSnapshot = { ...EMPTY_SNAPSHOT, phase: 'importing' };

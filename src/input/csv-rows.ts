@@ -1,8 +1,11 @@
 /**
  * Bytes to the rows of a table of delimited text (RFC 4180, and what is found in practice): a quote opens a value only
  * where the value begins, so that `5" pipe` is text, and a quoted value may hold delimiters, quotes written twice
- * and line ends. A row ends at `\n`, `\r\n` or `\r`. Libraries give no row's first line in the file, no
- * way on after a broken quote and no bound on memory, and take several times as long.
+ * and line ends. A row ends at `\n`, `\r\n` or `\r`.
+ *
+ * csv-parse 7 was tried in its place. With `skip_records_with_error` a row over `max_record_size` takes the rest of its
+ * chunk with it, good rows too, and a row with one stray quote is told twice or more, by the line it ends on. It reads
+ * 12 to 18 MB per second of processor time (100 MB, a third of the rows quoted), and this 60, in less memory.
  */
 import { constants } from 'node:buffer';
 

@@ -8,6 +8,8 @@ const GRAIN_MS = 60_000;
 export class DayWindow {
   /** Reserved and sent requests, as of the last `advance`. */
   requests = 0;
+  /** Of these, reserved and not sent. */
+  unsent = 0;
   #grains: { readonly firstSentAtMs: number; lastSentAtMs: number; requests: number }[] = [];
 
   advance(nowMs: number): void {
@@ -18,6 +20,7 @@ export class DayWindow {
 
   reserve(requests: number): void {
     this.requests += requests;
+    this.unsent += requests;
   }
 
   /** Takes back requests that reached nobody. @param sentAtMs null: they were not sent */
@@ -26,12 +29,13 @@ export class DayWindow {
       const grain = this.#grains.find((each) => each.lastSentAtMs >= sentAtMs);
       if (grain === undefined) return;
       grain.requests -= requests;
-    }
+    } else this.unsent -= requests;
     this.requests -= requests;
   }
 
   /** Of requests reserved before. `nowMs` must not be earlier than any earlier send. */
   send(requests: number, nowMs: number): void {
+    this.unsent -= requests;
     const last = this.#grains.at(-1);
     if (last !== undefined && nowMs - last.firstSentAtMs < GRAIN_MS) {
       last.requests += requests;
@@ -42,11 +46,9 @@ export class DayWindow {
   }
 
   *leaving(nowMs: number): Generator<Leaving> {
-    let unsent = this.requests;
     for (const grain of this.#grains) {
-      unsent -= grain.requests;
       yield { atMs: grain.lastSentAtMs + DAY_MS, amount: grain.requests };
     }
-    yield { atMs: nowMs + DAY_MS, amount: unsent };
+    yield { atMs: nowMs + DAY_MS, amount: this.unsent };
   }
 }

@@ -8,23 +8,27 @@
  * time, the others queued behind it.
  *
  * The life of a call: `reserve` → `sent` → `observe` → `commit`, then `succeeded` or `throttled`; or `reserve` →
- * `cancel` when it was never sent, or reached nobody. The window counts the call from `sent`; until then it counts as if it could
- * be sent at any moment.
+ * `cancel` when it was never sent, or reached nobody. The window counts the call from `sent`; until then it counts as
+ * if it could be sent at any moment.
  */
 import type { RateLimitHints } from '../core/limits.js';
 import type { Cost, Grant, RefusalEffect, RefusalReason, Reservation } from './reservation.js';
-import { type LimiterOptions, RollingLimiter, type SeedEntry } from './rolling-limiter.js';
+import { type LimiterOptions, type Limits, RollingLimiter, type SeedEntry } from './rolling-limiter.js';
 import type { LimiterSnapshot } from './snapshot.js';
 
 export type { BlockedBy, Cost, Grant, RefusalEffect, RefusalReason, Reservation } from './reservation.js';
-export type { LimiterOptions, SeedEntry } from './rolling-limiter.js';
+export type { LimiterOptions, Limits, SeedEntry } from './rolling-limiter.js';
 export type { LimiterSnapshot } from './snapshot.js';
 
 export interface Limiter {
   /** Asks for one call. Granted means: send it now, or `cancel`. */
   reserve(cost: Cost, nowMs: number): Reservation;
-  /** The request leaves now; the window counts it from here on. Call it as close to the socket as can be. */
-  sent(grant: Grant, nowMs: number): void;
+  /**
+   * The request leaves now; the window counts it from here on. Call it as close to the socket as can be.
+   * @returns false where a limit fell since the call was granted and it no longer fits: it must not leave, its
+   *   place is given back, and whoever still wants to make it asks again
+   */
+  sent(grant: Grant, nowMs: number): boolean;
   /**
    * The call is over. `actualTokens` replaces the reservation at the call's own place in the window; null: not
    * known, the reservation stays. Also for failed calls: servers count those. Takes effect once.
@@ -50,6 +54,13 @@ export interface Limiter {
    * answered call's grant: what is left counts as of when that call was sent.
    */
   observe(hints: RateLimitHints, nowMs: number, grant?: Grant): void;
+  /**
+   * Replaces what the user allows, from this moment on: a fall holds for every call that is not sent yet, granted or
+   * not, and what was sent before counts against the new limits as it did against the old. Whoever was told to wait,
+   * or that a call is impossible, asks again.
+   * @throws RangeError for a limit that is not a positive number; then the limits stay as they were
+   */
+  setLimits(limits: Limits, nowMs: number): void;
   /** Calls made before this process started; those older than a day are ignored. `requests` is 1 when absent. */
   seed(entries: readonly SeedEntry[], nowMs: number): void;
   snapshot(nowMs: number): LimiterSnapshot;

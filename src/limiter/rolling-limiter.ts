@@ -2,7 +2,7 @@ import type { Random } from '../core/clock.js';
 import type { QuotaHint, RateLimitHints } from '../core/limits.js';
 import { Charging } from './charging.js';
 import { DayWindow } from './day-window.js';
-import { Quota } from './quota.js';
+import { lower, Quota } from './quota.js';
 import type { Call } from './recent-calls.js';
 import type { BlockedBy, Cost, Grant, RefusalEffect, RefusalReason, Reservation } from './reservation.js';
 import { type Amount, type Amounts, RollingWindow, type WindowEntry } from './rolling-window.js';
@@ -15,12 +15,16 @@ export interface SeedEntry {
   readonly requests?: number;
 }
 
-export interface LimiterOptions {
+/** What the user allows. */
+export interface Limits {
   /** Null: not limited by the user; the server's headers may still teach a limit. */
   readonly requestsPerMinute: number | null;
   readonly tokensPerMinute: number | null;
   /** Over any 24 hours. */
   readonly requestsPerDay?: number | null;
+}
+
+export interface LimiterOptions extends Limits {
   readonly windowMs?: number;
   /**
    * Lengthens the window: calls sent `windowMs` apart may reach the server closer together than that, because
@@ -43,19 +47,24 @@ class LaneGrant implements Grant {
   settled = false;
   /** What the window held when the call was sent, itself included. */
   sumsWhenSent: Amounts | null = null;
+  /** The tokens per minute that the user allowed then. */
+  allowedTokensWhenSent: number | null = null;
 
+  /** @param limitsAge how often the limits had been set when the call was granted */
   constructor(
     readonly cost: Cost,
     readonly entry: WindowEntry,
     readonly call: Call,
+    readonly limitsAge: number,
   ) {}
 }
 
 /** Puts the parts together: each knows one thing, this knows in which order they are asked. See limiter.ts. */
 export class RollingLimiter {
-  readonly #requests: Quota;
-  readonly #tokens: Quota;
-  readonly #requestsPerDay: Quota;
+  readonly #requests = new Quota();
+  readonly #tokens = new Quota();
+  readonly #requestsPerDay = new Quota();
+  #limitsAge = 0;
   readonly #window: RollingWindow;
   readonly #day = new DayWindow();
   readonly #charging = new Charging();
@@ -64,9 +73,7 @@ export class RollingLimiter {
   #compareAtMs = Number.NEGATIVE_INFINITY;
 
   constructor(options: LimiterOptions) {
-    this.#requests = new Quota(positiveLimit('requestsPerMinute', options.requestsPerMinute));
-    this.#tokens = new Quota(positiveLimit('tokensPerMinute', options.tokensPerMinute));
-    this.#requestsPerDay = new Quota(positiveLimit('requestsPerDay', options.requestsPerDay ?? null));
+    this.#declare(options);
     this.#window = new RollingWindow(
       (options.windowMs ?? MINUTE_MS) + (options.marginMs ?? DEFAULT_MARGIN_MS),
     );
@@ -86,11 +93,28 @@ export class RollingLimiter {
     const call = this.#throttle.granted(this.#workOf(amounts), now);
     this.#day.reserve(amounts.requests);
     this.#charging.opened(amounts.tokensAtCap);
-    return { granted: true, grant: new LaneGrant(asked, this.#window.reserve(amounts), call) };
+    return {
+      granted: true,
+      grant: new LaneGrant(asked, this.#window.reserve(amounts), call, this.#limitsAge),
+    };
   }
 
-  sent(grant: Grant, nowMs: number): void {
-    this.#send(own(grant), this.#advance(nowMs));
+  sent(grant: Grant, nowMs: number): boolean {
+    const now = this.#advance(nowMs);
+    const call = own(grant);
+    if (!this.#mayStillGo(call)) {
+      this.cancel(grant, now);
+      return false;
+    }
+    this.#send(call, now);
+    return true;
+  }
+
+  setLimits(limits: Limits, nowMs: number): void {
+    const now = this.#advance(nowMs);
+    this.#declare(limits);
+    this.#limitsAge += 1;
+    this.#throttle.limitsChanged(now);
   }
 
   commit(grant: Grant, actualTokens: number | null, nowMs: number): void {
@@ -134,7 +158,10 @@ export class RollingLimiter {
     const now = this.#advance(nowMs);
     const call = grant === undefined ? null : own(grant);
     this.#throttle.succeeded(call?.call ?? null, now);
-    if (call?.sumsWhenSent) this.#charging.accepted(call.sumsWhenSent.tokensAtCap, this.#tokens.limit);
+    if (call?.sumsWhenSent) {
+      const limit = this.#tokens.learnt ?? call.allowedTokensWhenSent;
+      this.#charging.accepted(call.sumsWhenSent.tokensAtCap, limit);
+    }
   }
 
   observe(hints: RateLimitHints, nowMs: number, grant?: Grant): void {
@@ -258,6 +285,21 @@ export class RollingLimiter {
     this.#day.send(entry.amounts.requests, now);
     this.#throttle.sent(call.call, now);
     call.sumsWhenSent = { ...this.#window.sums };
+    call.allowedTokensWhenSent = this.#tokens.declared;
+  }
+
+  /** Whether a call that was granted fits beside those that were sent, where the user's limits changed meanwhile. */
+  #mayStillGo({ entry, limitsAge }: LaneGrant): boolean {
+    if (limitsAge === this.#limitsAge || entry.sentAtMs !== null) return true;
+    const { sums, unsent } = this.#window;
+    const fits = ({ declared }: Quota, cost: number, used: number): boolean =>
+      declared === null || used + cost <= declared;
+    const { counted } = this.#charging;
+    return (
+      fits(this.#requests, entry.amounts.requests, sums.requests - unsent.requests) &&
+      fits(this.#tokens, entry.amounts[counted], sums[counted] - unsent[counted]) &&
+      fits(this.#requestsPerDay, entry.amounts.requests, this.#day.requests - this.#day.unsent)
+    );
   }
 
   #correct(call: LaneGrant, actual: number): void {
@@ -270,6 +312,15 @@ export class RollingLimiter {
       'tokensAtCap',
       capCharged ? Math.max(actual, entry.amounts.tokensAtCap) : actual,
     );
+  }
+
+  #declare(limits: Limits): void {
+    const requests = positiveLimit('requestsPerMinute', limits.requestsPerMinute);
+    const tokens = positiveLimit('tokensPerMinute', limits.tokensPerMinute);
+    const requestsPerDay = positiveLimit('requestsPerDay', limits.requestsPerDay ?? null);
+    this.#requests.declare(requests);
+    this.#tokens.declare(tokens);
+    this.#requestsPerDay.declare(requestsPerDay);
   }
 
   /** Only what the user declared: a learnt limit may be wrong, and the server says so itself when it is not. */
@@ -316,7 +367,7 @@ export class RollingLimiter {
   }
 
   #seeOthers(quota: Quota, hint: QuotaHint | undefined, ownUse: number | null, now: number): void {
-    const limit = hint?.limit ?? quota.limit;
+    const limit = hint?.limit ?? quota.shared;
     if (ownUse === null || limit === null || hint?.remaining === undefined) return;
     const others = limit - Math.max(0, hint.remaining) - ownUse;
     const fadesMs = hint.resetMs !== undefined && hint.resetMs > 0 ? hint.resetMs : this.#window.lengthMs;
@@ -324,7 +375,7 @@ export class RollingLimiter {
   }
 
   #compareCharges(call: LaneGrant, hint: QuotaHint | undefined): void {
-    const limit = hint?.limit ?? this.#tokens.limit;
+    const limit = hint?.limit ?? this.#tokens.shared;
     const expected = this.#ownUse('tokens', call);
     const atCap = this.#ownUse('tokensAtCap', call);
     if (limit === null || hint?.remaining === undefined || expected === null || atCap === null) return;
@@ -334,7 +385,8 @@ export class RollingLimiter {
   #explainedByCharges(call: LaneGrant | null): boolean {
     if (call === null || call.sumsWhenSent === null) return false;
     const { tokensHeld, tokensAtCap } = call.sumsWhenSent;
-    return this.#charging.explains(tokensHeld, tokensAtCap, this.#tokens.limit);
+    const limit = lower(call.allowedTokensWhenSent, this.#tokens.learnt);
+    return this.#charging.explains(tokensHeld, tokensAtCap, limit);
   }
 }
 

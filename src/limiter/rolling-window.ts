@@ -49,7 +49,9 @@ const EXACT_GRAINS = 4_096;
 export class RollingWindow {
   readonly lengthMs: number;
   /** Sums over reserved and sent entries, as of the last `advance`. */
-  readonly sums: Amounts = { requests: 0, tokens: 0, tokensHeld: 0, tokensAtCap: 0 };
+  readonly sums: Amounts = nothing();
+  /** Of the sums, what is reserved and not sent. */
+  readonly unsent: Amounts = nothing();
   /** How far apart calls of one grain may be: 15 ms in a minute, at most as many grains again as are exact. */
   readonly #grainMs: number;
   #sent: Grain[] = [];
@@ -77,7 +79,10 @@ export class RollingWindow {
   }
 
   reserve(amounts: Amounts): WindowEntry {
-    for (const amount of AMOUNTS) this.sums[amount] += amounts[amount];
+    for (const amount of AMOUNTS) {
+      this.sums[amount] += amounts[amount];
+      this.unsent[amount] += amounts[amount];
+    }
     return { amounts: { ...amounts }, sentAtMs: null, grain: null, isCancelled: false };
   }
 
@@ -86,7 +91,10 @@ export class RollingWindow {
     if (entry.sentAtMs !== null || entry.isCancelled) return;
     entry.sentAtMs = nowMs;
     entry.grain = this.#grainAt(nowMs);
-    for (const amount of AMOUNTS) entry.grain.amounts[amount] += entry.amounts[amount];
+    for (const amount of AMOUNTS) {
+      this.unsent[amount] -= entry.amounts[amount];
+      entry.grain.amounts[amount] += entry.amounts[amount];
+    }
   }
 
   /** Whether the entry was sent longer ago than the window reaches, or taken back. */
@@ -100,7 +108,7 @@ export class RollingWindow {
     entry.amounts[amount] = value;
     if (this.hasLeft(entry)) return;
     this.sums[amount] += more;
-    if (entry.grain !== null) entry.grain.amounts[amount] += more;
+    (entry.grain?.amounts ?? this.unsent)[amount] += more;
   }
 
   /** Takes back an entry that was never sent, or that reached nobody. */
@@ -118,14 +126,12 @@ export class RollingWindow {
 
   /** What leaves and when, earliest first. Entries not yet sent are taken as sent now, the earliest they can be. */
   *leaving(amount: Amount, nowMs: number): Generator<Leaving> {
-    let unsent = this.sums[amount];
     for (let index = this.#head; index < this.#sent.length; index += 1) {
       const grain = this.#sent[index];
       if (grain === undefined) break;
-      unsent -= grain.amounts[amount];
       yield { atMs: this.#leavesAtMs(grain), amount: grain.amounts[amount] };
     }
-    yield { atMs: nowMs + this.lengthMs, amount: unsent };
+    yield { atMs: nowMs + this.lengthMs, amount: this.unsent[amount] };
   }
 
   /**
@@ -152,8 +158,7 @@ export class RollingWindow {
       last.lastSentAtMs = nowMs;
       return last;
     }
-    const amounts = { requests: 0, tokens: 0, tokensHeld: 0, tokensAtCap: 0 };
-    const grain = { firstSentAtMs: nowMs, lastSentAtMs: nowMs, amounts, hasLeft: false };
+    const grain = { firstSentAtMs: nowMs, lastSentAtMs: nowMs, amounts: nothing(), hasLeft: false };
     this.#sent.push(grain);
     return grain;
   }
@@ -166,4 +171,8 @@ export class RollingWindow {
     this.#sent = this.#sent.slice(this.#head);
     this.#head = 0;
   }
+}
+
+function nothing(): Amounts {
+  return { requests: 0, tokens: 0, tokensHeld: 0, tokensAtCap: 0 };
 }

@@ -4,15 +4,15 @@
  */
 import { isJsonObject, type JsonObject } from '../core/json.js';
 import { bareModelName } from './encoding.js';
-import type { FilePrice } from './file-price.js';
+import { type AttoUsd, attoOfUsd } from './money.js';
 import {
+  type FilePrice,
   type PriceTier,
   type RateTable,
   type StatedRates,
   type TokenRates,
   tokenRates,
-} from './model-price.js';
-import { type AttoUsd, attoOfUsd } from './money.js';
+} from './price-book.js';
 import { discountedRates } from './tier-discounts.js';
 
 /** Documents the fields; no model. */

@@ -1,8 +1,7 @@
 /** This program's own price format, short enough to write by hand. */
 import { isJsonObject, type Json, type JsonObject } from '../core/json.js';
-import type { FilePrice } from './file-price.js';
-import { type RateTable, type TokenRates, tokenRates } from './model-price.js';
 import { type AttoUsd, attoOfUsd, attoPerTokenOfMillion } from './money.js';
+import { type FilePrice, type RateTable, type TokenRates, tokenRates } from './price-book.js';
 import { rescaledRates } from './tier-discounts.js';
 
 export interface OwnPriceProblem {

@@ -1,9 +1,16 @@
 /** Prices from the package `@pydantic/genai-prices`, which is kept current by its makers and works offline. */
 import type { ModelPrice as ListedPrice, PriceCalculation, TieredPrices } from '@pydantic/genai-prices';
 import { bareModelName } from './encoding.js';
-import { type ModelPrice, type RateTable, type TokenRates, tokenRates } from './model-price.js';
 import { type AttoUsd, attoOfUsd, attoPerTokenOfMillion } from './money.js';
-import { modelToPrice, type PriceBook, type PriceQuery } from './prices.js';
+import {
+  type ModelPrice,
+  modelToPrice,
+  type PriceBook,
+  type PriceQuery,
+  type RateTable,
+  type TokenRates,
+  tokenRates,
+} from './price-book.js';
 import { discountedRates } from './tier-discounts.js';
 
 /** The package does not carry a date: this is when the version in use was published. A test holds them together. */

@@ -1,12 +1,10 @@
 /** Prices from the user's own file, in either of two formats. */
 import { readFile } from 'node:fs/promises';
-import type { LlmBatchError } from '../core/errors.js';
-import { usageError } from '../core/errors.js';
+import { type LlmBatchError, usageError } from '../core/errors.js';
 import { isJsonObject, type JsonObject } from '../core/json.js';
-import type { FilePrice } from './file-price.js';
 import { isLiteLlmTable, readLiteLlmTable } from './litellm-prices.js';
 import { type OwnPriceProblem, readOwnTable } from './own-prices.js';
-import { modelToPrice, type PriceBook } from './prices.js';
+import { type FilePrice, modelToPrice, type PriceBook } from './price-book.js';
 
 /**
  * Reads a price file: this program's own short format (see `readOwnTable`) or LiteLLM's table.

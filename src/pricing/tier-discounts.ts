@@ -2,8 +2,9 @@
  * What providers charge for their Batch API and for flex processing, relative to their standard price. Price
  * tables leave it out, since it is one rule per provider. Priority costs more, by model: no rule covers it.
  */
-import type { PriceTier, RateTable, TokenRates } from './model-price.js';
+
 import type { AttoUsd } from './money.js';
+import type { PriceTier, RateTable, TokenRates } from './price-book.js';
 
 /** What becomes of cached tokens, which have a discount of their own. */
 type CachedTokens =

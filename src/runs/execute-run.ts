@@ -11,7 +11,7 @@ import {
 } from '../engine/drain.js';
 import type { Lane } from '../engine/lane.js';
 import type { CheckOutput } from '../engine/prepared-task.js';
-import type { PriceTable } from '../pricing/model-price.js';
+import type { PriceTable } from '../pricing/price-book.js';
 import type { RescueReport, SharedPage, Store } from '../store/store.js';
 import { createPrepareTask, joinRequests } from './prepare-task.js';
 import { recoverStore } from './recover.js';
@@ -80,7 +80,7 @@ export async function executeRun(options: ExecuteOptions): Promise<ExecutionRepo
     lanes,
     prepare: createPrepareTask(settings, await outputCheck(settings)),
     join: joinRequests,
-    grouping: { documents: 1, waitMs: 0 },
+    grouping: { documents: pacing.groupMax, waitMs: pacing.groupWaitMs },
     clock,
     random: options.random,
     concurrency: pacing.concurrency,

@@ -5,7 +5,7 @@ import type { RunObservation, RunRecord } from '../core/run.js';
 import { amount, objectOf, orNull, type Shape, text } from '../core/shape.js';
 import type { DrainNotice } from '../engine/drain.js';
 import type { Lane } from '../engine/lane.js';
-import type { PriceTable } from '../pricing/model-price.js';
+import type { PriceTable } from '../pricing/price-book.js';
 import type { Store } from '../store/store.js';
 
 /** What a lane's server has said of its limits; null where it said nothing. */

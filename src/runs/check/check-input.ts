@@ -7,7 +7,7 @@ import { isLineProblem } from '../../core/line-problem.js';
 import { createDocumentParser } from '../../documents/document.js';
 import type { DocumentPage, PreparedDocument } from '../../documents/read.js';
 import { createRequestBuilder } from '../../documents/request.js';
-import type { PriceBook } from '../../pricing/prices.js';
+import type { PriceBook } from '../../pricing/price-book.js';
 import type { ImportProgress } from '../import-input.js';
 import { lanesOf, OPENAI_BASE_URL, type RunSettings } from '../run-settings.js';
 import { badLineKind } from './bad-line-kind.js';

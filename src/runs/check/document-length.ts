@@ -4,7 +4,7 @@
  */
 import type { JsonObject } from '../../core/json.js';
 import type { RenderedRequest } from '../../endpoints/rendered-request.js';
-import type { PriceBook, PriceQuery } from '../../pricing/prices.js';
+import type { PriceBook, PriceQuery } from '../../pricing/price-book.js';
 import { loadTokenCounter } from '../../pricing/tokens.js';
 
 export type LengthProblemKind =

@@ -261,9 +261,7 @@ export class Ledger {
     const row = this.#withdraw.get(callId);
     if (row === undefined) return;
     this.#withdrawTasks.run(callId);
-    const totals = this.#totalsOf(row[0]);
-    totals.made -= 1;
-    totals.lane(row[1]).made -= 1;
+    this.#totalsOf(row[0]).lane(row[1]).made -= 1;
   }
 
   /** Notes what one task of a call with several takes of its bill. */

@@ -1,18 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import type { BilledUsage } from '../../src/core/usage.js';
-import {
-  type ModelPrice,
-  type PriceTier,
-  type RateTable,
-  tokenRates,
-} from '../../src/pricing/model-price.js';
+import { billedMicroUsd, isWithinBound, tierOfServiceTier, worstCaseAtTier } from '../../src/pricing/cost.js';
 import { attoPerTokenOfMillion } from '../../src/pricing/money.js';
-import {
-  billedMicroUsd,
-  isWithinBound,
-  tierOfServiceTier,
-  worstCaseAtTier,
-} from '../../src/pricing/service-tier.js';
+import { type ModelPrice, type PriceTier, type RateTable, tokenRates } from '../../src/pricing/price-book.js';
 
 function at(usdPerMillion: number): RateTable {
   const rate = attoPerTokenOfMillion(usdPerMillion);

@@ -1,4 +1,7 @@
-/** What a model costs, whichever table says so. */
+/**
+ * What models cost, and the port to whoever knows it. A book answers for a model at a server and a moment; where it
+ * does not know it says null, and whoever asked must say "unknown", never zero.
+ */
 import type { AttoUsd } from './money.js';
 
 /** How a request is served, where a provider prices ways of serving differently. */
@@ -41,6 +44,12 @@ export interface ModelPrice {
   readonly maxOutputTokens: number | null;
 }
 
+/** A price as a file states it. */
+export interface FilePrice extends Pick<ModelPrice, 'tiers' | 'contextWindowTokens' | 'maxOutputTokens'> {
+  /** Whose price it is, in the file's own words; null for whoever serves the model. */
+  readonly servedBy: string | null;
+}
+
 export interface StatedRates {
   readonly input: AttoUsd | null;
   readonly output: AttoUsd | null;
@@ -60,4 +69,32 @@ export function tokenRates(stated: StatedRates): TokenRates {
     reasoning: stated.reasoning ?? stated.output,
     perRequest: stated.perRequest ?? 0n,
   };
+}
+
+export interface PriceQuery {
+  /** Where the requests go; null for the default endpoint, or when none is meant. */
+  readonly baseUrl: string | null;
+  /** When the call is priced: some prices change on a date, or with the hour of the day. */
+  readonly nowMs: number;
+  /**
+   * The simulator answers as `simulated/<model>`. With true such a name is priced as the model it stands for, for
+   * a rehearsal's cost; else it has no price, as nothing is paid.
+   */
+  readonly rehearsed?: boolean;
+}
+
+/** Its `date` is that of the first table that has one; the table that priced a model is in its `ModelPrice`. */
+export interface PriceBook extends PriceTable {
+  /**
+   * @param model as the request names it: what a server calls itself in its answer may be an alias or a snapshot
+   */
+  priceOf(model: string, query: PriceQuery): ModelPrice | null;
+}
+
+const SIMULATED = 'simulated/';
+
+/** The model to look up for a name: null for a simulated one that is not to be priced. */
+export function modelToPrice(model: string, query: PriceQuery): string | null {
+  if (!model.startsWith(SIMULATED)) return model;
+  return query.rehearsed === true ? model.slice(SIMULATED.length) : null;
 }

@@ -3,10 +3,14 @@ import fc from 'fast-check';
 import { beforeAll, describe, expect, it } from 'vitest';
 import type { BilledUsage } from '../../src/core/usage.js';
 import { costMicroUsd, worstCaseMicroUsd } from '../../src/pricing/cost.js';
-import { type ModelPrice, type StatedRates, tokenRates } from '../../src/pricing/model-price.js';
 import { attoOfUsd, attoPerTokenOfMillion, microUsdOfAtto } from '../../src/pricing/money.js';
 import { loadPackagedPrices } from '../../src/pricing/packaged-prices.js';
-import type { PriceBook } from '../../src/pricing/prices.js';
+import {
+  type ModelPrice,
+  type PriceBook,
+  type StatedRates,
+  tokenRates,
+} from '../../src/pricing/price-book.js';
 
 const standard = { tier: 'standard' } as const;
 const nowMs = Date.parse('2026-11-15T12:00:00Z');

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { estimateTokens } from '../../src/pricing/estimate.js';
+import { estimateTokens } from '../../src/pricing/input-estimate.js';
 
 /** Token counts by the o200k_base encoding. */
 const COUNTED: readonly (readonly [name: string, text: string, tokens: number])[] = [

@@ -4,10 +4,9 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { LlmBatchError } from '../../src/core/errors.js';
 import { costMicroUsd } from '../../src/pricing/cost.js';
-import type { ModelPrice, PriceTier } from '../../src/pricing/model-price.js';
-import { openPriceBook } from '../../src/pricing/open-prices.js';
+import { openPriceBook } from '../../src/pricing/open-price-book.js';
+import type { ModelPrice, PriceBook, PriceTier } from '../../src/pricing/price-book.js';
 import { loadPriceFile } from '../../src/pricing/price-file.js';
-import type { PriceBook } from '../../src/pricing/prices.js';
 import { usdPerMillion } from './usd-per-million.js';
 
 const FIXTURES = join(import.meta.dirname, '..', '..', 'fixtures', 'prices');

@@ -1,9 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { costMicroUsd } from '../../src/pricing/cost.js';
-import type { ModelPrice, PriceTier } from '../../src/pricing/model-price.js';
 import { loadPackagedPrices, PACKAGED_PRICES } from '../../src/pricing/packaged-prices.js';
-import type { PriceBook } from '../../src/pricing/prices.js';
+import type { ModelPrice, PriceBook, PriceTier } from '../../src/pricing/price-book.js';
 import { usdPerMillion } from './usd-per-million.js';
 
 const nowMs = Date.parse('2026-11-15T12:00:00Z');
