@@ -16,9 +16,10 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   store: [],
   provider: [],
   engine: ['store', 'provider', 'limiter', 'config', 'documents', 'pricing'],
-  runs: ['engine', 'store', 'provider', 'limiter', 'config', 'input', 'documents', 'pricing'],
-  results: ['runs', 'engine', 'store', 'provider', 'limiter', 'config', 'input', 'documents', 'pricing'],
-  ui: ['runs', 'engine', 'store', 'provider', 'limiter', 'config', 'input', 'documents', 'pricing'],
+  results: ['input'],
+  runs: ['engine', 'results', 'store', 'provider', 'limiter', 'config', 'input', 'documents', 'pricing'],
+  telemetry: [],
+  ui: ['runs', 'pricing'],
   report: ['ui', 'runs', 'store', 'documents'],
   simulator: [],
 };

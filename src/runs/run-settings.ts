@@ -119,7 +119,6 @@ export function settingsOfRun(run: RunRecord): RunSettings {
     {
       code: 'STORE_RUN_ODD',
       exitCode: EXIT_CODES.store,
-      hint: 'Somebody has changed the store, or it is damaged: run the input again with another one, --db FILE.',
     },
   );
 }

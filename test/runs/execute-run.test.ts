@@ -362,7 +362,7 @@ describe('a run that an earlier process left in the middle', () => {
       [laneOf('a', null, judgedProvider({}, clock))],
       random,
       undefined,
-      { onRescue: (report) => reports.push(report) },
+      { tell: (event) => event.type === 'rescued' && reports.push(event) },
     );
     expect(reports).toMatchObject([{ rescued: 2, poisoned: 0 }]);
     expect(summary.counts).toMatchObject({ completed: 3 });
@@ -372,7 +372,7 @@ describe('a run that an earlier process left in the middle', () => {
     run = await StoredRun.of(texts(1), {}, clock);
     const reports: object[] = [];
     await run.executeOver([laneOf('a', null, judgedProvider({}, clock))], random, undefined, {
-      onRescue: (report) => reports.push(report),
+      tell: (event) => event.type === 'rescued' && reports.push(event),
     });
     expect(reports).toEqual([]);
   });
@@ -385,7 +385,7 @@ describe('a run that an earlier process left in the middle', () => {
     );
     let completedBefore = -1;
     await run.executeOver([laneOf('a', null, server)], random, undefined, {
-      onDrain: async (_, before) => {
+      onReady: async (_, before) => {
         completedBefore = before.counts.completed;
       },
     });

@@ -11,7 +11,6 @@ import type { RenderedRequest } from '../../documents/rendered-request.js';
 import type { BadLine } from '../../input/bad-line.js';
 import type { PriceTable } from '../../pricing/model-price.js';
 import type { PriceBook } from '../../pricing/prices.js';
-import type { ImportProgress } from '../import-input.js';
 import { type LaneSettings, lanesOf, OPENAI_BASE_URL, type RunSettings } from '../run-settings.js';
 import { DocumentSample, SAMPLE_BOUNDS, type SampleBounds } from './document-sample.js';
 import { type ModelEstimate, ModelTally } from './model-estimate.js';
@@ -39,7 +38,6 @@ export interface EstimateOptions {
   readonly prices: PriceBook;
   readonly nowMs: number;
   readonly signal: AbortSignal;
-  readonly onProgress: (progress: ImportProgress) => void;
   readonly sampleBounds?: SampleBounds;
 }
 
@@ -122,7 +120,6 @@ export async function estimateInput(options: EstimateOptions): Promise<EstimateR
         await breathe(seen.called);
       } else sample.offer(body);
     }
-    options.onProgress({ documents: seen.documents, bytesRead: page.bytesRead });
   }
   if (firstRequest === null) throw withoutDocuments(firstBadLine, seen.badLines);
 
