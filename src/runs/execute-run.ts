@@ -1,6 +1,6 @@
 /** Drains a run that has been imported: put back what a crash left, seed the limits, drain, say how it ended. */
 import type { Clock, Random } from '../core/clock.js';
-import type { DrainEnding, ReachedLimit, TellEvent } from '../core/event.js';
+import type { DrainEnding, TellEvent } from '../core/event.js';
 import type { RunRecord } from '../core/run.js';
 import type { RunSummary } from '../core/run-summary.js';
 import type { StopRequests } from '../core/stop-requests.js';
@@ -225,18 +225,13 @@ async function wasAnsweredBefore(store: Store, { connection, request }: RunSetti
   return false;
 }
 
-const REACHED_LIMITS: Readonly<Record<ReachedLimit, string>> = {
-  cost: 'the next call could pass the cap on cost',
-  tokens: 'the next call could pass the cap on tokens',
-  failures: 'more documents have failed than the run accepts',
-};
-
+/** Stored with the run; whoever shows it has the words. */
 function haltReason(end: DrainEnding): string | null {
   switch (end.reason) {
     case 'halted':
       return `${end.failure.kind}: ${end.failure.message}`;
     case 'limit_reached':
-      return `${end.limit === 'failures' ? 'failures' : 'budget'}: ${REACHED_LIMITS[end.limit]}`;
+      return `limit_reached: ${end.limit}`;
     default:
       return null;
   }

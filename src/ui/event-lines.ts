@@ -1,19 +1,14 @@
 /** What happens to a run, in sentences for people. */
-import type { FailedCalls, ReachedLimit, RunEvent } from '../core/event.js';
+import type { FailedCalls, RunEvent } from '../core/event.js';
 import type { ProviderFailure } from '../core/failure.js';
 import { printable } from '../core/foreign-text.js';
 import type { Appearance } from './colours.js';
 import { FAILURE_ADVICE } from './failure-advice.js';
+import { REACHED_LIMITS } from './halt-reason.js';
 import { shellWord } from './next-command.js';
 import { formatCount, formatQuantity, formatRemaining } from './numbers.js';
 import { formatImportPlan } from './plan.js';
 import { sharingParts } from './summary-facts.js';
-
-const REACHED_LIMITS: Readonly<Record<ReachedLimit, string>> = {
-  cost: 'the next call could pass --max-cost; `resume` takes a higher one',
-  tokens: 'the next call could pass --max-tokens-total; `resume` takes a higher one',
-  failures: 'more documents have failed than --max-failures accepts',
-};
 
 /** @returns none for what is only shown as progress, or not at all */
 export function eventLines(event: RunEvent, appearance: Appearance): string[] {
