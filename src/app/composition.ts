@@ -55,7 +55,7 @@ export function checkConnection(settings: RunSettings, context: CommandContext):
     missing.length === 1
       ? `No API key: environment variable ${missing[0]} is not set.`
       : `No API keys: environment variables ${missing.join(', ')} are not set.`,
-    `export ${missing.map((name) => `${name}=…`).join(' ')}, or name a server of your own with --base-url http://localhost:11434/v1, or rehearse without calling anybody with --simulate`,
+    { variables: `export ${missing.map((name) => `${name}=…`).join(' ')}` },
   );
 }
 
@@ -68,8 +68,7 @@ function checkBaseUrl(baseUrl: string, key: string | undefined): void {
   if (url === null || (url.protocol !== 'http:' && url.protocol !== 'https:')) {
     throw usageError(
       'BASE_URL_INVALID',
-      `--base-url ${JSON.stringify(hideKeys(baseUrl))} is no http or https URL.`,
-      'give the whole address, e.g. --base-url http://localhost:11434/v1',
+      `The base URL ${JSON.stringify(hideKeys(baseUrl))} is no http or https URL.`,
     );
   }
   const names = [...url.searchParams.keys(), ...new URLSearchParams(url.hash.slice(1)).keys()];
@@ -83,7 +82,6 @@ function checkBaseUrl(baseUrl: string, key: string | undefined): void {
   throw usageError(
     'BASE_URL_CREDENTIALS',
     `The base URL for ${url.host} holds a ${hideKeys(secret)}, which would be stored with the run.`,
-    'leave it out of the address and name an environment variable that holds it: --api-key-env NAME',
   );
 }
 
@@ -112,8 +110,7 @@ function checkKeyName(name: string): void {
   if (/^[A-Za-z_]\w*$/.test(name) && hideKeys(name) === name) return;
   throw usageError(
     'KEY_NAME_INVALID',
-    '--api-key-env was given something that is no name of an environment variable.',
-    'give the name of the variable that holds the key, never the key itself: --api-key-env OPENAI_API_KEY',
+    'What was given as the name of the environment variable that holds the key is no such name.',
   );
 }
 

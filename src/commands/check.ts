@@ -1,6 +1,7 @@
 /** `check <input>`: everything that a run of it would meet, with line numbers; calls nothing, stores nothing. */
 import type { Command } from 'commander';
 import type { CommandContext } from '../app/context.js';
+import { lookAtInput } from '../app/look-at-input.js';
 import type { Settings } from '../config/settings.js';
 import { EXIT_CODES, type ExitCode } from '../core/errors.js';
 import { printableJson } from '../core/foreign-text.js';
@@ -8,7 +9,6 @@ import { parseParameters } from '../documents/parameter.js';
 import type { CheckReport } from '../runs/check/check-input.js';
 import type { Action } from './action.js';
 import { addInputArgument, shownInput } from './input-argument.js';
-import { readInput } from './read-input.js';
 import { collect } from './repeated-flag.js';
 import { runSettingsFrom } from './run-settings.js';
 import { addOtherRunFlags, addSettingFlags, readSettings } from './setting-flags.js';
@@ -67,7 +67,7 @@ async function check(
     { inputs, parameters: parseParameters(options.param ?? []), simulate: false, output: undefined },
     context.workingFolder,
   );
-  const report = await readInput(context, resolved.settings, runSettings, inputs, checkInput);
+  const report = await lookAtInput(context, resolved.settings, runSettings, inputs, checkInput);
   if (report === 'interrupted') return EXIT_CODES.interrupted;
 
   const inputName = shownInput(inputs);

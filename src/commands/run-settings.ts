@@ -3,20 +3,14 @@ import { stat } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import type { LaneDefinition } from '../config/lanes.js';
 import { CONFIG_FILE_NAME, type ResolvedSettings } from '../config/load.js';
-import type { Settings } from '../config/settings.js';
+import { pickGroup, type Settings } from '../config/settings.js';
 import { usageError } from '../core/errors.js';
 import type { JsonObject } from '../core/json.js';
 import { checkParameters } from '../documents/parameter.js';
 import { modelOf, type RequestSettings, runEndpointOf } from '../documents/request.js';
 import { folderOfInput } from '../input/input-files.js';
 import { isStandardOutput } from '../results/output-paths.js';
-import type {
-  BudgetSettings,
-  ConnectionSettings,
-  PacingSettings,
-  RunSettings,
-  SharingSettings,
-} from '../runs/run-settings.js';
+import type { ConnectionSettings, RunSettings } from '../runs/run-settings.js';
 import { readNamedFile } from './named-file.js';
 import { askFor, checkEndpoint, wantedOutput } from './wanted-output.js';
 
@@ -43,10 +37,10 @@ export async function runSettingsFrom(
   return {
     request: wanted === null ? request : askFor(wanted, request),
     answers: { check: wanted?.check ?? null, repair: settings.repair },
-    sharing: sharingSettings(settings),
+    sharing: pickGroup(settings, 'sharing'),
     connection: { ...connectionSettings(settings), lanes },
-    pacing: pacingSettings(settings),
-    budget: budgetSettings(settings),
+    pacing: pickGroup(settings, 'pacing'),
+    budget: pickGroup(settings, 'budget'),
     pricesFile: pricesFile(settings, workingFolder),
     simulator: flags.simulate ? {} : null,
     output: outputFile(flags.output, workingFolder),
@@ -77,9 +71,9 @@ export function withGivenFlags(
       lanes:
         given.has('apiKeyEnv') || given.has('baseUrl') ? null : (resolved.lanes ?? stored.connection.lanes),
     },
-    pacing: pick(stored.pacing, pacingSettings(settings)),
-    budget: pick(stored.budget, budgetSettings(settings)),
-    sharing: pick(stored.sharing, sharingSettings(settings)),
+    pacing: pick(stored.pacing, pickGroup(settings, 'pacing')),
+    budget: pick(stored.budget, pickGroup(settings, 'budget')),
+    sharing: pick(stored.sharing, pickGroup(settings, 'sharing')),
     pricesFile: given.has('prices') ? pricesFile(settings, workingFolder) : stored.pricesFile,
   };
 }
@@ -164,41 +158,4 @@ async function readPrompt(path: string): Promise<string> {
 
 function connectionSettings({ baseUrl, apiKeyEnv }: Settings): Omit<ConnectionSettings, 'lanes'> {
   return { baseUrl, apiKeyEnv };
-}
-
-function budgetSettings({ maxCostMicroUsd, maxTokensTotal, maxFailures }: Settings): BudgetSettings {
-  return { maxCostMicroUsd, maxTokensTotal, maxFailures };
-}
-
-function sharingSettings({ dedupe, reuse }: Settings): SharingSettings {
-  return { dedupe, reuse };
-}
-
-function pacingSettings(settings: Settings): PacingSettings {
-  const {
-    concurrency,
-    rpm,
-    tpm,
-    rpd,
-    groupMax,
-    groupWaitMs,
-    maxAttempts,
-    timeoutMs,
-    maxWaitMs,
-    graceMs,
-    guard,
-  } = settings;
-  return {
-    concurrency,
-    rpm,
-    tpm,
-    rpd,
-    groupMax,
-    groupWaitMs,
-    maxAttempts,
-    timeoutMs,
-    maxWaitMs,
-    graceMs,
-    guard,
-  };
 }

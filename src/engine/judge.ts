@@ -1,16 +1,23 @@
 /** What an ended call means for each of its documents. */
 import type { CallEnd, CallShare } from '../core/call.js';
+import type { Random } from '../core/clock.js';
 import type { ProviderFailure } from '../core/failure.js';
 import { shortLine } from '../core/foreign-text.js';
 import type { TaskError, TaskOutcome } from '../core/outcome.js';
-import { type AttemptHistory, decideRetry, isTrouble, type RetryDecision } from '../core/retry.js';
+import {
+  type AttemptHistory,
+  decideRetry,
+  isTrouble,
+  type RetryDecision,
+  type RetryPolicy,
+} from '../core/retry.js';
 import { shareBill } from '../core/share.js';
 import { type BilledUsage, NO_TOKENS } from '../core/usage.js';
 import type { RefusalEffect } from '../limiter/limiter.js';
 import type { AnswerPart, ProviderReply } from '../provider/provider.js';
-import type { CallContext } from './call.js';
 import type { Lane } from './lane.js';
 import { halvesOf, type PreparedTask } from './prepared-task.js';
+import type { Schedule } from './schedule.js';
 
 /** What a call used and cost, as far as that is known. */
 export interface Bill {
@@ -35,7 +42,11 @@ export interface Circumstances {
   readonly finishedAtMs: number;
 }
 
-type Judging = Pick<CallContext, 'schedule' | 'retry' | 'random'>;
+export interface Judging {
+  readonly schedule: Schedule;
+  readonly retry: RetryPolicy;
+  readonly random: Random;
+}
 
 /** As long as other failures' messages are at most. */
 const LONGEST_PROBLEM = 500;
@@ -57,7 +68,7 @@ export async function judge(
   const shares = shareBill(
     usage,
     costMicroUsd,
-    group.map(({ cost }) => cost.tokens),
+    group.map(({ cost }) => cost().tokens),
   );
   const shareOf = (index: number): CallShare => shares[index] as CallShare;
   if ('aborted' in reply) {

@@ -38,7 +38,7 @@ export class Packer {
       return;
     }
     const { key, inputs, bounds } = grouping;
-    const { tokens } = cost;
+    const { tokens } = cost();
     const open = this.#bins.get(key);
     const isOver =
       open !== undefined &&

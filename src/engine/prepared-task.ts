@@ -17,8 +17,8 @@ export interface PreparedTask {
   readonly request: DocumentRequest;
   /** The model asked for, where a server does not say which one answered. */
   readonly model: string;
-  /** What it charges the limits when it is sent alone. */
-  readonly cost: Cost;
+  /** What it charges the limits when it is sent alone, by what the answers so far have shown. */
+  readonly cost: () => Cost;
   /** Bounds of its bill when it is sent alone. */
   readonly billing: BillingBounds;
   /** Whether an answer is what was asked for; null: any is. */
@@ -56,10 +56,11 @@ export type CheckOutput = (
 
 /** What a call for these documents charges the limits. */
 export function costOf(prepared: readonly PreparedTask[]): Cost {
+  const costs = prepared.map(({ cost }) => cost());
   return {
     requests: 1,
-    tokens: sumOf(prepared, ({ cost }) => cost.tokens),
-    tokensAtCap: sumOf(prepared, ({ cost }) => cost.tokensAtCap ?? cost.tokens),
+    tokens: costs.reduce((sum, { tokens }) => sum + tokens, 0),
+    tokensAtCap: costs.reduce((sum, { tokens, tokensAtCap = tokens }) => sum + tokensAtCap, 0),
   };
 }
 

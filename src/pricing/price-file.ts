@@ -81,11 +81,7 @@ async function read(path: string): Promise<string> {
       cause instanceof Error && 'code' in cause && cause.code === 'ENOENT'
         ? 'does not exist'
         : 'cannot be read';
-    throw usageError(
-      'PRICES_UNREADABLE',
-      `The price file ${path} ${reason}.`,
-      'Give the path of a JSON file to --prices.',
-    );
+    throw usageError('PRICES_UNREADABLE', `The price file ${path} ${reason}.`);
   }
 }
 

@@ -99,8 +99,8 @@ export function joinedPathFor(
   if (said !== null && said !== 'text' && JOINED_FORMATS[said] !== written) {
     throw usageError(
       'JOIN_FORMAT',
-      `--join writes ${written.toUpperCase()} where the input is ${format === 'sqlite' ? 'a database' : format.toUpperCase()}, and ${output} says otherwise.`,
-      `name it .${written}, or write the answers alone: --format ${said === 'parquet' ? 'parquet' : 'csv'} --include-input`,
+      `The input with its answers is written as ${written.toUpperCase()} where the input is ${format === 'sqlite' ? 'a database' : format.toUpperCase()}, and ${output} says otherwise.`,
+      { written, instead: said === 'parquet' ? 'parquet' : 'csv' },
     );
   }
   return outputPathsFor(inputPath, options).results;

@@ -36,8 +36,8 @@ export function formatFor(output: string | null, asked: ResultFormat | null): Re
   if (said === null || said === (format === 'openai' ? 'jsonl' : format)) return format;
   throw usageError(
     'FORMAT_ENDING',
-    `The ending of ${output} says ${said.toUpperCase()}, and --format says ${format}.`,
-    `leave --format out, or name a file that ends in ${ENDINGS[format]}`,
+    `The ending of ${output} says ${said.toUpperCase()}, and the format asked for is ${format}.`,
+    { ending: ENDINGS[format] },
   );
 }
 

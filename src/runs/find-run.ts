@@ -31,7 +31,6 @@ export async function findRunForInput(
       throw usageError(
         'RUN_SIMULATED_MIX',
         `Run '${named.name}' is ${named.simulated ? 'simulated' : 'real'}; simulated and real answers are never mixed.`,
-        'choose another --name',
       );
     }
     return named;
@@ -47,7 +46,7 @@ export async function findRunForInput(
   throw usageError(
     'RUN_OTHER_QUERY',
     `Run '${other.name}' of this database has another query: ${queryOf(other)}`,
-    `--name NEW for a run of its own, or --name ${other.name} to bring that run in line with the new query`,
+    { run: other.name },
   );
 }
 

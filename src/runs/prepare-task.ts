@@ -45,8 +45,6 @@ export function createPrepareTask(settings: RunSettings, check: CheckOutput | nu
         ? rendered.bodyJson
         : endpoint.withMistake(rendered.bodyJson, mistake);
     const attachmentTokens = expectedAttachmentTokens(model, attachments);
-    const inputTokens = inputs.inputTokens(inputText, attachmentTokens);
-    const tokens = inputTokens + outputs.outputTokens(outputCap);
     return {
       task,
       grouping: groupingOf(rendered, endpoint),
@@ -59,7 +57,11 @@ export function createPrepareTask(settings: RunSettings, check: CheckOutput | nu
         serviceTier,
       },
       checkOutput: check === null ? null : remembering(task.taskId, check),
-      cost: { requests: 1, tokens, tokensAtCap: outputCap === null ? tokens : inputTokens + outputCap },
+      cost() {
+        const inputTokens = inputs.inputTokens(inputText, attachmentTokens);
+        const tokens = inputTokens + outputs.outputTokens(outputCap);
+        return { requests: 1, tokens, tokensAtCap: outputCap === null ? tokens : inputTokens + outputCap };
+      },
       learn(usage) {
         inputs.observe(inputText, usage.inputTokens, attachmentTokens);
         outputs.observe(usage.outputTokens);

@@ -26,7 +26,7 @@ function prepare(task: LeasedTask): PreparedTask {
     grouping: { key: 'k', inputs: 1, bounds: { mostInputs: 2_048, mostTokens: 300_000 } },
     request: { endpoint: 'chat', bodyJson, attachments: [] },
     model: 'm',
-    cost: { requests: 1, tokens: 3 },
+    cost: () => ({ requests: 1, tokens: 3 }),
     billing: { model: 'm', mostInputTokens: 3, outputCap: 0, serviceTier: null },
     checkOutput: null,
     learn: () => undefined,

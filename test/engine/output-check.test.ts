@@ -56,7 +56,7 @@ function performWith(checkOutput: CheckOutput) {
     grouping: null,
     request: { endpoint: 'chat', bodyJson: '{}', attachments: [] },
     model: 'm',
-    cost: { requests: 1, tokens: 1 },
+    cost: () => ({ requests: 1, tokens: 1 }),
     billing: { model: 'm', mostInputTokens: 1, outputCap: null, serviceTier: null },
     checkOutput,
     learn: () => undefined,

@@ -9,7 +9,7 @@ function prepared(taskId: number, key: string | null = 'k', inputs = 1, tokens =
   return {
     task: { taskId },
     grouping: key === null ? null : { key, inputs, bounds: BOUNDS },
-    cost: { requests: 1, tokens },
+    cost: () => ({ requests: 1, tokens }),
   } as PreparedTask;
 }
 

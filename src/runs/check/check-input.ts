@@ -8,7 +8,6 @@ import { createDocumentParser } from '../../documents/document.js';
 import type { DocumentPage, PreparedDocument } from '../../documents/read.js';
 import { createRequestBuilder } from '../../documents/request.js';
 import type { PriceBook } from '../../pricing/price-book.js';
-import type { ImportProgress } from '../import-input.js';
 import { lanesOf, OPENAI_BASE_URL, type RunSettings } from '../run-settings.js';
 import { badLineKind } from './bad-line-kind.js';
 import { BatchFileRules } from './batch-file-rules.js';
@@ -22,7 +21,6 @@ export interface CheckOptions {
   readonly prices: PriceBook;
   readonly nowMs: number;
   readonly signal: AbortSignal;
-  readonly onProgress: (progress: ImportProgress) => void;
 }
 
 export interface CheckReport {
@@ -42,7 +40,6 @@ export async function checkInput(options: CheckOptions): Promise<CheckReport> {
   for await (const page of options.pages) {
     if (options.signal.aborted) break;
     await check.add(page);
-    options.onProgress({ documents: check.documents, bytesRead: page.bytesRead });
   }
   return check.report();
 }
@@ -116,7 +113,7 @@ class Check {
       this.#findings.add(kind, { line, id, message });
     }
     if (!isRecord && this.#settings.request.promptTemplate !== null) {
-      const message = 'is a whole request, for which --prompt is not used';
+      const message = 'is a whole request, for which the prompt is not used';
       this.#findings.add('template_unused', { line, id, message });
     }
     if (this.#isBatchFile && document.form === 'batch_line') {

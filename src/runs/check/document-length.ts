@@ -111,7 +111,7 @@ export class LengthCheck {
     if (tokensPerMinute !== null && inputTokens + cap > tokensPerMinute) {
       problems.push({
         kind: 'over_tokens_per_minute',
-        message: `${tokens}${withCap}, where --tpm lets ${grouped(tokensPerMinute)} through in a minute`,
+        message: `${tokens}${withCap}, where the limit lets ${grouped(tokensPerMinute)} through in a minute`,
       });
     }
     return problems;

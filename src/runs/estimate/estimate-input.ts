@@ -10,7 +10,6 @@ import { createStoredRequestReader, type DocumentPage } from '../../documents/re
 import type { RenderedRequest } from '../../endpoints/rendered-request.js';
 import type { BadLine } from '../../input/bad-line.js';
 import type { PriceBook, PriceTable } from '../../pricing/price-book.js';
-import type { ImportProgress } from '../import-input.js';
 import { type LaneSettings, lanesOf, OPENAI_BASE_URL, type RunSettings } from '../run-settings.js';
 import { DocumentSample, SAMPLE_BOUNDS, type SampleBounds } from './document-sample.js';
 import { type ModelEstimate, ModelTally } from './model-estimate.js';
@@ -38,7 +37,6 @@ export interface EstimateOptions {
   readonly prices: PriceBook;
   readonly nowMs: number;
   readonly signal: AbortSignal;
-  readonly onProgress: (progress: ImportProgress) => void;
   readonly sampleBounds?: SampleBounds;
 }
 
@@ -121,7 +119,6 @@ export async function estimateInput(options: EstimateOptions): Promise<EstimateR
         await breathe(seen.called);
       } else sample.offer(body);
     }
-    options.onProgress({ documents: seen.documents, bytesRead: page.bytesRead });
   }
   if (firstRequest === null) throw withoutDocuments(firstBadLine, seen.badLines);
 

@@ -53,7 +53,6 @@ function estimate(texts: readonly string[], sampled: number): Promise<EstimateRe
     prices,
     nowMs: Date.UTC(2026, 10, 1),
     signal: new AbortController().signal,
-    onProgress: () => undefined,
     sampleBounds: { documents: sampled, bytes: 1_000_000 },
   });
 }

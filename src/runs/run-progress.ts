@@ -1,11 +1,11 @@
-/** Fills in the snapshot that the progress display asks for, from the drain, its lanes and the run's own counts. */
+/** How far a run is while it is drained, from the drain, its lanes and the run's own counts. */
 import type { Clock } from '../core/clock.js';
+import { EMPTY_SNAPSHOT, type HeldBackBy, type ProgressSnapshot } from '../core/progress.js';
 import type { RunSummary } from '../core/run-summary.js';
 import type { Drain, DrainSnapshot } from '../engine/drain.js';
 import type { Lane } from '../engine/lane.js';
 import type { LimiterSnapshot } from '../limiter/limiter.js';
-import { sumOfKnown } from '../runs/inspect-run.js';
-import { EMPTY_SNAPSHOT, type HeldBackBy, type ProgressSnapshot } from '../ui/progress.js';
+import { type MinuteUse, sumOfKnown, timeLeftMs } from './time-left.js';
 
 export interface DrainSource {
   readonly drain: Drain;
@@ -16,11 +16,9 @@ export interface DrainSource {
   readonly handedOut: { readonly completed: number; readonly failed: number };
 }
 
-/** An estimate from fewer settled documents than this swings too much to be shown. */
-const ETA_NEEDS_SETTLED = 5;
 const RATE_WINDOW_MS = 60_000;
 
-export class DrainProgress {
+export class RunProgress {
   readonly #source: DrainSource;
   readonly #clock: Clock;
   /** One sample a second at most: how many were settled at that time. */
@@ -35,7 +33,7 @@ export class DrainProgress {
     const { drain, before, lanes, handedOut } = this.#source;
     const nowMs = this.#clock.monotonicMs();
     const state = drain.snapshot();
-    const limits = lanes.map((lane) => lane.limiter.snapshot(nowMs));
+    const minute = minuteOf(lanes.map((lane) => lane.limiter.snapshot(nowMs)));
     const total = Object.values(before.counts).reduce((sum, count) => sum + count, 0);
     const completed = before.counts.completed + state.completed;
     const failed = before.counts.failed + state.failed;
@@ -48,31 +46,28 @@ export class DrainProgress {
       failed: failed + handedOut.failed,
       openCalls: state.openCalls,
       concurrency: state.concurrency,
-      requestsPerMinute: sum(limits.map((limit) => limit.requestsInWindow)),
-      requestsPerMinuteLimit: sumOfKnown(limits.map((limit) => limit.requestsPerMinute)),
-      tokensPerMinute: sum(limits.map((limit) => limit.tokensInWindow)),
-      tokensPerMinuteLimit: sumOfKnown(limits.map((limit) => limit.tokensPerMinute)),
+      requestsPerMinute: minute.requests,
+      requestsPerMinuteLimit: minute.requestLimit,
+      tokensPerMinute: minute.tokens,
+      tokensPerMinuteLimit: minute.tokenLimit,
       costMicroUsd:
         before.costMicroUsd + state.costMicroUsd > 0 ? before.costMicroUsd + state.costMicroUsd : null,
-      etaMs: this.#etaMs(state, limits, toCall, nowMs),
+      etaMs: isEveryLaneDown(state, lanes.length)
+        ? this.#forget()
+        : this.#etaMs(state, minute, toCall, nowMs),
       ...heldBack(state, lanes.length, nowMs, this.#clock.now()),
       suspectsLeft: state.suspectsLeft,
       graceLeftMs: state.abortAtMs === null ? null : Math.max(0, state.abortAtMs - nowMs),
     };
   }
 
-  /** As fast as it went of late, but never faster than the limits allow: a first burst says little of the rest. */
-  #etaMs(
-    state: DrainSnapshot,
-    limits: readonly LimiterSnapshot[],
-    left: number,
-    nowMs: number,
-  ): number | null {
-    // How long a server stays away nobody knows, and its absence says nothing of the speed afterwards.
-    if (isEveryLaneDown(state, limits.length)) {
-      this.#samples.length = 0;
-      return null;
-    }
+  /** How long a server stays away nobody knows, and its absence says nothing of the speed afterwards. */
+  #forget(): null {
+    this.#samples.length = 0;
+    return null;
+  }
+
+  #etaMs(state: DrainSnapshot, minute: MinuteUse, left: number, nowMs: number): number | null {
     const settled = state.completed + state.failed;
     const last = this.#samples.at(-1);
     if (last === undefined || nowMs - last.atMs >= 1_000) this.#samples.push({ atMs: nowMs, settled });
@@ -81,21 +76,17 @@ export class DrainProgress {
     }
     const oldest = this.#samples[0];
     if (oldest === undefined || state.stopping) return null;
-    const done = settled - oldest.settled;
-    if (done < ETA_NEEDS_SETTLED) return null;
-    return Math.max(((nowMs - oldest.atMs) / done) * left, fastestMs(limits, left));
+    return timeLeftMs({ settled: settled - oldest.settled, overMs: nowMs - oldest.atMs, left, minute });
   }
 }
 
-/** The time that the limits need at least for so many documents like the last ones. */
-function fastestMs(limits: readonly LimiterSnapshot[], left: number): number {
-  const requestLimit = sumOfKnown(limits.map((limit) => limit.requestsPerMinute));
-  const tokenLimit = sumOfKnown(limits.map((limit) => limit.tokensPerMinute));
-  const requests = sum(limits.map((limit) => limit.requestsInWindow));
-  const tokensPerRequest = requests === 0 ? 0 : sum(limits.map((limit) => limit.tokensInWindow)) / requests;
-  const byRequests = requestLimit === null ? 0 : left / requestLimit;
-  const byTokens = tokenLimit === null ? 0 : (left * tokensPerRequest) / tokenLimit;
-  return Math.max(byRequests, byTokens) * RATE_WINDOW_MS;
+function minuteOf(limits: readonly LimiterSnapshot[]): MinuteUse {
+  return {
+    requests: limits.reduce((sum, limit) => sum + limit.requestsInWindow, 0),
+    tokens: limits.reduce((sum, limit) => sum + limit.tokensInWindow, 0),
+    requestLimit: sumOfKnown(limits.map((limit) => limit.requestsPerMinute)),
+    tokenLimit: sumOfKnown(limits.map((limit) => limit.tokensPerMinute)),
+  };
 }
 
 function heldBack(
@@ -124,8 +115,4 @@ function heldBack(
 
 function isEveryLaneDown({ down }: DrainSnapshot, lanes: number): boolean {
   return down.length > 0 && down.length === lanes;
-}
-
-function sum(numbers: readonly number[]): number {
-  return numbers.reduce((total, each) => total + each, 0);
 }

@@ -3,7 +3,7 @@ import { PassThrough } from 'node:stream';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import type { CommandContext } from '../../src/app/context.js';
 import { Interrupts } from '../../src/app/interrupts.js';
-import { readInput } from '../../src/commands/read-input.js';
+import { lookAtInput } from '../../src/app/look-at-input.js';
 import { runSettingsFrom } from '../../src/commands/run-settings.js';
 import { resolveSettings } from '../../src/config/load.js';
 import { FakeClock } from '../support/fake-clock.js';
@@ -36,11 +36,11 @@ beforeEach(() => {
 
 afterEach(() => workspace.remove());
 
-async function read(flags: Record<string, unknown>, look: Parameters<typeof readInput>[4]) {
+async function read(flags: Record<string, unknown>, look: Parameters<typeof lookAtInput>[4]) {
   const resolved = resolveSettings({ flags, environment: {}, file: {} });
   const nothing = { parameters: {}, simulate: false, output: undefined, inputs: ['docs.jsonl'] };
   const runSettings = await runSettingsFrom(resolved, nothing, workspace.folder);
-  return readInput(context, resolved.settings, runSettings, ['docs.jsonl'], look);
+  return lookAtInput(context, resolved.settings, runSettings, ['docs.jsonl'], look);
 }
 
 function shown(): string {
@@ -48,13 +48,14 @@ function shown(): string {
 }
 
 it('nothing is shown of what is done within a second, then a line every ten', async () => {
-  const found = await read({}, async ({ onProgress }) => {
+  const found = await read({}, async ({ pages, tell }) => {
+    for await (const page of pages) expect(page.documents).toHaveLength(3);
     await clock.advance(999);
     expect(shown()).toBe('');
-    onProgress({ documents: 1_234, bytesRead: 40 });
+    tell({ type: 'importing', documents: 1_234, bytesRead: 40 });
     await clock.advance(1);
     expect(shown()).toMatch(/^reading 1,234 documents · 40 B of \d+ B\n$/);
-    onProgress({ documents: 5_000, bytesRead: 99 });
+    tell({ type: 'importing', documents: 5_000, bytesRead: 99 });
     await clock.advance(10_000);
     expect(shown()).toMatch(/^reading 5,000 documents · 99 B of \d+ B\n$/);
     return 'found';
@@ -66,8 +67,8 @@ it('nothing is shown of what is done within a second, then a line every ten', as
 });
 
 it.each([{ quiet: true }, { logJson: true }])('nothing is shown with %j', async (flags) => {
-  await read(flags, async ({ onProgress }) => {
-    onProgress({ documents: 1, bytesRead: 1 });
+  await read(flags, async ({ tell }) => {
+    tell({ type: 'importing', documents: 1, bytesRead: 1 });
     await clock.advance(60_000);
   });
   expect(shown()).toBe('');

@@ -1,13 +1,11 @@
-/** What the progress display shows, as plain data: whoever drives a run fills it in, ten times a second at most. */
+/** How a run is getting on, as plain data: asked for by whoever draws it, ten times a second at most. */
 
 export type ProgressPhase =
   /** Documents are being read; `total` still grows. */
   | 'importing'
   | 'running'
   /** No new call is sent; open ones may finish. */
-  | 'stopping'
-  /** The results files are being written. */
-  | 'writing';
+  | 'stopping';
 
 export type HeldBackBy =
   | 'requests'
@@ -55,8 +53,6 @@ export interface ProgressSnapshot {
   readonly suspectsLeft: number;
   /** Stopping: until the open calls are cut off; null when they are not. */
   readonly graceLeftMs: number | null;
-  /** Writing: rows written so far. */
-  readonly writtenRows: number;
 }
 
 /** A run before anything is known of it, to spread over. */
@@ -81,5 +77,4 @@ export const EMPTY_SNAPSHOT: ProgressSnapshot = {
   outageSinceMs: null,
   suspectsLeft: 0,
   graceLeftMs: null,
-  writtenRows: 0,
 };

@@ -1,34 +1,14 @@
 /**
  * Whose are the files a run is about to write? A run may replace what it wrote itself, and a rehearsal's files
- * belong to whoever comes next; everything else needs `--force`. Looked at before the first call, so that no
+ * belong to whoever comes next; everything else needs the user's word. Looked at before the first call, so that no
  * run ends with answers and no place to put them; a file that turns up in between is not overwritten either.
  */
-import { EXIT_CODES, LlmBatchError, usageError } from '../core/errors.js';
+import { EXIT_CODES, LlmBatchError } from '../core/errors.js';
 import type { RunRecord, WrittenFile } from '../core/run.js';
 import { fileAt, isUnchanged } from '../results/atomic-file.js';
-import { isStandardOutput, type OutputPaths } from '../results/output-paths.js';
+import type { OutputPaths } from '../results/output-paths.js';
 import { checkRunFiles } from '../results/run-files.js';
 import type { Store } from '../store/store.js';
-
-export const OUTPUT_FLAG = [
-  '-o, --output <file>',
-  'results file, in the format of its ending (.jsonl, .csv, .tsv, .parquet, and .gz behind it), or - for standard output: every answer, what is stored first',
-] as const;
-
-export const ONLY_NEW_FLAG = [
-  '--only-new',
-  'with -o -: leave out the answers that are stored already',
-] as const;
-
-/** @throws LlmBatchError ONLY_NEW_ALONE (exit 2): a file always has every answer */
-export function refuseOnlyNewAlone(options: { readonly output?: string; readonly onlyNew?: boolean }): void {
-  if (!options.onlyNew || isStandardOutput(options.output ?? '')) return;
-  throw usageError(
-    'ONLY_NEW_ALONE',
-    '--only-new is for standard output; a file has every answer.',
-    'add -o -',
-  );
-}
 
 export interface OutputClaim {
   readonly paths: OutputPaths;
@@ -70,9 +50,12 @@ function beforeTheFirstCall(error: unknown): unknown {
   if (!(error instanceof LlmBatchError)) return error;
   const { message, code } = error;
   if (code !== 'OUTPUT_PATH' && code !== 'OUTPUT_WRITE') return error;
-  const hint =
-    'make that place ready, or choose another one for results and errors with -o FILE; no call was made.';
-  return new LlmBatchError(message, { code, exitCode: EXIT_CODES.usage, hint, cause: error });
+  return new LlmBatchError(message, {
+    code,
+    exitCode: EXIT_CODES.usage,
+    facts: { ...error.facts, callsMade: false },
+    cause: error,
+  });
 }
 
 /** Marks the files as this run's, before the first of them is written. */
@@ -108,7 +91,7 @@ export async function afterTheCalls(store: Store, run: RunRecord, error: unknown
   return new LlmBatchError(error.message, {
     code: error.code,
     exitCode: EXIT_CODES.store,
-    hint: `The answers are safe in the store: \`llm-batch results ${run.name} -o FILE\` writes them elsewhere${isTaken ? ', or add --force to overwrite that file' : ''}.`,
+    facts: { ...error.facts, callsMade: true, run: run.name },
     cause: error,
   });
 }
