@@ -8,9 +8,9 @@ import { printableJson } from '../core/foreign-text.js';
 import { parseParameters } from '../documents/parameter.js';
 import type { CheckReport } from '../runs/check/check-input.js';
 import type { Action } from './action.js';
+import { runSettingsFrom } from './asked-settings.js';
 import { addInputArgument, shownInput } from './input-argument.js';
 import { collect } from './repeated-flag.js';
-import { runSettingsFrom } from './run-settings.js';
 import { addOtherRunFlags, addSettingFlags, readSettings } from './setting-flags.js';
 
 const EXAMPLES = `
