@@ -87,6 +87,7 @@ async function check(
 /** A contract with scripts: fields are added, never renamed. */
 async function checkJson(inputName: string, report: CheckReport): Promise<object> {
   const { countFindings } = await import('../ui/check.js');
+  const { lineReason } = await import('../ui/line-words.js');
   const { FINDING_WORDS } = await import('../ui/finding-words.js');
   const { errors, warnings } = countFindings(report.findings);
   return {
@@ -109,7 +110,7 @@ async function checkJson(inputName: string, report: CheckReport): Promise<object
       count,
       what: FINDING_WORDS[kind].many,
       advice: FINDING_WORDS[kind].advice,
-      examples,
+      examples: examples.map((example) => ({ ...example, message: lineReason(example.message) })),
     })),
   };
 }

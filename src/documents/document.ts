@@ -75,7 +75,7 @@ const CHAT_URLS: readonly ExactJson[] = ['/v1/chat/completions', '/chat/completi
 
 /** @throws LlmBatchError TEMPLATE_SYNTAX (exit 2) */
 export function createDocumentParser(rules: DocumentRules): DocumentParser {
-  const template = rules.promptTemplate === null ? null : compileTemplate(rules.promptTemplate, '--prompt');
+  const template = rules.promptTemplate === null ? null : compileTemplate(rules.promptTemplate, 'prompt');
   const templateRoots = new Set(template?.fields.map((field) => field.split('.')[0] as string));
 
   /** A template that names `messages` or `body` itself means to use it as data. */
