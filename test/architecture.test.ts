@@ -166,6 +166,22 @@ describe('words with one home', () => {
     expect(usersOf(/process\.env/, (file) => file === 'cli.ts')).toEqual([]);
   });
 
+  it('flags are named in commands and on pages for people alone: below them errors have codes and facts', () => {
+    // `cli.ts` looks for two before a command line can be parsed; the report's style has CSS variables.
+    const speaks = /^(cli\.ts|commands\/|ui\/|report\/|config\/settings\.ts)/;
+    // Node's own.
+    const others = ['--max-old-space-size'];
+    const named = files
+      .filter((file) => !speaks.test(file))
+      .flatMap((file) =>
+        codeOf(file)
+          .split('\n')
+          .map((line) => `${file}: ${line.trim()}`),
+      )
+      .filter((line) => /(^|[^\w-])--[a-z]/.test(line) && !others.some((flag) => line.includes(flag)));
+    expect(named).toEqual([]);
+  });
+
   it('no folder or file is named for a kind instead of a responsibility', () => {
     expect(
       files.filter((file) => /(^|\/)(utils?|helpers?|types|common|misc|lib)(\/|\.ts$)/.test(file)),

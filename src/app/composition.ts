@@ -23,7 +23,7 @@ const REHEARSAL: SimulatorOptions = { latencyMs: { min: 80, max: 400 } };
 /** How the simulator names the models it stands in for. */
 const SIMULATED_PREFIX = 'simulated/';
 
-export interface Connection {
+export interface OpenLanes {
   readonly lanes: readonly Lane[];
   /** What the lanes price their calls by. */
   readonly prices: PriceTable;
@@ -137,7 +137,7 @@ export async function checkPrices(settings: RunSettings, { clock }: CommandConte
 }
 
 /** Opens the lanes of a run; for a simulated run it starts the simulator as well. */
-export async function connect(settings: RunSettings, context: CommandContext): Promise<Connection> {
+export async function connect(settings: RunSettings, context: CommandContext): Promise<OpenLanes> {
   const { createOpenAIProvider } = await import('../provider/openai/client.js');
   const { openPriceBook } = await import('../pricing/open-price-book.js');
   const { clock, random, environment } = context;

@@ -14,7 +14,7 @@ import { diagnoseStore } from '../runs/diagnose/diagnose-store.js';
 import { findRun } from '../runs/find-run.js';
 import { type LaneSettings, lanesOf, type RunSettings, settingsOfRun } from '../runs/run-settings.js';
 import { engineVersion, storePath } from '../store/open.js';
-import { runSettingsFrom, withGivenFlags } from './run-settings.js';
+import { runSettingsFrom, withGivenFlags } from './asked-settings.js';
 import { trustStoredRun } from './stored-reach.js';
 
 export interface DiagnosisOptions {

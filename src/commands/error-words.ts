@@ -5,7 +5,7 @@
 import type { ErrorFacts, WayOut } from '../core/errors.js';
 import { shellWord } from '../ui/next-command.js';
 
-type Words = (facts: ErrorFacts, hint: string | undefined) => string;
+type Words = (facts: ErrorFacts, hint: string | undefined) => string | undefined;
 
 const OWN_DISK = 'Keep the store on a disk of this machine: --db /var/tmp/llm-batch.db';
 const WAYS_OUT: Readonly<Record<string, Words>> = {
@@ -34,10 +34,36 @@ const WAYS_OUT: Readonly<Record<string, Words>> = {
       ? mend
       : `${mend}. Or add --skip-bad-lines to set ${them} aside in a rejects file and go on`;
   },
+  INPUT_IS_PARQUET: ({ isNamed }, hint) => (isNamed === false ? 'Add --input-format parquet.' : hint),
+  INPUT_IS_SQLITE: ({ isNamed }, hint) =>
+    isNamed === false ? "Add --input-format sqlite --query 'SELECT …'." : hint,
+  INPUT_QUERY: ({ example }, hint) =>
+    example === undefined
+      ? hint
+      : String(example).includes("'")
+        ? `Texts stand in single quotes, names in double ones: --query "${example}"`
+        : `Give one SELECT statement: --query '${example}'`,
+  INPUT_QUERY_MISSING: ({ query }) => `Add --query '${String(query).replaceAll("'", "'\\''")}'`,
+  QUERY_UNUSED: () => 'Leave it out, or say --input-format sqlite.',
+  PARAMETER_INEXACT: ({ name }) => `Write it as a string: --param '${name}="…"'.`,
+  PARAMETER_REFUSED: ({ name }) =>
+    name === 'model'
+      ? 'Use --model.'
+      : ['messages', 'prompt', 'input'].includes(String(name))
+        ? 'Use --prompt and --system.'
+        : 'Leave it out.',
+  PARAMETER_SYNTAX: ({ name }) =>
+    name === null
+      ? 'Write for example --param temperature=0.2.'
+      : `Quote it for the shell, for example --param '${name}={"key": "value"}'.`,
+  PROMPT_FIELD_MISSING: ({ field }) => `Say it with --prompt '…{{${field}}}…'.`,
+  PROMPT_WITHOUT_FIELD: ({ field }, hint) => hint ?? `Put one in, for example --prompt '…{{${field}}}…'.`,
   RUN_NAME_TAKEN: () => 'Choose another with --name, or go on with it: `llm-batch resume`.',
   RUN_OTHER_QUERY: ({ run }) =>
     `--name NEW for a run of its own, or --name ${run} to bring that run in line with the new query`,
   RUN_SIMULATED_MIX: () => 'choose another --name',
+
+  TEMPLATE_SYNTAX: ({ isImage }, hint) => (isImage === true ? 'Move it to --prompt.' : hint),
 
   // Files that are written.
   FORMAT_ENDING: ({ ending }) => `leave --format out, or name a file that ends in ${ending}`,

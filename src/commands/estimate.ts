@@ -12,9 +12,9 @@ import type { EstimateReport } from '../runs/estimate/estimate-input.js';
 import type { TokenRange } from '../runs/estimate/output-assumption.js';
 import type { RunSettings } from '../runs/run-settings.js';
 import type { Action } from './action.js';
+import { runSettingsFrom } from './asked-settings.js';
 import { addInputArgument, shownInput } from './input-argument.js';
 import { collect } from './repeated-flag.js';
-import { runSettingsFrom } from './run-settings.js';
 import { addOtherRunFlags, addSettingFlags, readSettings } from './setting-flags.js';
 
 const EXAMPLES = `

@@ -13,9 +13,9 @@ import { settingsOfRun, settingsToJson } from '../runs/run-settings.js';
 import { checkTokenLimit } from '../runs/token-limit.js';
 import { shellWord } from '../ui/next-command.js';
 import type { Action } from './action.js';
+import { outputFile, unusedLanesNotice, withGivenFlags } from './asked-settings.js';
 import { exitCodeOf } from './exit-code.js';
 import { ONLY_NEW_FLAG, OUTPUT_FLAG, refuseOnlyNewAlone } from './output-flags.js';
-import { outputFile, unusedLanesNotice, withGivenFlags } from './run-settings.js';
 import { addSettingFlags, readSettings } from './setting-flags.js';
 import { refuseForeignPlace, rememberReach, trustStoredRun } from './stored-reach.js';
 

@@ -17,12 +17,12 @@ import { checkOutputs } from '../runs/outputs.js';
 import { checkTokenLimit } from '../runs/token-limit.js';
 import { shellWord } from '../ui/next-command.js';
 import type { Action } from './action.js';
+import { runSettingsFrom, unusedLanesNotice } from './asked-settings.js';
 import { dryRun } from './dry-run.js';
 import { exitCodeOf } from './exit-code.js';
 import { addInputArgument } from './input-argument.js';
 import { ONLY_NEW_FLAG, OUTPUT_FLAG, refuseOnlyNewAlone } from './output-flags.js';
 import { collect } from './repeated-flag.js';
-import { runSettingsFrom, unusedLanesNotice } from './run-settings.js';
 import { addSettingFlags, readSettings } from './setting-flags.js';
 import { refuseOddPlace, rememberReach } from './stored-reach.js';
 

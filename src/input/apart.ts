@@ -111,8 +111,8 @@ class Reader {
       const reply = await Promise.race([answered, ended]);
       if (reply === null) throw costly(this.#name);
       if ('refused' in reply) {
-        const { message: sentence, code, exitCode, hint } = reply.refused;
-        throw new LlmBatchError(sentence, { code, exitCode, ...(hint === undefined ? {} : { hint }) });
+        const { message: sentence, code, exitCode, hint, facts } = reply.refused;
+        throw new LlmBatchError(sentence, { code, exitCode, facts, ...(hint === undefined ? {} : { hint }) });
       }
       if ('failed' in reply) throw new Error(reply.failed);
       return reply;

@@ -224,11 +224,9 @@ const PARQUET_START = Buffer.from([0x50, 0x41, 0x52, 0x31, 0x15]);
 function refuseParquet(head: Uint8Array, name: string, isStandardInput: boolean): void {
   if (!PARQUET_START.equals(head.subarray(0, PARQUET_START.length))) return;
   if (isStandardInput) throw parquetInStream();
-  throw usageError(
-    'INPUT_IS_PARQUET',
-    `The input ${name} is a Parquet file and its name does not say so.`,
-    'Add --input-format parquet.',
-  );
+  throw usageError('INPUT_IS_PARQUET', `The input ${name} is a Parquet file and its name does not say so.`, {
+    isNamed: false,
+  });
 }
 
 export function parquetInStream(): LlmBatchError {
@@ -248,7 +246,7 @@ function refuseSqlite(head: Uint8Array, name: string, isStandardInput: boolean):
   throw usageError(
     'INPUT_IS_SQLITE',
     `The input ${name} is a SQLite database and its name does not say so.`,
-    `Add --input-format sqlite --query 'SELECT …'.`,
+    { isNamed: false },
   );
 }
 

@@ -207,7 +207,7 @@ class RowReader {
   #recordOf(row: CsvRow): InputRecord {
     const { line, bytes } = row;
     if (bytes === null) {
-      const reason = `${row.byteLength} bytes long, over the cap of ${this.#maxRowBytes} (--max-line-bytes)`;
+      const reason = `${row.byteLength} bytes long, over the cap of ${this.#maxRowBytes}`;
       return { line, reason, text: null };
     }
     const text = decodeUtf8(bytes);

@@ -37,8 +37,7 @@ export async function openInput(names: string | readonly string[], options: Inpu
   if (query !== null && (located.kind === 'text_files' || located.format !== 'sqlite')) {
     throw usageError(
       'QUERY_UNUSED',
-      `--query is for SQLite databases, and ${located.name} is read as ${located.kind === 'text_files' ? 'text' : located.format}.`,
-      'Leave it out, or say --input-format sqlite.',
+      `A query is for SQLite databases, and ${located.name} is read as ${located.kind === 'text_files' ? 'text' : located.format}.`,
     );
   }
   if (located.kind === 'text_files') return openTextFiles(located.name, located.files);

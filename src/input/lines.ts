@@ -174,7 +174,7 @@ class LineSplitter {
   #addTooLong(bytes: number): void {
     this.#page.push({
       line: this.#line,
-      reason: `${bytes} bytes long, over the cap of ${this.#maxLineBytes} (--max-line-bytes)`,
+      reason: `${bytes} bytes long, over the cap of ${this.#maxLineBytes}`,
       text: null,
     });
   }

@@ -312,7 +312,7 @@ function recordOf(
   if (bytes > maxBytes) {
     return {
       line,
-      reason: `${bytes} bytes long, over the cap of ${maxBytes} (--max-line-bytes)`,
+      reason: `${bytes} bytes long, over the cap of ${maxBytes}`,
       text: null,
     };
   }

@@ -22,7 +22,7 @@ export type ToReader = ReaderRequest | { readonly next: RecordOptions };
 export type FromReader =
   | { readonly opened: Pick<RecordSource, 'name' | 'description' | 'totalBytes'> }
   | { readonly page: readonly InputRecord[] | null; readonly bytesRead: number }
-  | { readonly refused: Pick<LlmBatchError, 'message' | 'code' | 'exitCode' | 'hint'> }
+  | { readonly refused: Pick<LlmBatchError, 'message' | 'code' | 'exitCode' | 'hint' | 'facts'> }
   | { readonly failed: string };
 
 interface Watch {
@@ -69,8 +69,8 @@ function serve(): void {
     answer(message)
       .catch((error: unknown): FromReader => {
         if (!(error instanceof LlmBatchError)) return { failed: String(error) };
-        const { message: sentence, code, exitCode, hint } = error;
-        return { refused: { message: sentence, code, exitCode, hint } };
+        const { message: sentence, code, exitCode, hint, facts } = error;
+        return { refused: { message: sentence, code, exitCode, hint, facts } };
       })
       .then((reply) => process.send?.(reply));
   });

@@ -106,7 +106,8 @@ function prepare(
   try {
     statement.bind();
   } catch {
-    throw badQuery(
+    throw usageError(
+      'INPUT_QUERY',
       'The query has parameters (?, :name), for which there are no values.',
       'Write the values into it.',
     );
@@ -147,7 +148,7 @@ function rowReader(
     text += '}';
     const bytes = text.length * 3 > maxLineBytes ? Buffer.byteLength(text) : 0;
     if (bytes <= maxLineBytes) return { line, text };
-    const reason = `${bytes} bytes long, over the cap of ${maxLineBytes} (--max-line-bytes)`;
+    const reason = `${bytes} bytes long, over the cap of ${maxLineBytes}`;
     return { line, reason, text: null };
   };
 }
@@ -182,12 +183,12 @@ function queryMissing(name: string, database: Database.Database): LlmBatchError 
   return usageError(
     'INPUT_QUERY_MISSING',
     `The input ${name} is a SQLite database with ${named}, and no query says which rows are the documents.`,
-    `Add --query '${`SELECT * FROM ${identifier}`.replaceAll("'", `'\\''`)}'`,
+    { query: `SELECT * FROM ${identifier}` },
   );
 }
 
-function badQuery(message: string, hint: string): LlmBatchError {
-  return usageError('INPUT_QUERY', message, hint);
+function badQuery(message: string, example: string): LlmBatchError {
+  return usageError('INPUT_QUERY', message, { example });
 }
 
 /** Errors of the query itself, in SQLite's words. */
@@ -201,17 +202,14 @@ function queryErrorsTold<Result>(name: string, work: () => Result): Result {
       if (error instanceof RangeError) throw badQuery(`The query cannot be run: ${message}.`, ONE_SELECT);
       if ((error as { code?: unknown }).code !== 'SQLITE_ERROR') throw error;
       const isQuoted = message.includes('single-quotes');
-      throw badQuery(
-        `The query of ${name} cannot be run: ${message}.`,
-        isQuoted
-          ? `Texts stand in single quotes, names in double ones: --query "SELECT … WHERE language = 'en'"`
-          : ONE_SELECT,
-      );
+      throw badQuery(`The query of ${name} cannot be run: ${message}.`, isQuoted ? QUOTED : ONE_SELECT);
     }
   });
 }
 
-const ONE_SELECT = "Give one SELECT statement: --query 'SELECT id, text FROM …'";
+const ONE_SELECT = 'SELECT id, text FROM …';
+/** Texts stand in single quotes, names in double ones. */
+const QUOTED = "SELECT … WHERE language = 'en'";
 
 /** @throws LlmBatchError (exit 2) whatever SQLite finds wrong with the file */
 function errorsTold<Result>(name: string, work: () => Result): Result {

@@ -56,7 +56,7 @@ async function* readFiles(
 async function recordOf(file: TextFile, line: number, size: number, maxBytes: number): Promise<InputRecord> {
   const { path } = file;
   const bad = (reason: string): InputRecord => ({ line, reason, text: null, place: path });
-  if (size > maxBytes) return bad(`${size} bytes long, over the cap of ${maxBytes} (--max-line-bytes)`);
+  if (size > maxBytes) return bad(`${size} bytes long, over the cap of ${maxBytes}`);
   const bytes = await readable(file, (absolutePath) => readFile(absolutePath));
   if (bytes.includes(0)) return bad('a binary file: it holds a NUL byte');
   const decoded = decodeUtf8(bytes);

@@ -4,7 +4,7 @@ import { afterEach, beforeEach, expect, it } from 'vitest';
 import type { CommandContext } from '../../src/app/context.js';
 import { Interrupts } from '../../src/app/interrupts.js';
 import { lookAtInput } from '../../src/app/look-at-input.js';
-import { runSettingsFrom } from '../../src/commands/run-settings.js';
+import { runSettingsFrom } from '../../src/commands/asked-settings.js';
 import { resolveSettings } from '../../src/config/load.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { numberedDocuments, Workspace } from '../support/workspace.js';

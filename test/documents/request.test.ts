@@ -73,7 +73,7 @@ describe('the request of a record', () => {
       reason:
         "none of the fields prompt, text, content, document, input is a string; the fields are: id, stars, review; name the one to send with --prompt '…{{review}}…'",
     });
-    expect(read({})).toMatchObject({ reason: expect.stringContaining("--prompt '…{{field}}…'") });
+    expect(read({})).toMatchObject({ reason: expect.stringContaining("a prompt: '…{{field}}…'") });
   });
 
   it('renders a system template for each document', () => {

@@ -149,9 +149,9 @@ describe('a table with a header', () => {
     const table = `id,text\n1,"${'x\n'.repeat(50)}"\n2,ok\n3,${'y'.repeat(100)}`;
     for (const sizes of [[1_000], [7], [1]]) {
       expect((await read(table, { maxLineBytes: 20, sizes })).records).toEqual([
-        { line: 2, reason: '104 bytes long, over the cap of 20 (--max-line-bytes)', text: null },
+        { line: 2, reason: '104 bytes long, over the cap of 20', text: null },
         { line: 53, text: '{"id":"2","text":"ok"}' },
-        { line: 54, reason: '102 bytes long, over the cap of 20 (--max-line-bytes)', text: null },
+        { line: 54, reason: '102 bytes long, over the cap of 20', text: null },
       ]);
     }
   });

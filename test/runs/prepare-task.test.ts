@@ -2,7 +2,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { runSettingsFrom } from '../../src/commands/run-settings.js';
+import { runSettingsFrom } from '../../src/commands/asked-settings.js';
 import { resolveSettings } from '../../src/config/load.js';
 import { createPrepareTask, joinRequests } from '../../src/runs/prepare-task.js';
 import { temporaryFolder } from '../support/program.js';

@@ -3,10 +3,7 @@
  * nobody is called. Memory: some 45 bytes a document, to tell repeats, besides what reading takes.
  */
 
-import { isLineProblem } from '../../core/line-problem.js';
-import { createDocumentParser } from '../../documents/document.js';
 import type { DocumentPage, PreparedDocument } from '../../documents/read.js';
-import { createRequestBuilder } from '../../documents/request.js';
 import type { PriceBook } from '../../pricing/price-book.js';
 import { lanesOf, OPENAI_BASE_URL, type RunSettings } from '../run-settings.js';
 import { badLineKind } from './bad-line-kind.js';
@@ -46,8 +43,6 @@ export async function checkInput(options: CheckOptions): Promise<CheckReport> {
 
 class Check {
   readonly #settings: RunSettings;
-  readonly #parse: ReturnType<typeof createDocumentParser>;
-  readonly #build: ReturnType<typeof createRequestBuilder>;
   readonly #lengths: LengthCheck;
   readonly #findings = new Findings();
   readonly #repeats = new RepeatFinder();
@@ -60,8 +55,6 @@ class Check {
   constructor({ settings, prices, nowMs }: CheckOptions) {
     const { request } = settings;
     this.#settings = settings;
-    this.#parse = createDocumentParser(request);
-    this.#build = createRequestBuilder(request);
     const lanes = lanesOf(settings);
     const limits = lanes.map((lane) => lane.tpm ?? Number.POSITIVE_INFINITY);
     const widest = Math.max(...limits);
@@ -99,14 +92,10 @@ class Check {
     };
   }
 
-  async #examine({ line, key, requestHash, body }: PreparedDocument): Promise<void> {
+  async #examine(prepared: PreparedDocument): Promise<void> {
+    const { line, key, requestHash, body, document, request } = prepared;
     // A hash in place of an id tells a reader nothing.
     const id = key.startsWith('sha256:') ? null : key;
-    const document = this.#parse(body);
-    if (isLineProblem(document)) return;
-    const request = this.#build(document);
-    if (isLineProblem(request)) return;
-
     const isRecord = document.form === 'record';
     const problems = this.#lengths.problemsOf(request, isRecord ? '' : body);
     for (const { kind, message } of problems instanceof Promise ? await problems : problems) {

@@ -92,13 +92,13 @@ export async function estimateInput(options: EstimateOptions): Promise<EstimateR
   let firstBadLine: BadLine | null = null;
   let firstRequest: EstimateReport['firstRequest'] | null = null;
 
+  /** Of a document that was sampled, of which no more than its text is kept. */
   const requestOf = (body: string): RenderedRequest => {
     const request = render(body);
     if ('reason' in request) throw changedMeanwhile(request.reason);
     return request;
   };
-  const count = async (body: string, bytes: number): Promise<void> => {
-    const request = requestOf(body);
+  const count = async (request: RenderedRequest, bytes: number): Promise<void> => {
     for (const tally of tallies) await tally.add(request, bytes);
   };
 
@@ -107,15 +107,15 @@ export async function estimateInput(options: EstimateOptions): Promise<EstimateR
     seen.badLines += page.bad.length;
     seen.duplicates += page.duplicates;
     firstBadLine ??= page.bad[0] ?? null;
-    for (const { line, body, requestHash } of page.documents) {
-      firstRequest ??= { line, bodyJson: withModel(requestOf(body).bodyJson, options.models) };
+    for (const { line, body, requestHash, request } of page.documents) {
+      firstRequest ??= { line, bodyJson: withModel(request.bodyJson, options.models) };
       seen.documents += 1;
       if (requests !== null && requests.numberOf(hash53(requestHash)) < seen.called) continue;
       seen.called += 1;
       if (options.exact) {
         const bytes = Buffer.byteLength(body);
         seen.bytes += bytes;
-        await count(body, bytes);
+        await count(request, bytes);
         await breathe(seen.called);
       } else sample.offer(body);
     }
@@ -127,7 +127,7 @@ export async function estimateInput(options: EstimateOptions): Promise<EstimateR
     let counted = 0;
     for (const { body, bytes } of sample.documents()) {
       if (signal.aborted) break;
-      await count(body, bytes);
+      await count(requestOf(body), bytes);
       counted += 1;
       await breathe(counted);
     }
