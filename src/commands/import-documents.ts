@@ -2,10 +2,11 @@
 
 import type { CommandContext } from '../app/context.js';
 import { usageError } from '../core/errors.js';
+import type { InputFormat } from '../core/input-format.js';
 import type { NewRun, RunRecord } from '../core/run.js';
 import { type FirstDocument, readDocuments } from '../documents/read.js';
 import { openInput } from '../input/input.js';
-import type { InputDescription, InputFormat } from '../input/input-description.js';
+import type { InputDescription } from '../input/input-description.js';
 import { RejectsWriter } from '../results/rejects.js';
 import {
   applyImport,

@@ -2,6 +2,7 @@
  * The one table of settings: flag, environment variable, key in `llm-batch.config.json`, default and help.
  * Whatever reads, prints or documents a setting reads this table.
  */
+import { INPUT_FORMATS, type InputFormat } from '../core/input-format.js';
 import {
   type FailureLimit,
   parseBytes,
@@ -36,7 +37,7 @@ export interface Settings {
   readonly jsonMode: boolean;
   readonly repair: boolean;
   /** Null: by the ending of the input's name. */
-  readonly inputFormat: 'jsonl' | 'csv' | 'tsv' | 'text' | 'parquet' | 'sqlite' | null;
+  readonly inputFormat: InputFormat | null;
   /** What is asked of a database: its rows are the documents. */
   readonly query: string | null;
   readonly maxLineBytes: number;
@@ -242,7 +243,7 @@ export const SETTINGS: readonly SettingDefinition[] = [
     help: 'jsonl, csv, tsv, text, parquet or sqlite; for standard input and names that do not say it',
     initial: null,
     initialText: 'by the name',
-    parse: parseOneOf(['jsonl', 'csv', 'tsv', 'text', 'parquet', 'sqlite'] as const),
+    parse: parseOneOf(INPUT_FORMATS),
   }),
   define({
     name: 'query',

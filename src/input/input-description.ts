@@ -1,10 +1,6 @@
 /** What is kept of an input besides its documents, so that they can be written again in the input's own shape. */
 import type { SchemaElement } from 'hyparquet';
 
-export const INPUT_FORMATS = ['jsonl', 'csv', 'tsv', 'text', 'parquet', 'sqlite'] as const;
-
-export type InputFormat = (typeof INPUT_FORMATS)[number];
-
 /** A table of text: what its header says and how it is written. */
 export interface TableDescription {
   readonly format: 'csv' | 'tsv';

@@ -2,10 +2,10 @@
 import { stat } from 'node:fs/promises';
 import { dirname, extname, isAbsolute, posix, relative, resolve, sep } from 'node:path';
 import { usageError } from '../core/errors.js';
+import type { InputFormat } from '../core/input-format.js';
 import { inputIsFolder, unreadable } from './bytes.js';
+import { formatOfName, isWholeFileDocument } from './endings.js';
 import { findFiles, folderOfGlob, isGlob, matchesGlob } from './glob.js';
-import type { InputFormat } from './input-description.js';
-import { formatOfName, isWholeFileDocument } from './input-format.js';
 import type { TextFile } from './text-files.js';
 
 export interface LocateOptions {

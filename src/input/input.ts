@@ -1,9 +1,9 @@
 /** Where documents come from: a file of any format, text files, or standard input. */
 import { usageError } from '../core/errors.js';
+import type { InputFormat } from '../core/input-format.js';
 import { openApart } from './apart.js';
 import { openBytes, parquetInStream, sqliteInStream } from './bytes.js';
-import { openCsv } from './csv.js';
-import type { InputFormat } from './input-description.js';
+import { openCsv } from './csv-table.js';
 import { locateInput } from './input-files.js';
 import { openJsonl } from './jsonl.js';
 import type { RecordSource } from './source.js';

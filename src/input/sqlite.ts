@@ -1,8 +1,9 @@
 /** SQLite databases: a row of a query is a document whose fields are the query's columns. */
+
 import { stat } from 'node:fs/promises';
 import { resolve } from 'node:path';
-import { setImmediate } from 'node:timers/promises';
 import Database from 'better-sqlite3';
+import { nextTurn } from '../core/clock.js';
 import { LlmBatchError, usageError } from '../core/errors.js';
 import { showName } from '../core/field.js';
 import { inputIsFolder, unreadable } from './bytes.js';
@@ -78,7 +79,7 @@ function describeQuery(name: string, database: Database.Database, query: string)
         page = [];
         pageCharacters = 0;
         // Rows come without a wait of their own; Ctrl-C and the progress line need one.
-        await setImmediate();
+        await nextTurn();
       }
       characters += pageCharacters;
       if (page.length > 0) yield page;

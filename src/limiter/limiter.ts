@@ -13,11 +13,16 @@
  */
 import type { RateLimitHints } from '../core/limits.js';
 import type { Cost, Grant, RefusalEffect, RefusalReason, Reservation } from './reservation.js';
-import { type LimiterOptions, type Limits, RollingLimiter, type SeedEntry } from './rolling-limiter.js';
+import {
+  type DeclaredLimits,
+  type LimiterOptions,
+  RollingLimiter,
+  type SeedEntry,
+} from './rolling-limiter.js';
 import type { LimiterSnapshot } from './snapshot.js';
 
 export type { BlockedBy, Cost, Grant, RefusalEffect, RefusalReason, Reservation } from './reservation.js';
-export type { LimiterOptions, Limits, SeedEntry } from './rolling-limiter.js';
+export type { DeclaredLimits, LimiterOptions, SeedEntry } from './rolling-limiter.js';
 export type { LimiterSnapshot } from './snapshot.js';
 
 export interface Limiter {
@@ -60,7 +65,7 @@ export interface Limiter {
    * or that a call is impossible, asks again.
    * @throws RangeError for a limit that is not a positive number; then the limits stay as they were
    */
-  setLimits(limits: Limits, nowMs: number): void;
+  setLimits(limits: DeclaredLimits, nowMs: number): void;
   /** Calls made before this process started; those older than a day are ignored. `requests` is 1 when absent. */
   seed(entries: readonly SeedEntry[], nowMs: number): void;
   snapshot(nowMs: number): LimiterSnapshot;

@@ -16,7 +16,7 @@ export interface SeedEntry {
 }
 
 /** What the user allows. */
-export interface Limits {
+export interface DeclaredLimits {
   /** Null: not limited by the user; the server's headers may still teach a limit. */
   readonly requestsPerMinute: number | null;
   readonly tokensPerMinute: number | null;
@@ -24,7 +24,7 @@ export interface Limits {
   readonly requestsPerDay?: number | null;
 }
 
-export interface LimiterOptions extends Limits {
+export interface LimiterOptions extends DeclaredLimits {
   readonly windowMs?: number;
   /**
    * Lengthens the window: calls sent `windowMs` apart may reach the server closer together than that, because
@@ -110,7 +110,7 @@ export class RollingLimiter {
     return true;
   }
 
-  setLimits(limits: Limits, nowMs: number): void {
+  setLimits(limits: DeclaredLimits, nowMs: number): void {
     const now = this.#advance(nowMs);
     this.#declare(limits);
     this.#limitsAge += 1;
@@ -314,7 +314,7 @@ export class RollingLimiter {
     );
   }
 
-  #declare(limits: Limits): void {
+  #declare(limits: DeclaredLimits): void {
     const requests = positiveLimit('requestsPerMinute', limits.requestsPerMinute);
     const tokens = positiveLimit('tokensPerMinute', limits.tokensPerMinute);
     const requestsPerDay = positiveLimit('requestsPerDay', limits.requestsPerDay ?? null);

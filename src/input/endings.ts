@@ -1,6 +1,6 @@
 /** Which format an input is in, by the ending of its name. */
 import { usageError } from '../core/errors.js';
-import type { InputFormat } from './input-description.js';
+import type { InputFormat } from '../core/input-format.js';
 
 const FORMAT_OF_ENDING: Readonly<Record<string, InputFormat>> = {
   jsonl: 'jsonl',
