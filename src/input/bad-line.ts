@@ -1,8 +1,8 @@
-/** What is wrong with one input line, without its place: the splitter and the parser know different halves. */
+/** What is wrong with one input line, apart from where it is: the splitter and the parser each know one half. */
 export interface LineProblem {
-  /** One clause that says what is wrong and, where it is not plain, the way out. */
+  /** One clause that says what is wrong and, if that is not obvious, the way out. */
   readonly reason: string;
-  /** The field at fault, as a dotted path, where one is. */
+  /** The field at fault as a dotted path, if there is one. */
   readonly field?: string;
 }
 
@@ -10,9 +10,9 @@ export interface LineProblem {
 export interface BadLine extends LineProblem {
   /** 1-based. */
   readonly line: number;
-  /** The line as it was; invalid bytes as U+FFFD; null when it was too long to keep. */
+  /** The line as it was, with U+FFFD for invalid bytes; null if it was too long to keep. */
   readonly text: string | null;
-  /** The file's path where each document is a file of its own. */
+  /** The file's path, if each document is a file of its own. */
   readonly place?: string;
 }
 

@@ -1,4 +1,4 @@
-/** SQLite databases: a row of a query is a document whose fields are the query's columns. */
+/** SQLite databases: each row of a query is a document, and the columns are its fields. */
 
 import { stat } from 'node:fs/promises';
 import { resolve } from 'node:path';
@@ -11,18 +11,18 @@ import { DEFAULT_MAX_LINE_BYTES } from './lines.js';
 import type { InputRecord, RecordOptions, RecordSource } from './source.js';
 
 const PAGE_ROWS = 1_000;
-/** Bounds a page of long rows. */
+/** Keeps a page of long rows small. */
 const PAGE_CHARACTERS = 1024 * 1024;
-/** SQLite waits for another program's lock without letting anything else go on here. */
+/** While SQLite waits for another program's lock, nothing else in this process goes on. */
 const LOCK_WAIT_MS = 1_000;
 
 type Row = readonly (bigint | number | string | Uint8Array | null)[];
 
 /**
- * Opens the database for reading alone and prepares the query; no row is read yet.
- * @param query one SELECT statement; null where the user gave none, for which the error names the tables
- * @throws LlmBatchError (exit 2) for a file that is no database or cannot be read now, and for a query that is none,
- *   changes something, takes parameters or gives two columns one name
+ * Opens the database read-only and prepares the query; no row is read yet.
+ * @param query one SELECT statement; null if the user gave none: then the error lists the tables
+ * @throws LlmBatchError (exit 2) for a file that is not a database or cannot be read now, and for a query that is missing or
+ *   broken, changes something, takes parameters or gives two columns one name
  */
 export async function openSqlite(path: string, cwd: string, query: string | null): Promise<RecordSource> {
   const absolutePath = resolve(cwd, path);
@@ -31,7 +31,7 @@ export async function openSqlite(path: string, cwd: string, query: string | null
     return new Database(absolutePath, { readonly: true, fileMustExist: true, timeout: LOCK_WAIT_MS });
   });
   try {
-    // The file is first looked at here: what goes wrong later is the query's own.
+    // The first look at the file: whatever goes wrong after this is the query's fault.
     errorsTold(path, () => database.pragma('schema_version'));
     if (query === null) throw queryMissing(path, database);
     return describeQuery(path, database, query);
@@ -78,7 +78,7 @@ function describeQuery(name: string, database: Database.Database, query: string)
         yield page;
         page = [];
         pageCharacters = 0;
-        // Rows come without a wait of their own; Ctrl-C and the progress line need one.
+        // Reading rows never yields to the event loop, which Ctrl-C and the progress line need.
         await nextTurn();
       }
       characters += pageCharacters;
@@ -153,7 +153,7 @@ function rowReader(
   };
 }
 
-/** Whole numbers with all their digits; null for what JSON cannot hold. */
+/** Integers keep all their digits; null for what JSON cannot hold. */
 function toJson(value: Row[number]): string | null {
   if (value === null) return 'null';
   if (typeof value === 'bigint') return value.toString();
@@ -191,14 +191,14 @@ function badQuery(message: string, hint: string): LlmBatchError {
   return usageError('INPUT_QUERY', message, hint);
 }
 
-/** Errors of the query itself, in SQLite's words. */
+/** Turns an error in the query into one of ours, with SQLite's words. */
 function queryErrorsTold<Result>(name: string, work: () => Result): Result {
   return errorsTold(name, () => {
     try {
       return work();
     } catch (error) {
       const { message } = error as Error;
-      // The driver's own: none or more than one statement.
+      // The driver's own error: no statement, or more than one.
       if (error instanceof RangeError) throw badQuery(`The query cannot be run: ${message}.`, ONE_SELECT);
       if ((error as { code?: unknown }).code !== 'SQLITE_ERROR') throw error;
       const isQuoted = message.includes('single-quotes');
@@ -214,7 +214,7 @@ function queryErrorsTold<Result>(name: string, work: () => Result): Result {
 
 const ONE_SELECT = "Give one SELECT statement: --query 'SELECT id, text FROM …'";
 
-/** @throws LlmBatchError (exit 2) whatever SQLite finds wrong with the file */
+/** @throws LlmBatchError (exit 2) for whatever SQLite finds wrong with the file */
 function errorsTold<Result>(name: string, work: () => Result): Result {
   try {
     return work();
