@@ -11,7 +11,7 @@ import { connect, plainHttpNotice } from './composition.js';
 import type { CommandContext } from './context.js';
 import { salvageFile } from './open-store.js';
 
-export interface SendOptions {
+export interface SendRunOptions {
   readonly settings: Settings;
   /** Opened for writing, drain lock held. */
   readonly store: Store;
@@ -23,7 +23,7 @@ export interface SendOptions {
 /** @throws LlmBatchError as `connect` and `completeRun` do */
 export async function sendRun(
   context: CommandContext,
-  { settings, store, run, outputs, tell }: SendOptions,
+  { settings, store, run, outputs, tell }: SendRunOptions,
 ): Promise<{ readonly end: DrainEnding; readonly summary: RunSummary }> {
   const runSettings = settingsOfRun(run);
   const plainHttp = plainHttpNotice(runSettings, context);

@@ -4,6 +4,7 @@
  * one is a line here, and a line where it is used.
  */
 import { ENDPOINT_NAMES } from '../core/endpoint-name.js';
+import { INPUT_FORMATS } from '../core/input-format.js';
 import { amount, either, objectOf, oneOf, orNull, positive, type Shape, truth } from '../core/shape.js';
 import {
   parseBytes,
@@ -162,7 +163,7 @@ const TABLE = {
     help: 'jsonl, csv, tsv, text, parquet or sqlite; for standard input and names that do not say it',
     initial: null,
     initialText: 'by the name',
-    parse: parseOneOf(['jsonl', 'csv', 'tsv', 'text', 'parquet', 'sqlite'] as const),
+    parse: parseOneOf(INPUT_FORMATS),
   }),
   query: setting('input', {
     flags: '--query <sql>',

@@ -17,7 +17,7 @@ import type { ProviderReply, ProviderRequest } from '../provider/provider.js';
 import { billedFor, mostTokensOf, NOTHING_SPENT, type RunBudget } from './billing.js';
 import type { Lacking, Spending } from './budget.js';
 import type { Journal } from './journal.js';
-import { billOf, callEndOf, failed, judge, released } from './judge.js';
+import { billOf, callEndOf, failed, judge, released } from './judge-reply.js';
 import type { Gate, Lane } from './lane.js';
 import { heard, type LaneChange, settleGrant } from './lane-signals.js';
 import { billingOf, costOf, halvesOf, type JoinRequests, type PreparedTask } from './prepared-task.js';

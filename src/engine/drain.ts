@@ -11,13 +11,13 @@
 import pLimit from 'p-limit';
 import type { Clock, Random } from '../core/clock.js';
 import { LlmBatchError } from '../core/errors.js';
+import type { ReachedLimit } from '../core/event.js';
 import type { ProviderFailure } from '../core/failure.js';
 import type { Settlement, TaskOutcome } from '../core/outcome.js';
 import { haltsRun, type RetryPolicy } from '../core/retry.js';
 import { type LeasedTask, SUSPECT_AFTER_CRASHES } from '../core/task.js';
 import type { Store } from '../store/store.js';
 import type { RunBudget } from './billing.js';
-import type { Lacking } from './budget.js';
 import {
   type CallContext,
   makeReady,
@@ -30,7 +30,7 @@ import {
 import { type ConcurrencyController, createConcurrencyController } from './concurrency.js';
 import { Guard, type GuardReport } from './guard.js';
 import { Journal } from './journal.js';
-import { failed, released } from './judge.js';
+import { failed, released } from './judge-reply.js';
 import { Gate, type GateHold, type Lane } from './lane.js';
 import { type GroupBounds, Packer } from './packer.js';
 import type { JoinRequests, PreparedTask, PrepareTask } from './prepared-task.js';
@@ -74,9 +74,6 @@ export interface SettledTask {
   readonly task: LeasedTask;
   readonly outcome: TaskOutcome;
 }
-
-/** A limit that the user set on spending or on failures. */
-export type ReachedLimit = Lacking | 'failures';
 
 export type DrainNotice =
   | { readonly type: 'throttled'; readonly lane: string; readonly failure: ProviderFailure }

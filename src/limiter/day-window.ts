@@ -1,14 +1,14 @@
 import type { Leaving } from './rolling-window.js';
 
 const DAY_MS = 24 * 60 * 60_000;
-/** Calls this close together leave together, as late as the last of them: a day is then at most 1,440 entries. */
+/** Calls within this span leave together, with the last of them, so that a day has at most 1,440 entries. */
 const GRAIN_MS = 60_000;
 
-/** Requests of the last 24 hours, rolling: within it, a server's own day fits whenever that begins. */
+/** Requests of the last 24 hours, whichever hours the server's own day may consist of. */
 export class DayWindow {
   /** Reserved and sent requests, as of the last `advance`. */
   requests = 0;
-  /** Of these, reserved and not sent. */
+  /** The part of these that is reserved and not sent. */
   unsent = 0;
   #grains: { readonly firstSentAtMs: number; lastSentAtMs: number; requests: number }[] = [];
 
@@ -23,7 +23,7 @@ export class DayWindow {
     this.unsent += requests;
   }
 
-  /** Takes back requests that reached nobody. @param sentAtMs null: they were not sent */
+  /** Takes back requests that reached nobody. @param sentAtMs null if they were not sent */
   cancel(requests: number, sentAtMs: number | null): void {
     if (sentAtMs !== null) {
       const grain = this.#grains.find((each) => each.lastSentAtMs >= sentAtMs);
@@ -33,7 +33,7 @@ export class DayWindow {
     this.requests -= requests;
   }
 
-  /** Of requests reserved before. `nowMs` must not be earlier than any earlier send. */
+  /** For requests that were reserved. `nowMs` must not be earlier than any earlier send. */
   send(requests: number, nowMs: number): void {
     this.unsent -= requests;
     const last = this.#grains.at(-1);

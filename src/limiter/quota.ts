@@ -38,7 +38,7 @@ export class Quota {
     if (Number.isFinite(limit) && limit > 0) this.#learnt = limit;
   }
 
-  /** Replaces what is believed of others. */
+  /** Replaces what is believed about others. */
   setOthers(amount: number, nowMs: number, fadesMs: number): void {
     this.#others = { amount: Math.max(0, amount), fromMs: nowMs, untilMs: nowMs + fadesMs };
   }
@@ -49,8 +49,8 @@ export class Quota {
   }
 
   /**
-   * The earliest moment at which `cost` fits, if nothing else happens; `nowMs` when it fits now. A cost above the
-   * whole limit, which only a learnt limit can meet, goes alone: the server itself has the word on it.
+   * The earliest moment at which `cost` fits if nothing else happens; `nowMs` if it fits now. A cost above the whole limit,
+   * which can only happen with a learnt limit, goes alone: the server has the last word on it.
    * @param leaving what leaves the window, earliest first; read only as far as needed
    */
   fitsAtMs(cost: number, used: number, leaving: Iterable<Leaving>, nowMs: number): number {
@@ -71,7 +71,7 @@ export class Quota {
     return Math.max(atMs, this.#othersFallToAtMs(Math.max(0, room) + notOurs));
   }
 
-  /** Rounded up to a whole millisecond, so that it is not a rounding error too early. */
+  /** Rounded up to a whole millisecond, so that no rounding error makes it too early. */
   #othersFallToAtMs(amount: number): number {
     const others = this.#others;
     if (others.amount <= amount) return others.fromMs;

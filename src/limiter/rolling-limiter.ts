@@ -16,19 +16,19 @@ export interface SeedEntry {
 }
 
 /** What the user allows. */
-export interface Limits {
-  /** Null: not limited by the user; the server's headers may still teach a limit. */
+export interface DeclaredLimits {
+  /** Null: not limited by the user, but a limit may still be learnt from the server's headers. */
   readonly requestsPerMinute: number | null;
   readonly tokensPerMinute: number | null;
   /** Over any 24 hours. */
   readonly requestsPerDay?: number | null;
 }
 
-export interface LimiterOptions extends Limits {
+export interface LimiterOptions extends DeclaredLimits {
   readonly windowMs?: number;
   /**
-   * Lengthens the window: calls sent `windowMs` apart may reach the server closer together than that, because
-   * the way there takes a varying time.
+   * Lengthens the window, because the way to the server takes a varying time: calls sent `windowMs` apart may arrive closer
+   * together than that.
    */
   readonly marginMs?: number;
   readonly random: Random;
@@ -36,21 +36,21 @@ export interface LimiterOptions extends Limits {
 
 const MINUTE_MS = 60_000;
 const DEFAULT_MARGIN_MS = 250;
-/** How much later than a call another one may have been sent and yet have reached the server before it. */
+/** A call sent up to this much later than another may have reached the server before it. */
 const OVERTAKING_MS = 1_000;
-/** The server's counts are compared with ours this often; at every answer would cost more than it tells. */
+/** How often the server's counts are compared with ours; doing so at every answer would cost more than it is worth. */
 const COMPARE_EVERY_MS = 250;
-/** The server's count may differ from ours by so much, of the limit, before others are suspected. */
+/** The server's count may differ from ours by this share of the limit before others are suspected. */
 const COUNTING_SLACK = 0.02;
 
 class LaneGrant implements Grant {
   settled = false;
-  /** What the window held when the call was sent, itself included. */
+  /** What the window held when the call was sent, the call included. */
   sumsWhenSent: Amounts | null = null;
   /** The tokens per minute that the user allowed then. */
   allowedTokensWhenSent: number | null = null;
 
-  /** @param limitsAge how often the limits had been set when the call was granted */
+  /** @param limitsAge how many times the limits had been changed when the call was granted */
   constructor(
     readonly cost: Cost,
     readonly entry: WindowEntry,
@@ -59,7 +59,7 @@ class LaneGrant implements Grant {
   ) {}
 }
 
-/** Puts the parts together: each knows one thing, this knows in which order they are asked. See limiter.ts. */
+/** Puts the parts together: each knows one thing, and this knows the order in which to ask them. See limiter.ts. */
 export class RollingLimiter {
   readonly #requests = new Quota();
   readonly #tokens = new Quota();
@@ -110,7 +110,7 @@ export class RollingLimiter {
     return true;
   }
 
-  setLimits(limits: Limits, nowMs: number): void {
+  setLimits(limits: DeclaredLimits, nowMs: number): void {
     const now = this.#advance(nowMs);
     this.#declare(limits);
     this.#limitsAge += 1;
@@ -233,7 +233,7 @@ export class RollingLimiter {
     };
   }
 
-  /** Time as the limiter takes it: an earlier moment than one already seen counts as that one. */
+  /** The limiter's time never runs backwards: a moment earlier than the latest one counts as the latest. */
   #advance(nowMs: number): number {
     this.#latestMs = Math.max(this.#latestMs, nowMs);
     this.#window.advance(this.#latestMs);
@@ -241,7 +241,7 @@ export class RollingLimiter {
     return this.#latestMs;
   }
 
-  /** When everything lets a call go, and what does so last. */
+  /** When every limit lets a call go, and which of them is the last to do so. */
   #opensAt(amounts: Amounts, now: number): { by: BlockedBy; atMs: number } {
     const window = this.#window;
     const ready = this.#throttle.readyAtMs(now);
@@ -288,7 +288,7 @@ export class RollingLimiter {
     call.allowedTokensWhenSent = this.#tokens.declared;
   }
 
-  /** Whether a call that was granted fits beside those that were sent, where the user's limits changed meanwhile. */
+  /** Whether a granted call still fits beside those that were sent, if the user's limits have changed since. */
   #mayStillGo({ entry, limitsAge }: LaneGrant): boolean {
     if (limitsAge === this.#limitsAge || entry.sentAtMs !== null) return true;
     const { sums, unsent } = this.#window;
@@ -314,7 +314,7 @@ export class RollingLimiter {
     );
   }
 
-  #declare(limits: Limits): void {
+  #declare(limits: DeclaredLimits): void {
     const requests = positiveLimit('requestsPerMinute', limits.requestsPerMinute);
     const tokens = positiveLimit('tokensPerMinute', limits.tokensPerMinute);
     const requestsPerDay = positiveLimit('requestsPerDay', limits.requestsPerDay ?? null);
@@ -323,7 +323,7 @@ export class RollingLimiter {
     this.#requestsPerDay.declare(requestsPerDay);
   }
 
-  /** Only what the user declared: a learnt limit may be wrong, and the server says so itself when it is not. */
+  /** Goes by what the user declared. A learnt limit may be wrong; if it is right, the server will say so itself. */
   #impossible({ requests, tokens }: Amounts): string | null {
     const tokenLimit = this.#tokens.declared;
     if (tokenLimit !== null && tokens > tokenLimit) {
@@ -340,7 +340,7 @@ export class RollingLimiter {
     return this.#requests.limit !== null || this.#tokens.limit !== null;
   }
 
-  /** How much of the lane's time a call takes at full speed, in milliseconds; where no limit is known, its requests. */
+  /** How many milliseconds of the lane's time a call takes at full speed; without a known limit, its requests. */
   #workOf(amounts: Amounts): number {
     const requestLimit = this.#requests.limit;
     const tokenLimit = this.#tokens.limit;
@@ -359,7 +359,7 @@ export class RollingLimiter {
     if (windowMs < MINUTE_MS) this.#throttle.keepSpread();
   }
 
-  /** What the window held of our own when the server took this call, at most. */
+  /** The most that the window can have held of our own calls when the server took this one. */
   #ownUse(amount: Amount, call: LaneGrant): number | null {
     const { sentAtMs } = call.entry;
     if (call.sumsWhenSent === null || sentAtMs === null || this.#window.hasLeft(call.entry)) return null;
@@ -401,7 +401,7 @@ function amountsOf(cost: Cost): Amounts {
   return { requests: cost.requests, tokens, tokensHeld: tokensAtCap, tokensAtCap };
 }
 
-/** Whole numbers add up without rounding errors however long the run; null for what is no count. */
+/** Whole numbers add up without rounding errors, however long the run. Null for what is not a count. */
 function wholeTokens(tokens: number | null): number | null {
   return tokens === null || !Number.isFinite(tokens) || tokens < 0 ? null : Math.ceil(tokens);
 }

@@ -6,14 +6,14 @@
 export interface InputEstimator {
   /**
    * Rather above than below what the server will charge for this text.
-   * @param otherTokens of parts that are no text, by the rule for them
+   * @param otherTokens of the parts that are not text, by their own rule
    */
   inputTokens(text: string, otherTokens?: number): number;
   /** What the server charged for a text, other parts included. */
   observe(text: string, inputTokens: number, otherTokens?: number): void;
 }
 
-/** The largest ratio among this many answers rules, so that one odd document is forgotten again. */
+/** The largest ratio among this many answers counts, so that one odd document is forgotten in time. */
 const RATIOS_KEPT = 64;
 const LEAST_RATIO = 0.5;
 const LARGEST_RATIO = 20;
@@ -37,7 +37,7 @@ export function createInputEstimator(framingTokens: number): InputEstimator {
 
 /**
  * A token count cheap enough for every call: no tokenizer, one pass, never throws. It is for admission (what to
- * reserve before a call), so it errs upward; money and context checks want a real tokenizer.
+ * reserve before a call), so it errs upwards; money and context checks need a real tokenizer.
  *
  * Byte-pair encodings (cl100k, o200k and their kin) cut text into runs of one kind before they merge, so runs
  * are what is counted: a short word is one token and a longer one about a token per five letters, digits go in

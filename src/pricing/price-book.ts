@@ -1,15 +1,15 @@
 /**
- * What models cost, and the port to whoever knows it. A book answers for a model at a server and a moment; where it
- * does not know it says null, and whoever asked must say "unknown", never zero.
+ * What models cost, and the port to whatever knows it. A book answers for a model at a server and a moment. What it does not
+ * know is null, which callers must show as "unknown", never as zero.
  */
 import type { AttoUsd } from './money.js';
 
-/** How a request is served, where a provider prices ways of serving differently. */
+/** Ways of serving a request that a provider prices differently. */
 export const PRICE_TIERS = ['standard', 'batch', 'flex', 'priority'] as const;
 
 export type PriceTier = (typeof PRICE_TIERS)[number];
 
-/** Per token, but for `perRequest`. Null where the table does not say: unknown, which is never free. */
+/** Per token, except `perRequest`. Null if the table does not say: unknown, which never means free. */
 export interface TokenRates {
   readonly input: AttoUsd | null;
   readonly cachedInput: AttoUsd | null;
@@ -22,24 +22,24 @@ export interface TokenRates {
 /** A long prompt changes the price of the whole request, not of the tokens beyond the threshold. */
 export interface RateTable {
   readonly base: TokenRates;
-  /** Ascending; the last whose threshold the input exceeds holds. */
+  /** Ascending; the last one whose threshold the input exceeds holds. */
   readonly above: readonly { readonly inputTokens: number; readonly rates: TokenRates }[];
 }
 
 export interface PriceTable {
   /** A file's path, or the package and its version; several joined by ` + `. */
   readonly source: string;
-  /** `YYYY-MM-DD` of the prices; null where the table does not say. */
+  /** `YYYY-MM-DD` of the prices; null if the table does not say. */
   readonly date: string | null;
 }
 
 export interface ModelPrice {
-  /** As the table names it; not always as it was asked for (`gpt-4o-2024-11-20` is priced as `gpt-4o`). */
+  /** As the table names it, which may not be how it was asked for (`gpt-4o-2024-11-20` is priced as `gpt-4o`). */
   readonly model: string;
   readonly table: PriceTable;
-  /** Null for a tier that is not offered, or of whose price nothing is known. */
+  /** Null for a tier that is not offered, or whose price is unknown. */
   readonly tiers: Readonly<Record<PriceTier, RateTable | null>>;
-  /** The most tokens the model takes, input and output together or input alone, as its table means it. */
+  /** The most tokens the model takes: input and output together, or input alone, whichever its table means. */
   readonly contextWindowTokens: number | null;
   readonly maxOutputTokens: number | null;
 }
@@ -72,13 +72,13 @@ export function tokenRates(stated: StatedRates): TokenRates {
 }
 
 export interface PriceQuery {
-  /** Where the requests go; null for the default endpoint, or when none is meant. */
+  /** Where the requests go; null for the default endpoint, or for no particular one. */
   readonly baseUrl: string | null;
-  /** When the call is priced: some prices change on a date, or with the hour of the day. */
+  /** The time of the call: some prices change on a date, or with the hour of the day. */
   readonly nowMs: number;
   /**
-   * The simulator answers as `simulated/<model>`. With true such a name is priced as the model it stands for, for
-   * a rehearsal's cost; else it has no price, as nothing is paid.
+   * The simulator answers as `simulated/<model>`. If true, such a name is priced as the model it stands for, to show what a
+   * rehearsal would cost; otherwise it has no price, since nothing is paid.
    */
   readonly rehearsed?: boolean;
 }
@@ -86,14 +86,14 @@ export interface PriceQuery {
 /** Its `date` is that of the first table that has one; the table that priced a model is in its `ModelPrice`. */
 export interface PriceBook extends PriceTable {
   /**
-   * @param model as the request names it: what a server calls itself in its answer may be an alias or a snapshot
+   * @param model as the request names it, since an answer may name an alias or a snapshot
    */
   priceOf(model: string, query: PriceQuery): ModelPrice | null;
 }
 
 const SIMULATED = 'simulated/';
 
-/** The model to look up for a name: null for a simulated one that is not to be priced. */
+/** The model to look up for a name; null for a simulated one that is not to be priced. */
 export function modelToPrice(model: string, query: PriceQuery): string | null {
   if (!model.startsWith(SIMULATED)) return model;
   return query.rehearsed === true ? model.slice(SIMULATED.length) : null;

@@ -1,7 +1,7 @@
 /** The formats of a results file, each as a writer of pages of rows. */
 import { usageError } from '../core/errors.js';
 import type { ResultRow } from '../core/result-row.js';
-import { formatOfEnding } from '../input/input-format.js';
+import { formatOfEnding } from '../input/endings.js';
 import { csvHeader, csvRows } from './csv.js';
 import { openaiLine } from './openai-line.js';
 import { DOCUMENT_COLUMN, RESULT_COLUMNS } from './result-columns.js';

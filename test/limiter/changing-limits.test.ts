@@ -1,6 +1,6 @@
-/** Limits that rise and fall while calls are granted, sent and waited for. */
+/** DeclaredLimits that rise and fall while calls are granted, sent and waited for. */
 import { describe, expect, test } from 'vitest';
-import { createLimiter, type Grant, type Limiter, type Limits } from '../../src/limiter/limiter.js';
+import { createLimiter, type DeclaredLimits, type Grant, type Limiter } from '../../src/limiter/limiter.js';
 import { fakeServer, rolling } from './fake-servers.js';
 import { refusedBetween, runLane, seededRandom } from './simulated-lane.js';
 
@@ -8,11 +8,11 @@ const MINUTE_MS = 60_000;
 const DAY_MS = 24 * 60 * MINUTE_MS;
 const SMALL = { requests: 1, tokens: 1 };
 
-function limits(changed: Partial<Limits>): Limits {
+function limits(changed: Partial<DeclaredLimits>): DeclaredLimits {
   return { requestsPerMinute: null, tokensPerMinute: null, ...changed };
 }
 
-function limiterOf(changed: Partial<Limits>): Limiter {
+function limiterOf(changed: Partial<DeclaredLimits>): Limiter {
   return createLimiter({ ...limits(changed), random: () => 0.5 });
 }
 

@@ -6,9 +6,9 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import {
   createLimiter,
+  type DeclaredLimits,
   type Grant,
   type Limiter,
-  type Limits,
   type Reservation,
 } from '../../src/limiter/limiter.js';
 
@@ -20,7 +20,7 @@ type Step =
   | { readonly kind: 'send'; readonly pick: number }
   | { readonly kind: 'commit'; readonly pick: number; readonly actual: number | null }
   | { readonly kind: 'cancel'; readonly pick: number }
-  | ({ readonly kind: 'limits' } & Limits);
+  | ({ readonly kind: 'limits' } & DeclaredLimits);
 
 const limits = {
   requestsPerMinute: fc.option(fc.integer({ min: 2, max: 8 })),
@@ -73,7 +73,7 @@ class Story {
   readonly limiter: Limiter;
   readonly calls: Call[] = [];
   nowMs = 1_000;
-  limits: Limits;
+  limits: DeclaredLimits;
   /** Calls that were granted and might not leave any more. */
   overtaken = 0;
 

@@ -1,6 +1,6 @@
-/** Which format an input is in, by the ending of its name. */
+/** The format of an input, by the ending of its name. */
 import { usageError } from '../core/errors.js';
-import type { InputFormat } from './input-description.js';
+import type { InputFormat } from '../core/input-format.js';
 
 const FORMAT_OF_ENDING: Readonly<Record<string, InputFormat>> = {
   jsonl: 'jsonl',
@@ -19,10 +19,10 @@ const FORMAT_OF_ENDING: Readonly<Record<string, InputFormat>> = {
   sqlite3: 'sqlite',
 };
 
-/** Text that is one document and not one a line. */
+/** Text files that are one document as a whole, rather than one per line. */
 const WHOLE_FILE_ENDINGS = ['md', 'markdown'];
 
-/** Endings of formats that hold documents and cannot be read, and the way out. */
+/** Formats that hold documents but cannot be read, and the way out. */
 const OTHER_FORMATS: Readonly<Record<string, string>> = {
   xlsx: 'Save it as CSV (UTF-8).',
   xls: 'Save it as CSV (UTF-8).',
@@ -34,7 +34,7 @@ const OTHER_FORMATS: Readonly<Record<string, string>> = {
 };
 
 /**
- * The format that a name's ending stands for, `.gz` left out; null for an ending that says nothing.
+ * The format that a name's ending stands for, `.gz` ignored; null for an ending that says nothing.
  * @throws LlmBatchError INPUT_FORMAT_UNSUPPORTED (exit 2)
  */
 export function formatOfName(path: string): InputFormat | null {

@@ -3,8 +3,9 @@ import { parse } from 'csv-parse/sync';
 import { stringify } from 'csv-stringify/sync';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import type { InputFormat } from '../../src/core/input-format.js';
 import { openInput } from '../../src/input/input.js';
-import type { InputDescription, InputFormat } from '../../src/input/input-description.js';
+import type { InputDescription } from '../../src/input/input-description.js';
 import type { InputRecord, RecordOptions } from '../../src/input/source.js';
 
 interface Reading {

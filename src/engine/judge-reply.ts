@@ -33,7 +33,7 @@ export interface Judged {
   readonly split: readonly (readonly PreparedTask[])[];
 }
 
-export interface Circumstances {
+export interface ReplyCircumstances {
   /** What the lane's other calls say of a failure. */
   readonly trouble: AttemptHistory['trouble'];
   /** What a refusal did to the lane. */
@@ -61,7 +61,7 @@ export async function judge(
   group: readonly PreparedTask[],
   reply: ProviderReply,
   bill: Bill,
-  circumstances: Circumstances,
+  circumstances: ReplyCircumstances,
   context: Judging,
 ): Promise<Judged> {
   const { usage, costMicroUsd } = bill;
@@ -96,7 +96,7 @@ async function judgeAnswer(
   group: readonly PreparedTask[],
   answer: Extract<ProviderReply, { ok: true }>,
   shares: readonly CallShare[],
-  circumstances: Circumstances,
+  circumstances: ReplyCircumstances,
   context: Judging,
 ): Promise<Judged> {
   let firstFailure: ProviderFailure | null = null;
@@ -153,7 +153,7 @@ async function checkPart(
 function decide(
   { attempts, throttledSinceMs }: PreparedTask['task'],
   failure: ProviderFailure,
-  { trouble }: Circumstances,
+  { trouble }: ReplyCircumstances,
   { retry, schedule, random }: Judging,
 ): RetryDecision {
   return decideRetry(failure, { attempts, throttledSinceMs, trouble }, retry, schedule.now(), random);
@@ -164,7 +164,7 @@ function outcomeOf(
   share: CallShare,
   failure: ProviderFailure,
   decision: RetryDecision,
-  { refusal, finishedAtMs }: Circumstances,
+  { refusal, finishedAtMs }: ReplyCircumstances,
   { schedule }: Judging,
 ): TaskOutcome {
   switch (decision.action) {

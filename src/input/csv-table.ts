@@ -1,4 +1,4 @@
-/** Tables of text with a header, CSV and TSV: a row is a document whose fields are the columns; all values are strings. */
+/** CSV and TSV with a header: each row is a document, the columns are its fields and all values are strings. */
 import { usageError } from '../core/errors.js';
 import { describeFields, showName } from '../core/field.js';
 import type { ByteInput } from './bytes.js';
@@ -8,9 +8,9 @@ import { DEFAULT_MAX_LINE_BYTES } from './lines.js';
 import type { InputRecord, RecordOptions, RecordSource } from './source.js';
 import { decodeUtf8, firstInvalidByte } from './utf8.js';
 
-/** What a CSV file without a comma in its header may be separated by instead, likeliest first. */
+/** Delimiters to look for, likeliest first, when a CSV header has no comma. */
 const OTHER_DELIMITERS = [';', '\t'];
-/** Longer than any header; the rest of a file without line ends is not read to find one. */
+/** Longer than any real header. A file without line ends is not read any further in search of one. */
 const LONGEST_HEADER_BYTES = 1024 * 1024;
 const BYTE_ORDER_MARK = Buffer.from('\ufeff');
 const QUOTE = 0x22;
@@ -19,8 +19,8 @@ const CARRIAGE_RETURN = 0x0d;
 const SPACE = 0x20;
 
 /**
- * Reads the header. A CSV file is separated by commas, or by the semicolons or tabs of a header without a comma.
- * @throws LlmBatchError (exit 2) for a header that is missing, no UTF-8 or names a column twice or not at all
+ * Reads the header. A CSV file is separated by commas or, if its header has none, by semicolons or tabs.
+ * @throws LlmBatchError (exit 2) for a header that is missing, is not UTF-8, repeats a name or leaves one out
  */
 export async function openCsv(input: ByteInput, format: TableDescription['format']): Promise<RecordSource> {
   const chunks = input.chunks[Symbol.asyncIterator]();
@@ -51,7 +51,7 @@ export async function openCsv(input: ByteInput, format: TableDescription['format
 }
 
 interface Head {
-  /** A copy of the first bytes, the byte order mark left out, at least up to the end of the header. */
+  /** A copy of the first bytes without the byte order mark, at least to the end of the header. */
   readonly head: Buffer;
   readonly byteOrderMark: boolean;
 }
@@ -67,7 +67,7 @@ async function readHead(chunks: AsyncIterator<Uint8Array>): Promise<Head> {
   return { head: byteOrderMark ? head.subarray(BYTE_ORDER_MARK.length) : head, byteOrderMark };
 }
 
-/** Where the first row ends, found without knowing the delimiter: quotes come in pairs. Null when it goes on. */
+/** Where the first row ends; null if it goes on. The delimiter need not be known, since quotes come in pairs. */
 function endOfFirstRow(head: Buffer): number | null {
   let inQuotes = false;
   let isEmpty = true;
@@ -123,7 +123,7 @@ function readHeader(head: Buffer, delimiter: string, inputName: string): Header 
   return { columns, columnsLine: row.line };
 }
 
-/** A document's fields need names of their own. */
+/** Columns become fields, so each needs a name of its own. */
 function refuseNames(columns: readonly string[], inputName: string): void {
   const unnamed = columns.flatMap((name, index) => (name === '' ? [index + 1] : []));
   if (unnamed.length > 0) {
@@ -244,12 +244,12 @@ function countOf(values: number, columns: readonly string[]): string {
   return `${found}, where the header has ${expected}: ${describeFields(columns)}`;
 }
 
-/** A row over many lines is often one with a quote that was not meant to open a value. */
+/** A row that spans many lines often has a quote that was not meant to open a value. */
 function spanOf({ line, lastLine }: CsvRow): string {
   return line === lastLine ? '' : ` (the row goes on to line ${lastLine})`;
 }
 
-/** Space alone is no row; where tabs are delimiters they are no space. */
+/** White space alone is not a row. Tabs are not white space where they are the delimiter. */
 function isBlank(bytes: Buffer | null, delimiter: string): boolean {
   if (bytes === null || (bytes[0] ?? 0) > SPACE) return false;
   return (delimiter === '\t' ? /^ *$/ : /^[ \t]*$/).test(bytes.toString('latin1'));
