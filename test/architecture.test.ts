@@ -45,9 +45,22 @@ const IMPORTS: Readonly<Record<string, readonly string[]>> = {
     'runs',
     'simulator',
     'store',
+    'telemetry',
     'ui',
   ],
-  commands: ['app', 'config', 'documents', 'input', 'report', 'results', 'runs', 'simulator', 'store', 'ui'],
+  commands: [
+    'app',
+    'config',
+    'documents',
+    'endpoints',
+    'input',
+    'report',
+    'results',
+    'runs',
+    'simulator',
+    'store',
+    'ui',
+  ],
   'cli.ts': ['app', 'commands', 'results', 'ui'],
 };
 
