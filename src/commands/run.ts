@@ -11,11 +11,10 @@ import { parseParameters } from '../documents/parameter.js';
 import { createRequestBuilder } from '../documents/request.js';
 import { locateInput } from '../input/input-files.js';
 import { type OutputPaths, outputPathsFor } from '../results/output-paths.js';
-import { chooseRunName, findRunForInput, givenName } from '../runs/find-run.js';
+import { givenName, runForInput } from '../runs/find-run.js';
 import { importDocuments } from '../runs/import-documents.js';
 import { checkOutputs } from '../runs/outputs.js';
 import { checkTokenLimit } from '../runs/token-limit.js';
-import { shellWord } from '../ui/next-command.js';
 import type { Action } from './action.js';
 import { runSettingsFrom, unusedLanesNotice } from './asked-settings.js';
 import { dryRun } from './dry-run.js';
@@ -125,20 +124,12 @@ async function run(
   if (unusedLanes !== null) tell({ type: 'warning', message: unusedLanes });
 
   return withStore(context, settings, 'write', async (store) => {
-    const existing = await findRunForInput(store, {
+    const { existing, name } = await runForInput(store, {
       name: options.name ?? null,
       inputPath,
       query: settings.query,
       simulated: simulate,
     });
-    if (existing?.status === 'cancelled') {
-      throw usageError(
-        'RUN_CANCELLED',
-        `Run '${existing.name}' of this input was cancelled for good.`,
-        `its answers are kept: llm-batch results ${shellWord(existing.name)}; to send the documents again, name another run: --name ${shellWord(await chooseRunName(store, inputPath, simulate))}`,
-      );
-    }
-    const name = existing?.name ?? options.name ?? (await chooseRunName(store, inputPath, simulate));
     await ownStore(context, store, name);
     const force = options.force ?? false;
     const outputPaths = pathsOf(givenName({ name, inputPath, simulated: simulate }));
