@@ -42,6 +42,7 @@ const IMPORTS: Readonly<Record<string, readonly string[]>> = {
     'limiter',
     'pricing',
     'provider',
+    'results',
     'runs',
     'simulator',
     'store',

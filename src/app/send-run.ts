@@ -20,11 +20,16 @@ export interface SendRunOptions {
   readonly tell: TellEvent;
 }
 
+export interface SentRun {
+  readonly end: DrainEnding;
+  readonly summary: RunSummary;
+}
+
 /** @throws LlmBatchError as `connect` and `completeRun` do */
 export async function sendRun(
   context: CommandContext,
   { settings, store, run, outputs, tell }: SendRunOptions,
-): Promise<{ readonly end: DrainEnding; readonly summary: RunSummary }> {
+): Promise<SentRun> {
   const runSettings = settingsOfRun(run);
   const plainHttp = plainHttpNotice(runSettings, context);
   if (plainHttp !== null) tell({ type: 'warning', message: plainHttp });

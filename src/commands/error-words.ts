@@ -58,6 +58,14 @@ const WAYS_OUT: Readonly<Record<string, Words>> = {
       : `Quote it for the shell, for example --param '${name}={"key": "value"}'.`,
   PROMPT_FIELD_MISSING: ({ field }) => `Say it with --prompt '…{{${field}}}…'.`,
   PROMPT_WITHOUT_FIELD: ({ field }, hint) => hint ?? `Put one in, for example --prompt '…{{${field}}}…'.`,
+  RUN_CANCELLED: ({ run, freeName }) => {
+    const kept = `its answers are kept: llm-batch results ${shellWord(String(run))}`;
+    return freeName === null
+      ? `${kept}; to send its documents after all, run the input under another --name`
+      : `${kept}; to send the documents again, name another run: --name ${shellWord(String(freeName))}`;
+  },
+  RUN_IMPORTING: ({ input }) =>
+    `run the input again, it goes on where it was: llm-batch run ${shellWord(String(input))}`,
   RUN_NAME_TAKEN: () => 'Choose another with --name, or go on with it: `llm-batch resume`.',
   RUN_OTHER_QUERY: ({ run }) =>
     `--name NEW for a run of its own, or --name ${run} to bring that run in line with the new query`,

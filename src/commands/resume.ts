@@ -5,13 +5,12 @@ import type { CommandContext } from '../app/context.js';
 import { homeFolders, ownStore, withStore } from '../app/open-store.js';
 import { sendRun } from '../app/send-run.js';
 import { watchRun } from '../app/watch-run.js';
-import { type ExitCode, usageError } from '../core/errors.js';
+import type { ExitCode } from '../core/errors.js';
 import { outputPathsFor } from '../results/output-paths.js';
-import { findRun, givenName } from '../runs/find-run.js';
+import { findRunToResume, givenName } from '../runs/find-run.js';
 import { checkOutputs } from '../runs/outputs.js';
 import { settingsOfRun, settingsToJson } from '../runs/run-settings.js';
 import { checkTokenLimit } from '../runs/token-limit.js';
-import { shellWord } from '../ui/next-command.js';
 import type { Action } from './action.js';
 import { outputFile, unusedLanesNotice, withGivenFlags } from './asked-settings.js';
 import { exitCodeOf } from './exit-code.js';
@@ -59,21 +58,7 @@ async function resume(
   const force = options.force ?? false;
   refuseOnlyNewAlone(options);
   return withStore(context, settings, 'change', async (store) => {
-    const found = await findRun(store, runName);
-    if (found.status === 'cancelled') {
-      throw usageError(
-        'RUN_CANCELLED',
-        `Run '${found.name}' was cancelled for good.`,
-        `its answers are kept: llm-batch results ${shellWord(found.name)}; to send its documents after all, run the input under another --name`,
-      );
-    }
-    if (found.status === 'importing') {
-      throw usageError(
-        'RUN_IMPORTING',
-        `The import of run '${found.name}' was cut off, so its documents are not all here.`,
-        `run the input again, it goes on where it was: llm-batch run ${shellWord(found.inputPath)}`,
-      );
-    }
+    const found = await findRunToResume(store, runName);
     const stored = withGivenFlags(settingsOfRun(found), resolved, context.workingFolder);
     const runSettings =
       options.output === undefined

@@ -2,10 +2,10 @@
 import { type Command, Option } from 'commander';
 import type { CommandContext } from '../app/context.js';
 import { ownStore, withStore } from '../app/open-store.js';
-import { EXIT_CODES, type ExitCode, usageError } from '../core/errors.js';
+import { EXIT_CODES, type ExitCode } from '../core/errors.js';
 import { FAILURE_KINDS, type FailureKind } from '../core/failure.js';
 import { printable } from '../core/foreign-text.js';
-import { findRun } from '../runs/find-run.js';
+import { findRunAlive } from '../runs/find-run.js';
 import { retryRun } from '../runs/retry-run.js';
 import { shellWord } from '../ui/next-command.js';
 import type { Action } from './action.js';
@@ -49,14 +49,7 @@ async function retry(
   const { settings } = await readSettings(command, context);
   const { kind = null, id = null } = options;
   return withStore(context, settings, 'change', async (store) => {
-    const run = await findRun(store, runName);
-    if (run.status === 'cancelled') {
-      throw usageError(
-        'RUN_CANCELLED',
-        `Run '${run.name}' was cancelled for good.`,
-        'to send its documents after all, run the input under another --name',
-      );
-    }
+    const run = await findRunAlive(store, runName);
     await ownStore(context, store, run.name);
     const count = await retryRun(store, run, { kind, id });
     context.stderr.write(

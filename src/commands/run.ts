@@ -2,20 +2,14 @@
 import type { Command } from 'commander';
 import { checkConnection, checkPrices } from '../app/composition.js';
 import type { CommandContext } from '../app/context.js';
-import { homeFolders, ownStore, withStore } from '../app/open-store.js';
-import { sendRun } from '../app/send-run.js';
-import { wantedInput } from '../app/wanted-input.js';
+import { startRun } from '../app/start-run.js';
 import { watchRun } from '../app/watch-run.js';
 import { EXIT_CODES, type ExitCode, usageError } from '../core/errors.js';
 import { parseParameters } from '../documents/parameter.js';
 import { createRequestBuilder } from '../documents/request.js';
 import { locateInput } from '../input/input-files.js';
 import { type OutputPaths, outputPathsFor } from '../results/output-paths.js';
-import { chooseRunName, findRunForInput, givenName } from '../runs/find-run.js';
-import { importDocuments } from '../runs/import-documents.js';
-import { checkOutputs } from '../runs/outputs.js';
 import { checkTokenLimit } from '../runs/token-limit.js';
-import { shellWord } from '../ui/next-command.js';
 import type { Action } from './action.js';
 import { runSettingsFrom, unusedLanesNotice } from './asked-settings.js';
 import { dryRun } from './dry-run.js';
@@ -124,43 +118,21 @@ async function run(
   const unusedLanes = unusedLanesNotice(resolved, null);
   if (unusedLanes !== null) tell({ type: 'warning', message: unusedLanes });
 
-  return withStore(context, settings, 'write', async (store) => {
-    const existing = await findRunForInput(store, {
-      name: options.name ?? null,
-      inputPath,
-      query: settings.query,
-      simulated: simulate,
-    });
-    if (existing?.status === 'cancelled') {
-      throw usageError(
-        'RUN_CANCELLED',
-        `Run '${existing.name}' of this input was cancelled for good.`,
-        `its answers are kept: llm-batch results ${shellWord(existing.name)}; to send the documents again, name another run: --name ${shellWord(await chooseRunName(store, inputPath, simulate))}`,
-      );
-    }
-    const name = existing?.name ?? options.name ?? (await chooseRunName(store, inputPath, simulate));
-    await ownStore(context, store, name);
-    const force = options.force ?? false;
-    const outputPaths = pathsOf(givenName({ name, inputPath, simulated: simulate }));
-    await checkOutputs(store, existing, { paths: outputPaths, inputPath, force });
-    // Before the run is there to be resumed.
-    rememberReach(context, tell, runSettings, outputPaths, await homeFolders(context, settings));
-    const imported = await importDocuments({
-      store,
-      run: existing ?? { name, inputPath, simulated: simulate, createdAtMs: context.clock.now() },
-      settings: runSettings,
-      input: wantedInput(context, settings, inputs),
-      rules: {
-        changed: options.rerunChanged ? 'rerun' : options.keep ? 'keep' : 'ask',
-        skipBadLines: options.skipBadLines ?? false,
-        rejectsPath: outputPaths.rejects,
-        force,
-      },
-      stop: context.interrupts,
-      tell,
-    });
-    if (imported === 'interrupted') return EXIT_CODES.interrupted;
-    const outputs = { paths: outputPaths, force, onlyNew: options.onlyNew ?? false };
-    return exitCodeOf(await sendRun(context, { settings, store, run: imported, outputs, tell }));
+  const sent = await startRun(context, {
+    settings,
+    runSettings,
+    inputs,
+    inputPath,
+    name: options.name ?? null,
+    rules: {
+      changed: options.rerunChanged ? 'rerun' : options.keep ? 'keep' : 'ask',
+      skipBadLines: options.skipBadLines ?? false,
+      force: options.force ?? false,
+    },
+    onlyNew: options.onlyNew ?? false,
+    pathsOf,
+    onPlaces: (paths, homes) => rememberReach(context, tell, runSettings, paths, homes),
+    tell,
   });
+  return sent === 'interrupted' ? EXIT_CODES.interrupted : exitCodeOf(sent);
 }

@@ -65,6 +65,12 @@ export class Display {
         return;
       case 'call_failed':
         if (!this.#options.verbose) return;
+        break;
+      // As often as documents come, and counted by the bar.
+      case 'call_started':
+      case 'call_ended':
+      case 'tasks_settled':
+        return;
     }
     for (const line of this.#linesOf(event)) this.#progress.log(line);
   };

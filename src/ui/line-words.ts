@@ -3,6 +3,8 @@
 const WITH_FLAGS: readonly (readonly [words: RegExp, withFlags: string])[] = [
   [/( over the cap of \d+)$/, '$1 (--max-line-bytes)'],
   [/^(the id field .*?) is missing;/, '$1 (--id-field) is missing;'],
+  [/ where the limit lets /, ' where --tpm lets '],
+  [/ for which the prompt is not used$/, ' for which --prompt is not used'],
   [/( in a prompt: )(?='…\{\{)/, ' with --prompt '],
   [
     /whole requests may be sent without the prompt$/,

@@ -117,10 +117,11 @@ describe('a prepared call', () => {
     const prepare = await prepareWith('What is it? {{image photo}}');
     const document = { photo: 'a.png' };
     const first = prepare(document);
+    const { tokens } = first.cost();
     const usage = { outputTokens: 1, cachedTokens: 0, reasoningTokens: 0 };
     first.learn({ ...usage, inputTokens: 400 });
     const second = prepare(document);
-    expect(second.cost().tokens).toBeLessThan(first.cost().tokens);
+    expect(second.cost().tokens).toBeLessThan(tokens);
     expect(prepare({ photo: ['a.png', 'a.png'] }).cost().tokens).toBeGreaterThan(second.cost().tokens);
   });
 });
