@@ -95,7 +95,7 @@ function realPathIn({ folder, isOpen }: ImagePlace, absolutePath: string): strin
 }
 
 function outside({ folder }: ImagePlace): string {
-  return `which lies outside ${folder}; --image-folder names another folder, --allow-any-path takes files from anywhere`;
+  return `which lies outside ${folder}`;
 }
 
 function clause(absolutePath: string, problem: string): string {

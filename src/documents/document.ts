@@ -56,7 +56,7 @@ export type DocumentParser = (text: string) => ParsedDocument | LineProblem;
 
 /** @throws LlmBatchError TEMPLATE_SYNTAX (exit 2) */
 export function createDocumentParser(rules: DocumentRules): DocumentParser {
-  const template = rules.promptTemplate === null ? null : compileTemplate(rules.promptTemplate, '--prompt');
+  const template = rules.promptTemplate === null ? null : compileTemplate(rules.promptTemplate, 'prompt');
   const asked = rules.endpoint ?? null;
   const templateRoots = new Set(template?.fields.map((field) => field.split('.')[0] as string));
 

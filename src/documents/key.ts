@@ -36,7 +36,7 @@ function namedId(
   names: readonly string[],
 ): DocumentKey | LineProblem {
   if (id === undefined || id === null) {
-    const reason = `the id field ${showName(field)} (--id-field) is missing; the fields are: ${describeFields(names)}`;
+    const reason = `the id field ${showName(field)} is missing; the fields are: ${describeFields(names)}`;
     return { reason, field };
   }
   return keyOfId(id, field);

@@ -54,10 +54,9 @@ export type RequestBuilder = (document: ParsedDocument) => RenderedRequest | Lin
 
 /** @throws LlmBatchError TEMPLATE_SYNTAX (exit 2) */
 export function createRequestBuilder(settings: RequestSettings): RequestBuilder {
-  const prompt =
-    settings.promptTemplate === null ? null : compileTemplate(settings.promptTemplate, '--prompt');
+  const prompt = settings.promptTemplate === null ? null : compileTemplate(settings.promptTemplate, 'prompt');
   const system =
-    settings.systemTemplate === null ? null : compileTextTemplate(settings.systemTemplate, '--system');
+    settings.systemTemplate === null ? null : compileTextTemplate(settings.systemTemplate, 'system');
   const { parameters, imageFolder = '.', allowAnyPath = true } = settings;
   const runEndpoint = settings.endpoint ?? DEFAULT_ENDPOINT;
   const place = { folder: imageFolder, isOpen: allowAnyPath };
@@ -114,13 +113,13 @@ function userMessage(
     const { reason } = rendered;
     return {
       ...rendered,
-      reason: `${reason}; --requests-as-they-are sends whole requests without the prompt`,
+      reason: `${reason}; whole requests may be sent without the prompt`,
     };
   }
   const field = findPromptField(fields);
   if (field === null) {
-    const { reason, flag } = missingPromptField(fields);
-    return { reason: `${reason}; name the one to send with ${flag}` };
+    const missing = missingPromptField(fields);
+    return { reason: `${missing.reason}; name the one to send in a prompt: '…{{${missing.field}}}…'` };
   }
   const text = fields[field] as string;
   return hasText(text) ? text : { reason: `the field ${field}, which is the message, is empty`, field };

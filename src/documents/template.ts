@@ -41,7 +41,7 @@ interface TemplateText {
 }
 
 /**
- * @param name what messages call the template, e.g. `--prompt`
+ * @param name what messages call the template, `prompt` or `system`
  * @throws LlmBatchError TEMPLATE_SYNTAX (exit 2)
  */
 export function compileTemplate(source: string, name: string): Template {
@@ -68,7 +68,7 @@ export function compileTextTemplate(source: string, name: string): TextTemplate 
     throw usageError(
       'TEMPLATE_SYNTAX',
       `The ${name} template has {{${image}}}, and only the user's message takes images.`,
-      'Move it to --prompt.',
+      { isImage: true },
     );
   }
   return { render: (document) => renderText(text, document) };

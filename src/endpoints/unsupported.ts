@@ -33,7 +33,7 @@ export function unsupportedRequest(fields: ExactObject): string | null {
   if (fields['input'] === undefined || !hasAny(fields, GENERATION_FIELDS)) return null;
   return String(fields['model'] ?? '').includes('moderation')
     ? isFor('/v1/moderations')
-    : `${isFor('/v1/responses')}; --endpoint embeddings makes an embedding of its input`;
+    : `${isFor('/v1/responses')}; with the endpoint embeddings its input would be embedded`;
 }
 
 function isFor(url: string): string {

@@ -1,4 +1,4 @@
-/** Adds up one request: texts counted, images estimated, and what cannot be known told. */
+/** Adds up one request: counts its texts, estimates its images, and names what cannot be known. */
 import { type ImageSize, sizeOfDataUrl } from '../core/image-head.js';
 import type { Json } from '../core/json.js';
 import type { TokenTally } from '../endpoints/endpoint.js';
@@ -9,17 +9,17 @@ import { countTextTokens } from './text-tokens.js';
 export interface RequestTokens {
   readonly tokens: number;
   /**
-   * False where a part is estimated: another vendor's tokenizer, images, tools, a schema, a text too long to
-   * count whole. True means right but for the token or two by which servers differ in framing messages.
+   * False if a part is estimated: another vendor's tokenizer, images, tools, a schema, a text too long to count whole. True
+   * means right to within the token or two by which servers differ in framing messages.
    */
   readonly exact: boolean;
   /** Images in the request; their tokens are estimated by the model's published rule. */
   readonly images: number;
-  /** Parts whose tokens nobody can tell before they are sent (audio, files, hosted tools): not in `tokens`. */
+  /** Parts whose tokens nobody can know before they are sent (audio, files, hosted tools); not included in `tokens`. */
   readonly uncountedParts: number;
 }
 
-/** The size of the image that a part names by this URL; null where it is not known. */
+/** The size of the image that a part names by this URL; null if unknown. */
 export type SizeOfImageUrl = (url: string) => ImageSize | null;
 
 export class RequestTally implements TokenTally {
@@ -58,7 +58,7 @@ export class RequestTally implements TokenTally {
     this.#tokens += tokens;
   }
 
-  /** Whatever is no text counts nothing: the server will refuse it or ignore it. */
+  /** What is not text counts as nothing: the server will refuse or ignore it. */
   addText(text: Json | undefined): void {
     if (typeof text !== 'string' || text === '') return;
     const { tokens, sampled } = countTextTokens(text, this.#countTokens);
@@ -66,7 +66,7 @@ export class RequestTally implements TokenTally {
     if (sampled) this.#exact = false;
   }
 
-  /** The server renders it in a form of its own; the compact JSON is near. */
+  /** The server renders it in a form of its own, to which compact JSON comes close. */
   addJson(value: Json): void {
     this.addText(JSON.stringify(value));
     this.#exact = false;
@@ -76,7 +76,7 @@ export class RequestTally implements TokenTally {
     this.#exact = false;
   }
 
-  /** A part whose tokens cannot be told from here. */
+  /** A part whose tokens cannot be known here. */
   addUncounted(): void {
     this.#uncountedParts += 1;
   }

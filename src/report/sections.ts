@@ -6,6 +6,7 @@ import { modelOf } from '../documents/request.js';
 import { lanesOf, settingsOfRun } from '../runs/run-settings.js';
 import { FAILURE_ADVICE } from '../ui/failure-advice.js';
 import type { FailureGroup } from '../ui/failures.js';
+import { haltReasonText } from '../ui/halt-reason.js';
 import { shellWord } from '../ui/next-command.js';
 import {
   formatCount,
@@ -216,7 +217,7 @@ export function runSection({ inspection }: ReportFacts): Markup {
       ],
     );
   }
-  if (run.haltReason !== null) facts.push(['Stopped because', text(run.haltReason)]);
+  if (run.haltReason !== null) facts.push(['Stopped because', text(haltReasonText(run.haltReason))]);
   if (summary.gone > 0) facts.push(['Gone from the input', text(formatQuantity(summary.gone, 'document'))]);
   if (run.outputPaths.length > 0) {
     facts.push([

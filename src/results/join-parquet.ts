@@ -53,7 +53,6 @@ function columnValue(
     throw new LlmBatchError(`The column ${name} of row ${line} ${error.message}.`, {
       code: 'JOIN_COLUMN',
       exitCode: EXIT_CODES.usage,
-      hint: 'write the answers without the input: llm-batch results --format parquet',
       cause: error,
     });
   }

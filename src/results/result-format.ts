@@ -1,7 +1,7 @@
 /** The formats of a results file, each as a writer of pages of rows. */
 import { usageError } from '../core/errors.js';
 import type { ResultRow } from '../core/result-row.js';
-import { formatOfEnding } from '../input/input-format.js';
+import { formatOfEnding } from '../input/endings.js';
 import { csvHeader, csvRows } from './csv.js';
 import { openaiLine } from './openai-line.js';
 import { DOCUMENT_COLUMN, RESULT_COLUMNS } from './result-columns.js';
@@ -36,8 +36,8 @@ export function formatFor(output: string | null, asked: ResultFormat | null): Re
   if (said === null || said === (format === 'openai' ? 'jsonl' : format)) return format;
   throw usageError(
     'FORMAT_ENDING',
-    `The ending of ${output} says ${said.toUpperCase()}, and --format says ${format}.`,
-    `leave --format out, or name a file that ends in ${ENDINGS[format]}`,
+    `The ending of ${output} says ${said.toUpperCase()}, and the format asked for is ${format}.`,
+    { ending: ENDINGS[format] },
   );
 }
 

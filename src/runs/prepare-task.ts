@@ -7,7 +7,8 @@ import { loadAttachments } from '../documents/attachment.js';
 import { createStoredRequestReader } from '../documents/read.js';
 import type { Endpoint, Mistake } from '../endpoints/endpoint.js';
 import { ENDPOINTS } from '../endpoints/endpoints.js';
-import type { CheckOutput, JoinRequests, PrepareTask } from '../engine/call.js';
+import type { RenderedRequest } from '../endpoints/rendered-request.js';
+import type { CheckOutput, JoinRequests, PreparedTask, PrepareTask } from '../engine/prepared-task.js';
 import { expectedAttachmentTokens, mostAttachmentTokens } from '../pricing/attachment-tokens.js';
 import { createInputEstimator, type InputEstimator } from '../pricing/input-estimate.js';
 import { createOutputEstimator } from '../pricing/output-estimate.js';
@@ -44,12 +45,9 @@ export function createPrepareTask(settings: RunSettings, check: CheckOutput | nu
         ? rendered.bodyJson
         : endpoint.withMistake(rendered.bodyJson, mistake);
     const attachmentTokens = expectedAttachmentTokens(model, attachments);
-    const inputTokens = inputs.inputTokens(inputText, attachmentTokens);
-    const tokens = inputTokens + outputs.outputTokens(outputCap);
     return {
       task,
-      groupKey: rendered.groupKey,
-      inputs: rendered.inputs,
+      grouping: groupingOf(rendered, endpoint),
       request: { endpoint: name, bodyJson, attachments },
       model,
       billing: {
@@ -59,7 +57,11 @@ export function createPrepareTask(settings: RunSettings, check: CheckOutput | nu
         serviceTier,
       },
       checkOutput: check === null ? null : remembering(task.taskId, check),
-      cost: { requests: 1, tokens, tokensAtCap: outputCap === null ? tokens : inputTokens + outputCap },
+      cost() {
+        const inputTokens = inputs.inputTokens(inputText, attachmentTokens);
+        const tokens = inputTokens + outputs.outputTokens(outputCap);
+        return { requests: 1, tokens, tokensAtCap: outputCap === null ? tokens : inputTokens + outputCap };
+      },
       learn(usage) {
         inputs.observe(inputText, usage.inputTokens, attachmentTokens);
         outputs.observe(usage.outputTokens);
@@ -83,6 +85,11 @@ export function createPrepareTask(settings: RunSettings, check: CheckOutput | nu
       return checked;
     };
   }
+}
+
+function groupingOf({ groupKey, inputs }: RenderedRequest, endpoint: Endpoint): PreparedTask['grouping'] {
+  const { path, grouping: bounds } = endpoint;
+  return groupKey === null || bounds === null ? null : { key: `${path} ${groupKey}`, inputs, bounds };
 }
 
 /** Pictures and PDFs are read when the call is about to leave: of a thousand that wait none is in memory. */

@@ -65,14 +65,11 @@ export function checkBudget(
 }
 
 function priceUnknown(model: string, serviceTier: string | null, exitCode: ExitCode): LlmBatchError {
-  const [tier, another] =
-    serviceTier === null
-      ? ['', '']
-      : [` with service_tier '${serviceTier}'`, 'ask for another service_tier, '];
-  return new LlmBatchError(`--max-cost cannot be kept: no price is known for model '${model}'${tier}.`, {
+  const tier = serviceTier === null ? '' : ` with service_tier '${serviceTier}'`;
+  return new LlmBatchError(`The cap on cost cannot be kept: no price is known for model '${model}'${tier}.`, {
     code: 'PRICE_UNKNOWN',
     exitCode,
-    hint: `give its price with --prices FILE, ${another}or cap tokens with --max-tokens-total`,
+    facts: { model, serviceTier },
   });
 }
 

@@ -1,13 +1,12 @@
 /** What a run needs to go on from the store alone. Stored as JSON with the run; never holds a key. */
 
 import type { LaneDefinition } from '../config/lanes.js';
-import type { FailureLimit } from '../config/values.js';
+import type { SettingsOf } from '../config/settings.js';
 import { EXIT_CODES, LlmBatchError } from '../core/errors.js';
 import { isJsonObject, type JsonObject } from '../core/json.js';
 import type { RunRecord } from '../core/run.js';
 import type { RequestSettings } from '../documents/request.js';
 import type { InputDescription } from '../input/input-description.js';
-import type { PriceTable } from '../pricing/model-price.js';
 import { fromStoredPath, toStoredPath } from '../store/stored-path.js';
 import { STORED_SETTINGS } from './stored-settings.js';
 
@@ -20,62 +19,16 @@ export interface ConnectionSettings {
   readonly lanes: readonly LaneDefinition[] | null;
 }
 
-export interface PacingSettings {
-  readonly concurrency: number | 'auto';
-  readonly rpm: number | null;
-  readonly tpm: number | null;
-  /** Requests in any 24 hours and lane. */
-  readonly rpd: number | null;
-  /** Documents that may share a call. */
-  readonly groupMax: number;
-  /** A call that is not full waits so long for more of them. */
-  readonly groupWaitMs: number;
-  readonly maxAttempts: number;
-  readonly timeoutMs: number;
-  readonly maxWaitMs: number;
-  readonly graceMs: number;
-  /** Stop when the calls all end in the same bad way. */
-  readonly guard: boolean;
-}
-
-export interface BudgetSettings {
-  /** Null: no cap. */
-  readonly maxCostMicroUsd: number | null;
-  readonly maxTokensTotal: number | null;
-  /** A number of documents, or a share of those that are done; null: no limit. */
-  readonly maxFailures: FailureLimit | null;
-}
-
+export type PacingSettings = SettingsOf<'pacing'>;
+export type BudgetSettings = SettingsOf<'budget'>;
 /** Which answers may stand for a call. */
-export interface SharingSettings {
-  /** Equal requests of the run share one call. */
-  readonly dedupe: boolean;
-  /** Answers of earlier runs in the same store are taken. */
-  readonly reuse: boolean;
-}
+export type SharingSettings = SettingsOf<'sharing'>;
 
 /** What an answer has to be beyond text. */
 export interface OutputSettings {
   readonly check: { readonly kind: 'schema'; readonly schema: JsonObject } | { readonly kind: 'json' } | null;
   /** A second try tells the model what was wrong with the first. */
   readonly repair: boolean;
-}
-
-/** What a lane's server has said of its limits; null where it said nothing. */
-export interface LearntLimit {
-  readonly lane: string;
-  readonly requestsPerMinute: number | null;
-  readonly tokensPerMinute: number | null;
-  readonly requestsPerDay: number | null;
-}
-
-/** A lane whose server did not answer when this was noted. */
-export interface Outage {
-  readonly lane: string;
-  /** Wall time. */
-  readonly sinceMs: number;
-  /** What the last call met. */
-  readonly message: string;
 }
 
 export interface RunSettings {
@@ -87,11 +40,6 @@ export interface RunSettings {
   readonly budget: BudgetSettings;
   readonly answers: OutputSettings;
   readonly sharing: SharingSettings;
-  /** Noted by the process that drains the run, for those that look at it. */
-  readonly learntLimits?: readonly LearntLimit[];
-  readonly outages?: readonly Outage[];
-  /** What the calls were priced by, noted when a drain starts; the last where there were several. */
-  readonly prices?: PriceTable;
   /** `--prices`; null: the prices that come with the program. */
   readonly pricesFile: string | null;
   /** Not null for a rehearsal. What earlier versions wrote in it is not read: the simulator's options can name files. */
@@ -129,7 +77,6 @@ export function settingsOfRun(run: RunRecord): RunSettings {
     {
       code: 'STORE_RUN_ODD',
       exitCode: EXIT_CODES.store,
-      hint: 'Somebody has changed the store, or it is damaged: run the input again with another one, --db FILE.',
     },
   );
 }

@@ -16,7 +16,6 @@ export function checkTokenLimit(settings: RunSettings): void {
   if (cap < most) return;
   throw usageError(
     'OUTPUT_CAP_OVER_LIMIT',
-    `Each answer may take ${cap} tokens, and --tpm allows ${most} in a minute, so no document could ever be sent.`,
-    'lower --param max_tokens (or max_completion_tokens), or raise --tpm to what the provider allows',
+    `Each answer may take ${cap} tokens, and a minute's limit is ${most} tokens, so no document could ever be sent.`,
   );
 }

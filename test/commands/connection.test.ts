@@ -6,7 +6,7 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { checkConnection, connect, plainHttpNotice } from '../../src/app/composition.js';
 import type { CommandContext } from '../../src/app/context.js';
 import { Interrupts } from '../../src/app/interrupts.js';
-import { runSettingsFrom } from '../../src/commands/run-settings.js';
+import { runSettingsFrom } from '../../src/commands/asked-settings.js';
 import { resolveSettings } from '../../src/config/load.js';
 import { systemClock } from '../../src/core/clock.js';
 import type { RunSettings } from '../../src/runs/run-settings.js';

@@ -50,7 +50,7 @@ describe("a document's key", () => {
       'a lack of the named field',
       { id: 'a', text: 'x' },
       'sku',
-      { reason: 'the id field sku (--id-field) is missing; the fields are: id, text', field: 'sku' },
+      { reason: 'the id field sku is missing; the fields are: id, text', field: 'sku' },
     ],
     ['null in the named field', { sku: null }, 'sku', { field: 'sku' }],
   ])('is refused for %s', (_name, line, idField, problem) => {

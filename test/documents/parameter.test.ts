@@ -29,9 +29,7 @@ describe('a parameter', () => {
     ['an integer that would be rounded', 'seed=9007199254740993', 'PARAMETER_INEXACT'],
     ['one inside', 'metadata={"a":[9007199254740993]}', 'PARAMETER_INEXACT'],
   ])('refuses %s', (_name, text, code) => {
-    expect(() => parseParameter(text)).toThrow(
-      expect.objectContaining({ code, exitCode: 2, hint: expect.any(String) }),
-    );
+    expect(() => parseParameter(text)).toThrow(expect.objectContaining({ code, exitCode: 2 }));
   });
 
   it.each([

@@ -68,12 +68,12 @@ describe('the request of a record', () => {
     expect(bodyOf(line)).toEqual({ model: modelOf({ model: null }), messages: [user(text)] });
   });
 
-  it('names the fields seen and the flag to use when there is none to send', () => {
+  it('names the fields seen and the template to use when there is none to send', () => {
     expect(read({ id: 1, stars: 5, review: 'fine' })).toEqual({
       reason:
-        "none of the fields prompt, text, content, document, input is a string; the fields are: id, stars, review; name the one to send with --prompt '…{{review}}…'",
+        "none of the fields prompt, text, content, document, input is a string; the fields are: id, stars, review; name the one to send in a prompt: '…{{review}}…'",
     });
-    expect(read({})).toMatchObject({ reason: expect.stringContaining("--prompt '…{{field}}…'") });
+    expect(read({})).toMatchObject({ reason: expect.stringContaining("a prompt: '…{{field}}…'") });
   });
 
   it('renders a system template for each document', () => {

@@ -2,13 +2,13 @@
 
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Random } from '../../src/core/clock.js';
+import type { RunEvent } from '../../src/core/event.js';
 import type { ProviderFailure } from '../../src/core/failure.js';
-import type { DrainNotice } from '../../src/engine/drain.js';
 import type { Lane } from '../../src/engine/lane.js';
 import { createLimiter } from '../../src/limiter/limiter.js';
 import type { Provider, ProviderReply } from '../../src/provider/provider.js';
 import { inspectRun, type RunInspection } from '../../src/runs/inspect-run.js';
-import { settingsOfRun } from '../../src/runs/run-settings.js';
+import { observationsOf } from '../../src/runs/run-observations.js';
 import { answered } from '../support/answered.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { seededRandom } from '../support/seeded-random.js';
@@ -104,9 +104,9 @@ describe.each(Object.keys(FAILURES))('a server that answers nothing but "%s"', (
       const { provider, answeredAtMs, calledAtMs } = server(failure, outage);
       const documents = 2_200;
       run = await StoredRun.of(texts(documents), { concurrency: OPEN }, clock);
-      const notices: DrainNotice[] = [];
+      const notices: RunEvent[] = [];
       const { end, summary } = await run.executeOver([laneTo('lane', provider)], random, undefined, {
-        onNotice: (notice) => notices.push(notice),
+        tell: (event) => notices.push(event),
       });
       expect(end.reason).toBe('drained');
       expect(summary.counts).toMatchObject({ completed: documents, failed: 0 });
@@ -170,10 +170,10 @@ describe('an outage', () => {
     });
     expect(snapshot).toMatchObject({ down: [{ lane: { name: 'lane' } }] });
     const [seen] = await Promise.all(inspected);
-    const noted = settingsOfRun(seen?.run ?? run.run).outages;
+    const noted = observationsOf(seen?.run ?? run.run).outages;
     expect(noted).toMatchObject([{ lane: 'lane', message: refused.message }]);
     const [after = run.run] = await run.store.listRuns();
-    expect(settingsOfRun(after).outages).toEqual([]);
+    expect(observationsOf(after).outages).toEqual([]);
   });
 
   it('from the first call on ends the run, and is not told as one that is waited for', async () => {
@@ -181,7 +181,7 @@ describe('an outage', () => {
     run = await StoredRun.of(texts(500), { concurrency: OPEN }, clock);
     const types: string[] = [];
     const { end, summary } = await run.executeOver([laneTo('lane', provider)], random, undefined, {
-      onNotice: (notice) => types.push(notice.type),
+      tell: (event) => types.push(event.type),
     });
     expect(end).toMatchObject({ reason: 'halted', failure: { kind: 'network' } });
     expect(summary.counts).toMatchObject({ completed: 0, failed: 0 });

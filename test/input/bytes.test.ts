@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { PassThrough, Readable } from 'node:stream';
 import { gzipSync } from 'node:zlib';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { wayOutOf } from '../../src/commands/error-words.js';
 import { LlmBatchError } from '../../src/core/errors.js';
 import { type ByteInput, openBytes } from '../../src/input/bytes.js';
 
@@ -154,7 +155,7 @@ describe('openBytes', () => {
     const error = await failureOf(open(prepare()));
     expect(error).toMatchObject({ code, exitCode: 2 });
     expect(error.message).toMatch(message);
-    expect(error.hint).toBeTruthy();
+    expect(wayOutOf(error)).toBeTruthy();
   });
 
   it.runIf(process.getuid?.() !== 0)('refuses a file it may not read', async () => {

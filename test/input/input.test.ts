@@ -5,9 +5,9 @@ import { Readable } from 'node:stream';
 import { gzipSync } from 'node:zlib';
 import { parquetWriteBuffer } from 'hyparquet-writer';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { InputFormat } from '../../src/core/input-format.js';
 import { readDocuments } from '../../src/documents/read.js';
 import { openInput } from '../../src/input/input.js';
-import type { InputFormat } from '../../src/input/input-description.js';
 import { locateInput } from '../../src/input/input-files.js';
 import type { InputRecord, RecordOptions } from '../../src/input/source.js';
 
@@ -167,7 +167,7 @@ describe('text files', () => {
       { line: 1, text: document('a.md', 'fine'), place: 'a.md' },
       { line: 2, reason: 'not valid UTF-8 at byte 2 of the file', text: null, place: 'b.md' },
       { line: 3, reason: 'a binary file: it holds a NUL byte', text: null, place: 'c.md' },
-      { line: 4, reason: '20 bytes long, over the cap of 10 (--max-line-bytes)', text: null, place: 'd.md' },
+      { line: 4, reason: '20 bytes long, over the cap of 10', text: null, place: 'd.md' },
     ]);
     expect(bytesRead).toBe(total);
     expect(total).toBe(28);

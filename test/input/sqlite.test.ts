@@ -4,6 +4,8 @@ import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import Database from 'better-sqlite3';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { wayOutOf } from '../../src/commands/error-words.js';
+import type { LlmBatchError } from '../../src/core/errors.js';
 import { openInput } from '../../src/input/input.js';
 import type { InputRecord, RecordOptions } from '../../src/input/source.js';
 
@@ -127,7 +129,7 @@ describe('a row that cannot be a document', () => {
   it('for it is longer than the cap is a bad line', async () => {
     const query = `SELECT replace(hex(zeroblob(50)), '0', 'é') AS a UNION ALL SELECT 'short'`;
     expect(await read(database(REVIEWS), query, { maxLineBytes: 100 })).toEqual([
-      { line: 1, reason: expect.stringMatching(/^208 bytes long.*--max-line-bytes/), text: null },
+      { line: 1, reason: expect.stringMatching(/^208 bytes long, over the cap of/), text: null },
       { line: 2, text: '{"a":"short"}' },
     ]);
   });
@@ -144,8 +146,8 @@ describe('what is refused with exit code 2', () => {
       }
     })().catch((error: unknown) => error);
     expect(refused).toMatchObject({ code, exitCode: 2 });
-    const { message, hint } = refused as { message: string; hint: string };
-    expect(`${message} ${hint}`).toMatch(text);
+    const error = refused as LlmBatchError;
+    expect(`${error.message} ${wayOutOf(error)}`).toMatch(text);
   }
 
   it.each([

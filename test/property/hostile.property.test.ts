@@ -9,6 +9,7 @@ import { join } from 'node:path';
 import fc from 'fast-check';
 import { parquetWriteBuffer } from 'hyparquet-writer';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { wayOutOf } from '../../src/commands/error-words.js';
 import { LlmBatchError } from '../../src/core/errors.js';
 import { escapedJson, gated, printable, shortLine } from '../../src/core/foreign-text.js';
 import { createRedactor } from '../../src/core/redact.js';
@@ -270,7 +271,7 @@ describe('a folder of somebody else', () => {
         shown = gated(end.stdout + end.stderr, false);
       } catch (error) {
         if (!(error instanceof LlmBatchError)) throw error;
-        shown = renderError(error, PLAIN_APPEARANCE, false).join('\n');
+        shown = renderError(error, PLAIN_APPEARANCE, false, wayOutOf).join('\n');
       }
       expect(steeringIn(shown)).toEqual([]);
       expect(shown).not.toContain(KEY);

@@ -148,12 +148,10 @@ export class StoredRun {
       random,
       workerId: 'test',
       salvagePath: this.salvagePath,
-      onRescue: () => undefined,
-      onNotice: () => undefined,
-      onSettled: () => undefined,
-      onShared: async () => undefined,
-      interrupts: () => 0,
-      onDrain: async (drain) => onDrain(drain),
+      stop: { count: 0, subscribe: () => () => undefined },
+      tell: () => undefined,
+      onAnswers: async () => undefined,
+      onReady: async (drain) => onDrain(drain),
       ...changes,
     });
     return this.#clock.runUntil(work);

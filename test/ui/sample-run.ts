@@ -1,8 +1,8 @@
 /** A run as a user might have one. */
 
+import { EMPTY_SNAPSHOT, type ProgressSnapshot } from '../../src/core/progress.js';
 import type { RunRecord } from '../../src/core/run.js';
 import type { RunSummary } from '../../src/core/run-summary.js';
-import { EMPTY_SNAPSHOT, type ProgressSnapshot } from '../../src/ui/progress.js';
 
 export const snapshot: ProgressSnapshot = {
   ...EMPTY_SNAPSHOT,
@@ -42,6 +42,7 @@ export const run: RunRecord = {
   inputPath: '/data/reviews.jsonl',
   simulated: false,
   settings: {},
+  observations: [],
   createdAtMs: 0,
   stoppedAtMs: null,
   haltReason: null,

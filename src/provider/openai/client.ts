@@ -1,6 +1,6 @@
 /** OpenAI and everything that speaks its protocol, behind the provider port: the SDK over our own transport. */
 import OpenAI, { APIError } from 'openai';
-import type { Clock } from '../../core/clock.js';
+import { type Clock, nextTurn } from '../../core/clock.js';
 import { usageError } from '../../core/errors.js';
 import { isJsonObject, type JsonObject } from '../../core/json.js';
 import { createRedactor } from '../../core/redact.js';
@@ -175,13 +175,14 @@ export function createOpenAIProvider(options: OpenAIProviderOptions): Provider {
  * of its output, finds its timers due before it has read the answers that came meanwhile, which are paid for.
  */
 function afterLastLook(clock: Clock, delayMs: number, callback: () => void): () => void {
-  let lastLook: NodeJS.Immediate | undefined;
-  const cancel = clock.after(delayMs, () => {
-    lastLook = setImmediate(callback);
+  let isCancelled = false;
+  const cancel = clock.after(delayMs, async () => {
+    await nextTurn();
+    if (!isCancelled) callback();
   });
   return () => {
+    isCancelled = true;
     cancel();
-    clearImmediate(lastLook);
   };
 }
 

@@ -4,7 +4,7 @@
  */
 import type { JsonObject } from '../../core/json.js';
 import type { RenderedRequest } from '../../endpoints/rendered-request.js';
-import type { PriceBook, PriceQuery } from '../../pricing/prices.js';
+import type { PriceBook, PriceQuery } from '../../pricing/price-book.js';
 import { loadTokenCounter } from '../../pricing/tokens.js';
 
 export type LengthProblemKind =
@@ -112,7 +112,7 @@ export class LengthCheck {
     if (tokensPerMinute !== null && inputTokens + cap > tokensPerMinute) {
       problems.push({
         kind: 'over_tokens_per_minute',
-        message: `${tokens}${withCap}, where --tpm lets ${grouped(tokensPerMinute)} through in a minute`,
+        message: `${tokens}${withCap}, where the limit lets ${grouped(tokensPerMinute)} through in a minute`,
       });
     }
     return problems;

@@ -2,10 +2,16 @@
 import type { JsonObject } from '../../core/json.js';
 import { ENDPOINTS } from '../../endpoints/endpoints.js';
 import type { RenderedRequest } from '../../endpoints/rendered-request.js';
-import { ratesFor } from '../../pricing/cost.js';
-import type { ModelPrice, PriceTable, PriceTier, RateTable } from '../../pricing/model-price.js';
-import type { PriceBook, PriceQuery } from '../../pricing/prices.js';
-import { tierOfServiceTier } from '../../pricing/service-tier.js';
+import { ratesFor, tierOfServiceTier } from '../../pricing/cost.js';
+import type {
+  ModelPrice,
+  PriceBook,
+  PriceQuery,
+  PriceTable,
+  PriceTier,
+  RateTable,
+} from '../../pricing/price-book.js';
+
 import { loadTokenCounter, type RequestTokens, type SizeOfImageUrl } from '../../pricing/tokens.js';
 import { Distribution, type Figures } from './distribution.js';
 import { assumeOutput, type OutputBasis, type TokenRange } from './output-assumption.js';
