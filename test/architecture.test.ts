@@ -237,7 +237,10 @@ describe('words with one home', () => {
   it('one endpoint is told from another in endpoints/ and in the simulator alone', () => {
     const except = (file: string): boolean => /^(endpoints|simulator)\/|^core\/endpoint-name/.test(file);
     expect(
-      usersOf(/endpoints\/(?!endpoints?\.js|rendered-request|structured-output|unsupported)|'chat'/, except),
+      usersOf(
+        /endpoints\/(?!endpoints?\.js|rendered-request|structured-output|unsupported)|'(?:chat|embeddings)'/,
+        except,
+      ),
     ).toEqual([]);
   });
 

@@ -132,9 +132,9 @@ async function checkPart(
   { checkOutput }: PreparedTask,
   { provider }: Lane,
 ): Promise<AnswerPart> {
-  if (!part.ok || part.text === null || checkOutput === null) return part;
+  if (!part.ok || checkOutput === null) return part;
   // Whatever an answer brings its check to, it is the answer's fault: the run goes on.
-  const checked = await checkOutput(part.text).catch((error: unknown) => ({
+  const checked = await checkOutput(part.text ?? part.outputJson).catch((error: unknown) => ({
     problem: `The answer could not be checked: ${String(error)}`,
   }));
   if ('outputJson' in checked) return { ...part, ...checked };
@@ -144,7 +144,7 @@ async function checkPart(
       kind: 'bad_output',
       message: shortLine(provider.redact?.(checked.problem) ?? checked.problem, LONGEST_PROBLEM),
       httpStatus,
-      partialOutputJson: JSON.stringify(part.text),
+      partialOutputJson: part.outputJson,
       ...(requestId === null ? {} : { requestId }),
     },
   };
