@@ -75,7 +75,7 @@ async function cancel(
       return EXIT_CODES.interrupted;
     }
     const salvagePath = `${await storeFile(context, settings)}.salvage.jsonl`;
-    const { counts } = await cancelRun(store, run, { clock, salvagePath });
+    const { counts } = await cancelRun(store, run, salvagePath);
     stderr.write(
       `Run '${printable(run.name)}' is cancelled: ${formatQuantity(counts.cancelled, 'document')} will not be sent, ${formatCount(counts.completed)} answered and kept.\n` +
         `Next: llm-batch results ${shellWord(run.name)}\n`,

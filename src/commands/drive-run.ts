@@ -49,12 +49,13 @@ export async function driveRun(options: DriveOptions): Promise<ExitCode> {
   display.fewerConnections(connection.mostConnections, runSettings.pacing.concurrency);
   const startedAtMs = clock.monotonicMs();
 
+  const workerId = `${context.hostName}:${context.processId}`;
   const handedOut = { completed: 0, failed: 0 };
   let drain: Drain | null = null;
   const stopListening = interrupts.subscribe((count) => {
     display.interrupted(count, drain?.snapshot().openCalls ?? 0, runSettings.pacing.graceMs);
     // Where the note cannot be written, no more is lost than the note.
-    if (count === 1) void store.noteStop().catch(() => undefined);
+    if (count === 1) void store.noteStop(workerId).catch(() => undefined);
     if (count === 1) drain?.stop();
     else drain?.abort();
   });
@@ -70,7 +71,7 @@ export async function driveRun(options: DriveOptions): Promise<ExitCode> {
       mostConnections: connection.mostConnections,
       clock,
       random: context.random,
-      workerId: `${context.hostName}:${context.processId}`,
+      workerId,
       salvagePath: `${await storeFile(context, options.settings)}.salvage.jsonl`,
       onRescue: (rescue) => display.rescued(rescue),
       onNotice: (notice) => display.notice(notice),

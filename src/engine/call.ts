@@ -15,7 +15,6 @@ import type { Lacking } from './budget.js';
 import type { Journal } from './journal.js';
 import type { Gate, Lane } from './lane.js';
 import type { LaneHealth } from './lane-health.js';
-import type { Schedule } from './schedule.js';
 
 export interface PreparedCall {
   /** A function where the body is large: called once the call is admitted, so that nobody holds it while waiting. */
@@ -45,7 +44,6 @@ export interface CallContext {
   readonly runId: number;
   readonly prepare: PrepareCall;
   readonly clock: Clock;
-  readonly schedule: Schedule;
   readonly random: Random;
   readonly retry: RetryPolicy;
   readonly timeoutMs: number;
@@ -56,6 +54,8 @@ export interface CallContext {
   readonly isAborted: () => boolean;
   /** Whether the run is known to be in order, so that nothing but trouble means that a server is down. */
   readonly mayBeDown: () => boolean;
+  /** Monotonic time since when throttling holds a task back; null when it does not. */
+  readonly throttledSinceMs: (task: LeasedTask) => number | null;
   /** Null: the run has no budget. */
   readonly budget: RunBudget | null;
   /** No further call fits into the budget. */
@@ -323,17 +323,17 @@ function failureOutcome(
   trouble: AttemptHistory['trouble'],
   context: CallContext,
 ): TaskOutcome {
-  const { schedule, retry, clock } = context;
-  const history = { attempts: task.attempts, throttledSinceMs: task.throttledSinceMs, trouble };
-  const decision = decideRetry(failure, history, retry, schedule.now(), context.random);
+  const { retry, clock } = context;
+  const history = { attempts: task.attempts, throttledSinceMs: context.throttledSinceMs(task), trouble };
+  const decision = decideRetry(failure, history, retry, clock.monotonicMs(), context.random);
   switch (decision.action) {
     case 'halt':
       return releaseOutcome(task, call);
     case 'release':
       return {
         ...releaseOutcome(task, call),
-        throttledSinceMs: task.throttledSinceMs ?? schedule.now(),
-        notBeforeMs: releasedUntilMs(decision.delayMs, refusal, isTrouble(failure.kind), schedule.now()),
+        isThrottled: true,
+        delayMs: releasedForMs(decision.delayMs, refusal, isTrouble(failure.kind)),
       };
     case 'fail':
       return failedOutcome(task, call, taskError(failure), clock.now());
@@ -344,20 +344,15 @@ function failureOutcome(
         attemptToken: task.attemptToken,
         share: shareOf(call),
         error: taskError(failure),
-        notBeforeMs: schedule.now() + decision.delayMs,
+        delayMs: decision.delayMs,
       };
   }
 }
 
 /** A lane that slowed down holds the task back by itself; one that did not leaves the waiting to the task. */
-function releasedUntilMs(
-  delayMs: number,
-  refusal: RefusalEffect | null,
-  isTroubled: boolean,
-  nowMs: number,
-): number | null {
-  if (isTroubled) return nowMs + delayMs;
-  return refusal === 'stray' ? nowMs + Math.max(STRAY_WAIT_MS, delayMs) : null;
+function releasedForMs(delayMs: number, refusal: RefusalEffect | null, isTroubled: boolean): number | null {
+  if (isTroubled) return delayMs;
+  return refusal === 'stray' ? Math.max(STRAY_WAIT_MS, delayMs) : null;
 }
 
 /** The task goes back unharmed: no attempt used. The lane's pause, not the task, makes it wait. */
@@ -370,8 +365,8 @@ export function releaseOutcome(
     taskId: task.taskId,
     attemptToken: task.attemptToken,
     share: shareOf(call),
-    notBeforeMs: null,
-    throttledSinceMs: null,
+    delayMs: null,
+    isThrottled: false,
   };
 }
 

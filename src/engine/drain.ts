@@ -30,7 +30,6 @@ import { type ConcurrencyController, createConcurrencyController } from './concu
 import { Guard, type GuardReport } from './guard.js';
 import { Journal } from './journal.js';
 import { Gate, type GateHold, type Lane } from './lane.js';
-import { Schedule } from './schedule.js';
 import { mayPass, StoreTrouble } from './store-trouble.js';
 
 export interface DrainOptions {
@@ -150,12 +149,13 @@ export class Drain {
   readonly #options: DrainOptions;
   readonly #gate: Gate;
   readonly #journal: Journal;
-  readonly #schedule: Schedule;
   readonly #trouble: StoreTrouble;
   readonly #guard: Guard<PerformedTask>;
   readonly #pool: ReturnType<typeof pLimit>;
   readonly #controller: ConcurrencyController | null;
   readonly #held = new Map<number, LeasedTask>();
+  /** Monotonic times, of held tasks that throttling had sent back. */
+  readonly #throttledSinceMs = new Map<number, number>();
   readonly #openCalls = new Set<AbortController>();
   #woken = false;
   #sleeping: AbortController | null = null;
@@ -183,7 +183,6 @@ export class Drain {
     this.#controller = options.concurrency === 'auto' ? createConcurrencyController() : null;
     this.#pool = pLimit(this.#concurrency);
     this.#guard = new Guard(options.isGuarded);
-    this.#schedule = new Schedule(options.clock);
     this.#trouble = new StoreTrouble({
       clock: options.clock,
       limitMs: STORE_TROUBLE_LIMIT_MS,
@@ -273,15 +272,14 @@ export class Drain {
       const tasks = await this.#claim(capacity - busy);
       for (const task of tasks) this.#begin(task);
       if (tasks.length > 0) continue;
-      const nextDueAtMs = await store.nextDueAtMs(runId);
-      if (nextDueAtMs === null && busy === 0) {
+      const waitMs = await store.nextDueMs(runId);
+      if (waitMs === null && busy === 0) {
         // What was held back may be tried again, so it is settled before the run counts as drained.
         if (this.#guard.heldCount === 0) return;
         this.#follow(this.#guard.idle(true));
         continue;
       }
       this.#onlyDelayedLeft = busy === 0;
-      const waitMs = nextDueAtMs === null ? null : this.#schedule.waitMs(nextDueAtMs);
       this.#nextDueAtMs = waitMs === null ? null : this.#options.clock.now() + waitMs;
       await this.#nextWake(waitMs);
       this.#onlyDelayedLeft = false;
@@ -291,7 +289,7 @@ export class Drain {
   /** None when the drain was asked to stop while the store was in trouble. */
   async #claim(limit: number): Promise<readonly LeasedTask[]> {
     const { store, runId, workerId, leaseMs } = this.#options;
-    const claim = () => store.claimTasks({ runId, workerId, limit, leaseMs, nowMs: this.#schedule.now() });
+    const claim = () => store.claimTasks({ runId, workerId, limit, leaseMs });
     try {
       return await this.#trouble.waitOut(claim, () => !this.#stopping);
     } catch (error) {
@@ -307,8 +305,11 @@ export class Drain {
   }
 
   #begin(task: LeasedTask): void {
-    this.#held.set(task.taskId, task);
-    const { suspectsLeft } = task;
+    const { taskId, throttledForMs, suspectsLeft } = task;
+    this.#held.set(taskId, task);
+    if (throttledForMs !== null) {
+      this.#throttledSinceMs.set(taskId, this.#options.clock.monotonicMs() - throttledForMs);
+    }
     if (suspectsLeft !== undefined && !this.#hasToldSuspects) {
       this.#hasToldSuspects = true;
       this.#options.onNotice?.({ type: 'suspects', left: suspectsLeft });
@@ -400,6 +401,7 @@ export class Drain {
 
   #letGo(task: LeasedTask): void {
     this.#held.delete(task.taskId);
+    this.#throttledSinceMs.delete(task.taskId);
     this.#wake();
   }
 
@@ -409,7 +411,6 @@ export class Drain {
       runId,
       prepare,
       clock,
-      schedule: this.#schedule,
       random,
       retry,
       timeoutMs,
@@ -418,6 +419,7 @@ export class Drain {
       openCalls: this.#openCalls,
       isAborted: () => this.#aborted,
       mayBeDown: () => !this.#guard.isWatching,
+      throttledSinceMs: ({ taskId }) => this.#throttledSinceMs.get(taskId) ?? null,
       budget: this.#options.budget,
       onExhausted: (lacking) => this.#reachLimit(lacking),
     };
@@ -498,20 +500,14 @@ export class Drain {
   }
 
   #startHeartbeat(): () => void {
-    const { store, clock, leaseMs } = this.#options;
+    const { store, clock, workerId, leaseMs } = this.#options;
     const ended = new AbortController();
     const beat = async (): Promise<void> => {
       while (!ended.signal.aborted) {
         await clock.sleep(leaseMs / HEARTBEATS_PER_LEASE, ended.signal);
-        if (ended.signal.aborted || this.#held.size === 0 || this.#trouble.isActive) continue;
-        const tasks = [...this.#held.values()];
-        const extended = store.extendLeases(
-          tasks.map((task) => task.taskId),
-          tasks.map((task) => task.attemptToken),
-          this.#schedule.now() + leaseMs,
-        );
+        if (ended.signal.aborted || this.#trouble.isActive) continue;
         // A lease outlives the beat that is left out; whoever has something to store deals with the trouble.
-        await extended.catch((error: unknown) => {
+        await store.beat(workerId, leaseMs).catch((error: unknown) => {
           if (!mayPass(error)) throw error;
         });
       }

@@ -66,7 +66,7 @@ export async function executeRun(options: ExecuteOptions): Promise<ExecutionRepo
   const settings = settingsOfRun(run);
   const { pacing } = settings;
 
-  const rescue = await recoverStore(store, options.salvagePath, clock);
+  const rescue = await recoverStore(store, options.salvagePath);
   if (rescue.rescued > 0 || rescue.poisoned > 0) options.onRescue(rescue);
   await seedLimits(store, lanes, clock);
   await pairDocuments(options);
@@ -159,14 +159,12 @@ function haltReason(end: DrainEnd): string | null {
 
 /** Earlier calls count against the same key's limits, whichever process made them. */
 async function seedLimits(store: Store, lanes: readonly Lane[], clock: Clock): Promise<void> {
-  const nowMs = clock.now();
   const countsDays = lanes.some((lane) => lane.limiter.snapshot(clock.monotonicMs()).requestsPerDay !== null);
-  const recent = await store.readRecentCalls(nowMs - (countsDays ? DAY_SEED_MS : MINUTE_SEED_MS));
+  const recent = await store.readRecentCalls(countsDays ? DAY_SEED_MS : MINUTE_SEED_MS);
   for (const lane of lanes) {
-    const entries = recent
-      .filter((call) => call.lane === lane.name)
-      // A clock that was set back must not make a call look as if it were still to come.
-      .map((call) => ({ ageMs: Math.max(0, nowMs - call.startedAtMs), tokens: call.tokens }));
-    lane.limiter.seed(entries, clock.monotonicMs());
+    lane.limiter.seed(
+      recent.filter((call) => call.lane === lane.name),
+      clock.monotonicMs(),
+    );
   }
 }

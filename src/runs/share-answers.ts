@@ -4,7 +4,6 @@
  * start: an edited input, a retry or a deleted run may have changed who equals whom.
  */
 import { setImmediate } from 'node:timers/promises';
-import type { Clock } from '../core/clock.js';
 import type { RunRecord } from '../core/run.js';
 import { digest } from '../documents/key.js';
 import type { SharedPage, Store } from '../store/store.js';
@@ -16,7 +15,6 @@ const TASKS_PER_PAGE = 2_000;
 export interface ShareOptions {
   readonly store: Store;
   readonly run: RunRecord;
-  readonly clock: Clock;
   /** Told of the documents that have taken an answer, or the failure in place of one, page by page. */
   readonly onShared: (page: SharedPage) => Promise<void>;
   /** How often the user has asked to stop. When it rises, what is not paired or handed out yet is left to the next start. */
@@ -31,20 +29,22 @@ export async function pairDocuments(options: ShareOptions): Promise<void> {
   const { shared } = await store.summarizeRun(run.id);
   if (!dedupe && !reuse && shared.waiting === 0) return;
   const reuseFrom = reuse ? await reusableRuns(store, run) : [];
-  while (!(await store.pairTasks({ runId: run.id, dedupe, reuseFrom }, TASKS_PER_PAGE)).isDone) {
+  let cursor: string | null = null;
+  do {
+    cursor = await store.pairTasks({ runId: run.id, dedupe, reuseFrom }, cursor, TASKS_PER_PAGE);
     await setImmediate();
-    if (interrupts() > interruptsBefore) return;
-  }
+    if (cursor !== null && interrupts() > interruptsBefore) return;
+  } while (cursor !== null);
   await settlePairs(options);
 }
 
 /** Gives the documents that wait for an equal one what that has come to, as far as it is settled. */
 export async function settlePairs(options: ShareOptions): Promise<void> {
-  const { store, run, clock, onShared, interrupts } = options;
+  const { store, run, onShared, interrupts } = options;
   const interruptsBefore = interrupts();
   let afterTaskId: number | null = 0;
   while (afterTaskId !== null && interrupts() === interruptsBefore) {
-    const page: SharedPage = await store.settlePairs(run.id, afterTaskId, TASKS_PER_PAGE, clock.now());
+    const page: SharedPage = await store.settlePairs(run.id, afterTaskId, TASKS_PER_PAGE);
     if (page.settledTaskIds.length > 0) await onShared(page);
     afterTaskId = page.lastTaskId;
     await setImmediate();

@@ -5,7 +5,6 @@ import type { LeasedTask } from '../../src/core/task.js';
 import { type CallContext, type LoadRequest, type PreparedCall, performTask } from '../../src/engine/call.js';
 import type { Journal } from '../../src/engine/journal.js';
 import { Gate, type Lane } from '../../src/engine/lane.js';
-import { Schedule } from '../../src/engine/schedule.js';
 import { createLimiter, type Limiter } from '../../src/limiter/limiter.js';
 import type { Provider } from '../../src/provider/provider.js';
 import { FakeClock } from '../support/fake-clock.js';
@@ -17,7 +16,7 @@ const TASK: LeasedTask = {
   body: '{}',
   attempts: 0,
   crashCount: 0,
-  throttledSinceMs: null,
+  throttledForMs: null,
   attemptToken: 'token',
 };
 
@@ -76,7 +75,7 @@ function stage(): Stage {
         runId: 1,
         prepare: () => prepared,
         clock,
-        schedule: new Schedule(clock),
+        throttledSinceMs: () => null,
         random: () => 0,
         retry: { maxAttempts: 5, maxWaitMs: 1_000 },
         timeoutMs: 1_000,

@@ -3,7 +3,6 @@ import { expect, it } from 'vitest';
 import { type CallContext, type CheckOutput, performTask } from '../../src/engine/call.js';
 import type { Journal } from '../../src/engine/journal.js';
 import { Gate, type Lane } from '../../src/engine/lane.js';
-import { Schedule } from '../../src/engine/schedule.js';
 import { createLimiter } from '../../src/limiter/limiter.js';
 import type { Provider } from '../../src/provider/provider.js';
 import { FakeClock } from '../support/fake-clock.js';
@@ -41,7 +40,7 @@ function performWith(checkOutput: CheckOutput) {
       learn: () => undefined,
     }),
     clock,
-    schedule: new Schedule(clock),
+    throttledSinceMs: () => null,
     random: () => 0,
     retry: { maxAttempts: 1, maxWaitMs: 1_000 },
     timeoutMs: 1_000,
@@ -54,7 +53,7 @@ function performWith(checkOutput: CheckOutput) {
     onExhausted: () => undefined,
   };
   const task = { taskId: 1, line: 1, key: 'a', body: '{}', attempts: 0, crashCount: 0 };
-  return performTask({ ...task, throttledSinceMs: null, attemptToken: 'token' }, context);
+  return performTask({ ...task, throttledForMs: null, attemptToken: 'token' }, context);
 }
 
 it.each<[string, CheckOutput, string]>([
