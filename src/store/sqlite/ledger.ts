@@ -88,7 +88,7 @@ export class Ledger {
   readonly #select;
   readonly #end;
   readonly #share;
-  readonly #isOwned;
+  readonly #owner;
   readonly #openTasks;
   readonly #lose;
   readonly #addTotals;
@@ -98,10 +98,9 @@ export class Ledger {
   readonly #totals = new Map<number, RunTotals>();
 
   constructor(database: Database.Database) {
-    this.#start = database.prepare<[number, string, number, number, number, number | null, number, string]>(
+    this.#start = database.prepare<[number, string, number, number, number, number | null, number]>(
       `INSERT INTO calls (run_id, lane, started_at_ms, reserved_tokens, most_tokens, most_cost_micro_usd, worker_id)
-       SELECT ?, ?, ?, ?, ?, ?, worker_id FROM tasks
-       WHERE id = ? AND attempt_token = ? AND worker_id IS NOT NULL`,
+       VALUES (?, ?, ?, ?, ?, ?, ?)`,
     );
     this.#startTask = database.prepare<[number, number]>(
       'INSERT OR IGNORE INTO call_tasks (call_id, task_id) VALUES (?, ?)',
@@ -121,9 +120,9 @@ export class Ledger {
       `UPDATE call_tasks SET input_tokens = ?, output_tokens = ?, cost_micro_usd = ?
        WHERE call_id = ? AND task_id = ?`,
     );
-    this.#isOwned = database
-      .prepare<[number, string], number>(
-        'SELECT EXISTS (SELECT 1 FROM tasks WHERE id = ? AND attempt_token = ?)',
+    this.#owner = database
+      .prepare<[number, string], number | null>(
+        'SELECT worker_id FROM tasks WHERE id = ? AND attempt_token = ?',
       )
       .pluck();
     this.#openTasks = database
@@ -178,24 +177,23 @@ export class Ledger {
 
   /** @returns the call's id; null where a task of it is not its worker's any more, who would pay for what others do */
   start(call: CallStart): number | null {
-    const [first, ...others] = call.tasks;
-    if (first === undefined) return null;
-    for (const { taskId, attemptToken } of others) {
-      if (this.#isOwned.get(taskId, attemptToken) === 0) return null;
+    let workerId: number | null = null;
+    for (const { taskId, attemptToken } of call.tasks) {
+      workerId = this.#owner.get(taskId, attemptToken) ?? null;
+      if (workerId === null) return null;
     }
+    if (workerId === null) return null;
     const startedAtMs = storableInteger(call.startedAtMs);
     const lane = storableText(call.lane);
-    const { changes, lastInsertRowid } = this.#start.run(
+    const { lastInsertRowid } = this.#start.run(
       call.runId,
       lane,
       startedAtMs,
       storableCount(call.reservedTokens),
       storableCount(call.mostTokens),
       call.mostCostMicroUsd,
-      first.taskId,
-      first.attemptToken,
+      workerId,
     );
-    if (changes === 0) return null;
     const totals = this.#totalsOf(call.runId);
     totals.lane(lane).made += 1;
     totals.seen(startedAtMs);
