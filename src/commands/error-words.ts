@@ -83,6 +83,10 @@ const WAYS_OUT: Readonly<Record<string, Words>> = {
       ? `${writtenElsewhere(facts)}, or add --force to overwrite that file.`
       : 'choose another file with -o, move that one away, or overwrite it with --force.',
   OUTPUT_FIELDS: () => 'leave out --csv-columns: the column output holds each object as JSON',
+  OUTPUT_IS_INPUT: ({ isOneOfMany }) =>
+    isOneOfMany === true
+      ? 'name a file in another folder with -o, or one that ends in .results.jsonl.'
+      : 'name another file with -o.',
   OUTPUT_PATH: unwritten,
   OUTPUT_WRITE: unwritten,
 
