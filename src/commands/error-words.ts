@@ -8,7 +8,7 @@ import { shellWord } from '../ui/next-command.js';
 type Words = (facts: ErrorFacts, hint: string | undefined) => string | undefined;
 
 const OWN_DISK = 'Keep the store on a disk of this machine: --db /var/tmp/llm-batch.db';
-const WAYS_OUT: Readonly<Record<string, Words>> = {
+export const WAYS_OUT: Readonly<Record<string, Words>> = {
   // Settings of a run.
   BASE_URL_CREDENTIALS: () =>
     'leave it out of the address and name an environment variable that holds it: --api-key-env NAME',

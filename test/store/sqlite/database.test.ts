@@ -141,7 +141,6 @@ describe('reading', () => {
     await expect(openStore(path, read)).rejects.toMatchObject({
       code: 'STORE_MISSING',
       exitCode: 5,
-      hint: expect.stringContaining('llm-batch run'),
     });
     expect(readdirSync(folder)).toEqual([]);
   });
@@ -194,7 +193,6 @@ describe('schema versions', () => {
       await expect(openStore(path, options)).rejects.toMatchObject({
         code: 'STORE_NEWER_SCHEMA',
         exitCode: 5,
-        hint: expect.stringContaining('Upgrade'),
       });
     }
     expect(readFileSync(path).equals(before)).toBe(true);
@@ -263,7 +261,7 @@ describe('what is not ours', () => {
       await expect(opened).rejects.toMatchObject({
         code: 'STORE_CORRUPT',
         exitCode: 5,
-        hint: expect.stringContaining('.recover'),
+        facts: { path },
       });
       await expect(opened).rejects.toThrow(path);
     }
@@ -308,7 +306,7 @@ describe('a place that cannot be written', () => {
       const store = await openStore(path, { mode: 'write', clock });
       await store.close();
       said('opened');
-    } catch (error) { said([error.code, error.exitCode, typeof error.hint].join(' ')); }`;
+    } catch (error) { said([error.code, error.exitCode, typeof error.facts.path].join(' ')); }`;
 
   it('says so when the folder is not there', async () => {
     await expect(openStore(join(folder, 'no', 'store.db'), write)).rejects.toMatchObject({
