@@ -108,21 +108,18 @@ async function settleMost() {
     const { callIds } = await opened.record(
       tasks.map(({ taskId, attemptToken }) => ({
         runId: run.id,
-        taskId,
-        attemptToken,
+        tasks: [{ taskId, attemptToken }],
         lane: 'bench',
         startedAtMs: nowMs,
         reservedTokens: 300,
+        mostTokens: 300,
+        mostCostMicroUsd: null,
       })),
       [],
     );
     await opened.record(
       [],
       tasks.map(({ taskId, attemptToken }, index) => ({
-        action: 'completed',
-        taskId,
-        attemptToken,
-        atMs: nowMs,
         call: {
           callId: callIds[index],
           finishedAtMs: nowMs,
@@ -132,8 +129,18 @@ async function settleMost() {
           usage,
           costMicroUsd: null,
           requestId: null,
+          message: null,
         },
-        result: { outputJson: '"positive"', model: 'gpt-4o-mini', finishReason: 'stop' },
+        outcomes: [
+          {
+            action: 'completed',
+            taskId,
+            attemptToken,
+            share: { usage, costMicroUsd: null },
+            atMs: nowMs,
+            result: { outputJson: '"positive"', model: 'gpt-4o-mini', finishReason: 'stop' },
+          },
+        ],
       })),
     );
   }

@@ -3,13 +3,12 @@ import type { Clock } from '../core/clock.js';
 import { EXIT_CODES, LlmBatchError, usageError } from '../core/errors.js';
 import { isLoopback } from '../core/loopback.js';
 import { createRedactor } from '../core/redact.js';
-import { serviceTierOf } from '../documents/rendered-request.js';
-import { DEFAULT_MODEL } from '../documents/request.js';
+import { modelOf, runEndpointOf } from '../documents/request.js';
+import { serviceTierOf } from '../endpoints/rendered-request.js';
 import type { Lane } from '../engine/lane.js';
 import { createLimiter } from '../limiter/limiter.js';
-import type { ModelPrice, PriceTable } from '../pricing/model-price.js';
-import type { PriceBook } from '../pricing/prices.js';
-import { billedMicroUsd, worstCaseAtTier } from '../pricing/service-tier.js';
+import { billedMicroUsd, worstCaseAtTier } from '../pricing/cost.js';
+import type { ModelPrice, PriceBook, PriceTable } from '../pricing/price-book.js';
 import type { Provider } from '../provider/provider.js';
 import { checkBudget } from '../runs/run-budget.js';
 import { type LaneSettings, lanesOf, type RunSettings } from '../runs/run-settings.js';
@@ -125,17 +124,22 @@ const hideKeys = createRedactor([]);
 export async function checkPrices(settings: RunSettings, { clock }: CommandContext): Promise<void> {
   const { budget, pricesFile } = settings;
   if (pricesFile === null && budget.maxCostMicroUsd === null) return;
-  const { openPriceBook } = await import('../pricing/open-prices.js');
+  const { openPriceBook } = await import('../pricing/open-price-book.js');
   const prices = await openPriceBook(pricesFile);
   const lanes = lanesOf(settings).map(({ baseUrl }) => pricedAt(prices, baseUrl, clock));
-  const { model, parameters } = settings.request;
-  checkBudget(budget, lanes, model ?? DEFAULT_MODEL, serviceTierOf(parameters));
+  const { request } = settings;
+  const { parameters } = request;
+  checkBudget(budget, lanes, {
+    model: modelOf(request),
+    outputCap: runEndpointOf(request).outputCapOf(parameters),
+    serviceTier: serviceTierOf(parameters),
+  });
 }
 
 /** Opens the lanes of a run; for a simulated run it starts the simulator as well. */
 export async function connect(settings: RunSettings, context: CommandContext): Promise<OpenLanes> {
   const { createOpenAIProvider } = await import('../provider/openai/client.js');
-  const { openPriceBook } = await import('../pricing/open-prices.js');
+  const { openPriceBook } = await import('../pricing/open-price-book.js');
   const { clock, random, environment } = context;
   const { BodyRoom } = await import('../provider/openai/body-room.js');
   const bodyRoom = new BodyRoom();

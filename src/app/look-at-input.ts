@@ -3,7 +3,7 @@ import type { Settings } from '../config/settings.js';
 import type { TellEvent } from '../core/event.js';
 import type { DocumentPage } from '../documents/read.js';
 import { createRequestBuilder } from '../documents/request.js';
-import type { PriceBook } from '../pricing/prices.js';
+import type { PriceBook } from '../pricing/price-book.js';
 import { readPages, untilStopped } from '../runs/read-documents.js';
 import type { RunSettings } from '../runs/run-settings.js';
 import type { CommandContext } from './context.js';
@@ -39,7 +39,7 @@ export async function lookAtInput<Found>(
 ): Promise<Found | 'interrupted'> {
   // A template that cannot be compiled is told before a million lines are read.
   createRequestBuilder(runSettings.request);
-  const { openPriceBook } = await import('../pricing/open-prices.js');
+  const { openPriceBook } = await import('../pricing/open-price-book.js');
   const prices = await openPriceBook(runSettings.pricesFile);
   const tell = showProgress(context, settings, { readingShownAfterMs: PROGRESS_AFTER_MS });
   const input = wantedInput(context, settings, names);

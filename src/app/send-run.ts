@@ -11,7 +11,7 @@ import { connect, plainHttpNotice } from './composition.js';
 import type { CommandContext } from './context.js';
 import { salvageFile } from './open-store.js';
 
-export interface SendOptions {
+export interface SendRunOptions {
   readonly settings: Settings;
   /** Opened for writing, drain lock held. */
   readonly store: Store;
@@ -28,7 +28,7 @@ export interface SentRun {
 /** @throws LlmBatchError as `connect` and `completeRun` do */
 export async function sendRun(
   context: CommandContext,
-  { settings, store, run, outputs, tell }: SendOptions,
+  { settings, store, run, outputs, tell }: SendRunOptions,
 ): Promise<SentRun> {
   const runSettings = settingsOfRun(run);
   const plainHttp = plainHttpNotice(runSettings, context);

@@ -6,12 +6,13 @@ import { CONFIG_FILE_NAME, type ResolvedSettings } from '../config/load.js';
 import { pickGroup, type Settings } from '../config/settings.js';
 import { usageError } from '../core/errors.js';
 import type { JsonObject } from '../core/json.js';
-import { DEFAULT_MODEL, type RequestSettings } from '../documents/request.js';
+import { checkParameters } from '../documents/parameter.js';
+import { modelOf, type RequestSettings, runEndpointOf } from '../documents/request.js';
 import { folderOfInput } from '../input/input-files.js';
 import { isStandardOutput } from '../results/output-paths.js';
 import type { ConnectionSettings, RunSettings } from '../runs/run-settings.js';
 import { readNamedFile } from './named-file.js';
-import { askFor, wantedOutput } from './wanted-output.js';
+import { askFor, checkEndpoint, wantedOutput } from './wanted-output.js';
 
 export interface RunFlags {
   /** Paths, a pattern or `-`, as the user gave them. */
@@ -29,8 +30,10 @@ export async function runSettingsFrom(
   workingFolder: string,
 ): Promise<RunSettings> {
   const { settings, lanes } = resolved;
-  const wanted = await wantedOutput(settings, workingFolder);
   const request = await requestSettings(settings, flags, workingFolder);
+  checkEndpoint(settings, request);
+  checkParameters(request.parameters, runEndpointOf(request));
+  const wanted = await wantedOutput(settings, workingFolder);
   return {
     request: wanted === null ? request : askFor(wanted, request),
     answers: { check: wanted?.check ?? null, repair: settings.repair },
@@ -99,14 +102,24 @@ async function requestSettings(
   flags: RunFlags,
   workingFolder: string,
 ): Promise<RequestSettings> {
-  const { model, prompt, promptFile, system, imageFolder, allowAnyPath, requestsAsTheyAre, idField } =
-    settings;
+  const {
+    endpoint,
+    model,
+    prompt,
+    promptFile,
+    system,
+    imageFolder,
+    allowAnyPath,
+    requestsAsTheyAre,
+    idField,
+  } = settings;
   if (prompt !== null && promptFile !== null) {
     throw usageError('PROMPT_TWICE', '--prompt and --prompt-file were both given.', 'keep one of them');
   }
   return {
     // Stored resolved: another default in a later version must not make a finished run look changed.
-    model: model ?? DEFAULT_MODEL,
+    endpoint,
+    model: modelOf({ model, endpoint }),
     promptTemplate: promptFile === null ? prompt : await readPrompt(resolve(workingFolder, promptFile)),
     systemTemplate: system,
     parameters: flags.parameters,

@@ -7,7 +7,7 @@ import type { ResolvedSettings } from '../config/load.js';
 import type { Settings } from '../config/settings.js';
 import { EXIT_CODES, LlmBatchError } from '../core/errors.js';
 import type { RunRecord } from '../core/run.js';
-import { DEFAULT_MODEL } from '../documents/request.js';
+import { modelOf } from '../documents/request.js';
 import { type Diagnosis, fault, faultOf, ok } from '../runs/diagnose/diagnose.js';
 import { diagnoseEndpoint, diagnoseKey } from '../runs/diagnose/diagnose-lane.js';
 import { diagnoseStore } from '../runs/diagnose/diagnose-store.js';
@@ -87,7 +87,7 @@ async function* diagnoseLanes(
   offline: boolean,
   signal: AbortSignal,
 ): AsyncGenerator<Diagnosis> {
-  const model = settings.request.model ?? DEFAULT_MODEL;
+  const model = modelOf(settings.request);
   const open = (lane: LaneSettings) => (apiKey: string | null) => openProvider(lane, apiKey, context);
   for (const lane of lanesOf(settings)) {
     const apiKey = context.takeSecret(lane.apiKeyEnv) ?? null;

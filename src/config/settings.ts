@@ -3,6 +3,8 @@
  * reads, stores, prints or documents a setting reads this table, and the types of all settings derive from it: a new
  * one is a line here, and a line where it is used.
  */
+import { ENDPOINT_NAMES } from '../core/endpoint-name.js';
+import { INPUT_FORMATS } from '../core/input-format.js';
 import { amount, either, objectOf, oneOf, orNull, positive, type Shape, truth } from '../core/shape.js';
 import {
   parseBytes,
@@ -76,6 +78,13 @@ const TABLE = {
     initialText: './llm-batch.db',
     reaches: 'path',
     parse: parseText,
+  }),
+  endpoint: setting('request', {
+    flags: '--endpoint <name>',
+    help: `where documents are sent: ${ENDPOINT_NAMES.join(' or ')}`,
+    initial: null,
+    initialText: 'what each line shows, else chat',
+    parse: parseOneOf(ENDPOINT_NAMES),
   }),
   model: setting('request', {
     flags: '--model <name>',
@@ -154,7 +163,7 @@ const TABLE = {
     help: 'jsonl, csv, tsv, text, parquet or sqlite; for standard input and names that do not say it',
     initial: null,
     initialText: 'by the name',
-    parse: parseOneOf(['jsonl', 'csv', 'tsv', 'text', 'parquet', 'sqlite'] as const),
+    parse: parseOneOf(INPUT_FORMATS),
   }),
   query: setting('input', {
     flags: '--query <sql>',
@@ -223,6 +232,22 @@ const TABLE = {
     initialText: 'no limit',
     parse: parseCount,
     stored: orNull(positive),
+  }),
+  groupMax: setting('pacing', {
+    flags: '--group-max <n>',
+    help: 'documents in one call, where the endpoint takes several (embeddings); 1 sends each alone',
+    initial: 100,
+    initialText: '100',
+    parse: parseCount,
+    stored: positive,
+  }),
+  groupWaitMs: setting('pacing', {
+    flags: '--group-wait <time>',
+    help: 'how long a call that is not full waits for more documents',
+    initial: 100,
+    initialText: '100ms',
+    parse: parseDuration,
+    stored: amount,
   }),
   maxAttempts: setting('pacing', {
     flags: '--max-attempts <n>',

@@ -1,12 +1,16 @@
-/** A call: one HTTP request, as the ledger knows it. */
+/** A call: one HTTP request for one task or more, as the ledger knows it. */
 import type { FailureKind } from './failure.js';
 import type { TokenUsage } from './usage.js';
+
+/** A task's part in a call, as its worker leased it. */
+export interface CallTask {
+  readonly taskId: number;
+  readonly attemptToken: string;
+}
 
 /** Written before the request leaves, so that a call that may have been billed is always in the ledger. */
 export interface CallStart {
   readonly runId: number;
-  readonly taskId: number;
-  readonly attemptToken: string;
   readonly lane: string;
   readonly startedAtMs: number;
   readonly reservedTokens: number;
@@ -14,6 +18,8 @@ export interface CallStart {
   readonly mostTokens: number;
   /** Null where no price is known. */
   readonly mostCostMicroUsd: number | null;
+  /** At least one; direct sending has exactly one. */
+  readonly tasks: readonly CallTask[];
 }
 
 /** How a call ended; the ledger's other half. */
@@ -28,6 +34,20 @@ export interface CallEnd {
   /** Null where no price is known. */
   readonly costMicroUsd: number | null;
   readonly requestId: string | null;
+  /** What the failure said; null for a good answer. */
+  readonly message: string | null;
+}
+
+/** A call that was in the ledger and did not leave after all: there was none. */
+export interface WithdrawnCall {
+  readonly callId: number;
+  readonly isWithdrawn: true;
+}
+
+/** One task's share of a call's bill; the shares of a call add up to it. */
+export interface CallShare {
+  readonly usage: TokenUsage | null;
+  readonly costMicroUsd: number | null;
 }
 
 /** A call inside the limiter's window, to seed it after a restart. */

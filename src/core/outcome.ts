@@ -1,5 +1,5 @@
 /** What became of a task: its answer, its error, or its way back. */
-import type { CallEnd } from './call.js';
+import type { CallEnd, CallShare, CallTask, WithdrawnCall } from './call.js';
 import type { FailureKind } from './failure.js';
 
 export interface CompletedResult {
@@ -28,25 +28,29 @@ export function errorWithoutCall(kind: FailureKind, message: string): TaskError 
   return { kind, message, httpStatus: null, code: null, requestId: null, partialOutputJson: null };
 }
 
-interface Settlement {
-  readonly taskId: number;
-  readonly attemptToken: string;
-  /** The call that led here; null when none was made (a task refused before sending). */
-  readonly call: CallEnd | null;
+interface Settled extends CallTask {
+  /** Of the call that led here; null when none was made (a task refused before sending). */
+  readonly share: CallShare | null;
 }
 
 /** What became of a leased task. All but `released` use an attempt. */
 export type TaskOutcome =
-  | (Settlement & { readonly action: 'completed'; readonly result: CompletedResult; readonly atMs: number })
-  | (Settlement & { readonly action: 'failed'; readonly error: TaskError; readonly atMs: number })
-  | (Settlement & { readonly action: 'retry'; readonly error: TaskError; readonly notBeforeMs: number })
-  | (Settlement & {
+  | (Settled & { readonly action: 'completed'; readonly result: CompletedResult; readonly atMs: number })
+  | (Settled & { readonly action: 'failed'; readonly error: TaskError; readonly atMs: number })
+  | (Settled & { readonly action: 'retry'; readonly error: TaskError; readonly notBeforeMs: number })
+  | (Settled & {
       readonly action: 'released';
       /** Null: ready at once. */
       readonly notBeforeMs: number | null;
       /** Kept while throttling sends the task back; null otherwise. */
       readonly throttledSinceMs: number | null;
     });
+
+/** What one call came to, or tasks for which none was made: recorded whole or not at all. */
+export interface Settlement {
+  readonly call: CallEnd | WithdrawnCall | null;
+  readonly outcomes: readonly TaskOutcome[];
+}
 
 /** Whose answer a task took. */
 export type SharedFrom = 'run' | 'earlier_run';

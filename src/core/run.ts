@@ -22,6 +22,8 @@ export interface RunRecord {
   readonly simulated: boolean;
   /** Everything needed to go on without the input file: templates, model, limits. Never a key. */
   readonly settings: JsonObject;
+  /** What was seen while it was drained, for those that look at it; apart from its settings, which others may change. */
+  readonly observations: readonly RunObservation[];
   readonly createdAtMs: number;
   /** When the last drain ended, whatever way. */
   readonly stoppedAtMs: number | null;
@@ -33,6 +35,14 @@ export interface RunRecord {
   readonly writtenFiles: readonly WrittenFile[];
   /** As `Store.folder`, which the paths in its settings start from. */
   readonly folder: string | null;
+}
+
+export interface RunObservation {
+  readonly kind: 'learnt_limit' | 'outage' | 'prices';
+  /** The lane that it is about; empty for the run as a whole. */
+  readonly subject: string;
+  /** Null: holds no more. */
+  readonly value: JsonObject | null;
 }
 
 /** Tells a file from every other, and from itself after somebody changed it. */

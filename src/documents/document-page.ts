@@ -1,13 +1,14 @@
 /** Documents ready to be stored, a page at a time. */
-import { type BadLine, isLineProblem, type LineProblem } from '../input/bad-line.js';
+import { isLineProblem, type LineProblem } from '../core/line-problem.js';
+import type { RenderedRequest } from '../endpoints/rendered-request.js';
+import type { BadLine } from '../input/bad-line.js';
 import type { Input } from '../input/input.js';
 import type { InputRecord } from '../input/source.js';
 import { createDocumentParser, type DocumentParser, type ParsedDocument } from './document.js';
 import { checkFirstRecord, describeFirst, type FirstDocument, refuseJsonFile } from './first-document.js';
 import { documentKey } from './key.js';
 import { OccurrenceCounter } from './occurrence.js';
-import { type RenderedRequest, requestHash } from './rendered-request.js';
-import { createRequestBuilder, type RequestBuilder, type RequestSettings } from './request.js';
+import { createRequestBuilder, type RequestBuilder, type RequestSettings, requestHash } from './request.js';
 
 /** A document ready to be stored as a task; of the same shape as the store's `NewTask`. */
 export interface PreparedDocument {

@@ -1,9 +1,9 @@
 /** What the first documents of an input show of all of them, good and bad. */
 import { usageError } from '../core/errors.js';
 import { describeFields } from '../core/field.js';
+import type { RenderedRequest } from '../endpoints/rendered-request.js';
 import type { DocumentForm, ParsedDocument } from './document.js';
 import { findPromptField, missingPromptField } from './prompt-field.js';
-import type { RenderedRequest } from './rendered-request.js';
 import type { RequestSettings } from './request.js';
 import { compileTemplate } from './template.js';
 

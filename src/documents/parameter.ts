@@ -2,6 +2,7 @@
 import { usageError } from '../core/errors.js';
 import { findField } from '../core/field.js';
 import type { Json, JsonObject } from '../core/json.js';
+import type { Endpoint } from '../endpoints/endpoint.js';
 
 export interface Parameter {
   readonly name: string;
@@ -19,7 +20,7 @@ export function parseParameter(text: string): Parameter {
     throw usageError('PARAMETER_SYNTAX', `The parameter ${text} is not name=value.`, { name: null });
   }
   const value = parseValue(name, text.slice(equals + 1));
-  refuse(name, value);
+  refuse(name);
   return { name, value };
 }
 
@@ -56,7 +57,7 @@ function isInexact(value: unknown): boolean {
   return typeof value === 'number' && (!Number.isFinite(value) || Math.abs(value) > Number.MAX_SAFE_INTEGER);
 }
 
-function refuse(name: string, value: Json): void {
+function refuse(name: string): void {
   if (name === 'model') {
     throw usageError('PARAMETER_REFUSED', 'A parameter cannot set the model.', { name });
   }
@@ -67,19 +68,14 @@ function refuse(name: string, value: Json): void {
   if (name === '__proto__') {
     throw usageError('PARAMETER_REFUSED', '__proto__ is no request parameter.', { name });
   }
-  const reason = refusedValue(name, value);
-  if (reason === null) return;
-  const message = `The parameter ${name}=${JSON.stringify(value)} cannot be sent: ${reason}.`;
-  throw usageError('PARAMETER_REFUSED', message, { name });
 }
 
-/** Why a request may not carry this value, wherever it was written; null when it may. */
-export function refusedValue(name: string, value: unknown): string | null {
-  if (name === 'stream' && value !== undefined && value !== null && value !== false) {
-    return 'stream must be left out: an answer is kept whole or not at all';
+/** @throws LlmBatchError PARAMETER_REFUSED (exit 2) for a value that no request of this endpoint may carry */
+export function checkParameters(parameters: JsonObject, endpoint: Endpoint): void {
+  for (const [name, value] of Object.entries(parameters)) {
+    const reason = endpoint.refusedValue(name, value);
+    if (reason === null) continue;
+    const message = `The parameter ${name}=${JSON.stringify(value)} cannot be sent: ${reason}.`;
+    throw usageError('PARAMETER_REFUSED', message, { name });
   }
-  if (name === 'n' && value !== undefined && value !== null && value !== 1) {
-    return 'n must be 1: one answer a document is kept';
-  }
-  return null;
 }

@@ -21,8 +21,3 @@ export function missingPromptField(fields: ExactObject): { readonly reason: stri
     field: candidate ?? 'field',
   };
 }
-
-/** False for a message with nothing to answer: empty or white space only. */
-export function hasText(text: string): boolean {
-  return /\S/.test(text);
-}

@@ -8,7 +8,7 @@
 import { usageError } from '../core/errors.js';
 import { type ExactJson, type ExactObject, stringifyExact } from '../core/exact-json.js';
 import { describeFields, lookUpField, showName } from '../core/field.js';
-import type { LineProblem } from '../input/bad-line.js';
+import type { LineProblem } from '../core/line-problem.js';
 
 export interface Template {
   /** The fields it names, each once, in order. */

@@ -9,27 +9,31 @@
  *      └── store trouble that lasts: acts as stop(), what open calls bring is salvaged, and rejects
  */
 import pLimit from 'p-limit';
-import type { CallEnd } from '../core/call.js';
 import type { Clock, Random } from '../core/clock.js';
 import { LlmBatchError } from '../core/errors.js';
+import type { ReachedLimit } from '../core/event.js';
 import type { ProviderFailure } from '../core/failure.js';
-import type { TaskOutcome } from '../core/outcome.js';
+import type { Settlement, TaskOutcome } from '../core/outcome.js';
 import { haltsRun, type RetryPolicy } from '../core/retry.js';
 import { type LeasedTask, SUSPECT_AFTER_CRASHES } from '../core/task.js';
 import type { Store } from '../store/store.js';
 import type { RunBudget } from './billing.js';
-import type { Lacking } from './budget.js';
 import {
   type CallContext,
-  type PerformedTask,
-  type PrepareCall,
-  performTask,
-  releaseOutcome,
+  makeReady,
+  type PerformedCall,
+  type ReadyCall,
+  releasedGroup,
+  sendCall,
+  withdrawCall,
 } from './call.js';
 import { type ConcurrencyController, createConcurrencyController } from './concurrency.js';
 import { Guard, type GuardReport } from './guard.js';
 import { Journal } from './journal.js';
+import { failed, released } from './judge-reply.js';
 import { Gate, type GateHold, type Lane } from './lane.js';
+import { type GroupBounds, Packer } from './packer.js';
+import type { JoinRequests, PreparedTask, PrepareTask } from './prepared-task.js';
 import { Schedule } from './schedule.js';
 import { mayPass, StoreTrouble } from './store-trouble.js';
 
@@ -38,7 +42,9 @@ export interface DrainOptions {
   readonly runId: number;
   readonly workerId: string;
   readonly lanes: readonly Lane[];
-  readonly prepare: PrepareCall;
+  readonly prepare: PrepareTask;
+  readonly join: JoinRequests;
+  readonly grouping: GroupBounds;
   readonly clock: Clock;
   readonly random: Random;
   /** Calls open at once; `auto` follows what brings answers. */
@@ -58,7 +64,7 @@ export interface DrainOptions {
   /** Says, after each commit, whether more documents have failed than the user accepts; null: never. */
   readonly tooManyFailures: ((completed: number, failed: number) => boolean) | null;
   /** Keeps outcomes that the store cannot take. @returns the path of the file they are in */
-  readonly salvage: (outcomes: readonly TaskOutcome[]) => Promise<string>;
+  readonly salvage: (settlements: readonly Settlement[]) => Promise<string>;
   /** After each commit, in commit order. */
   readonly onSettled?: (settled: readonly SettledTask[]) => void;
   readonly onNotice?: (notice: DrainNotice) => void;
@@ -68,9 +74,6 @@ export interface SettledTask {
   readonly task: LeasedTask;
   readonly outcome: TaskOutcome;
 }
-
-/** A limit that the user set on spending or on failures. */
-export type ReachedLimit = Lacking | 'failures';
 
 export type DrainNotice =
   | { readonly type: 'throttled'; readonly lane: string; readonly failure: ProviderFailure }
@@ -142,6 +145,8 @@ export interface DrainSnapshot {
 const STORE_TROUBLE_LIMIT_MS = 60_000;
 /** A lease survives two missed heartbeats. */
 const HEARTBEATS_PER_LEASE = 3;
+/** Bounds the transaction of a claim. */
+const MOST_PER_CLAIM = 1_000;
 const A_DAY_MS = 24 * 3_600_000;
 /** When this machine could open no more connections, no more are tried for so long. */
 const FEWER_CONNECTIONS_MS = 60_000;
@@ -152,7 +157,11 @@ export class Drain {
   readonly #journal: Journal;
   readonly #schedule: Schedule;
   readonly #trouble: StoreTrouble;
-  readonly #guard: Guard<PerformedTask>;
+  readonly #guard: Guard<PerformedCall>;
+  readonly #packer: Packer;
+  /** Calls on their way to being ready, and those that are. */
+  readonly #stock: ReturnType<typeof pLimit>;
+  /** Calls that have left and are not back. */
   readonly #pool: ReturnType<typeof pLimit>;
   readonly #controller: ConcurrencyController | null;
   readonly #held = new Map<number, LeasedTask>();
@@ -168,8 +177,8 @@ export class Drain {
   #halted: { failure: ProviderFailure; lane: string } | null = null;
   #limitReached: ReachedLimit | null = null;
   #crash: { error: unknown } | null = null;
-  /** Outcomes that no file could take so far. */
-  #unsalvaged: TaskOutcome[] = [];
+  /** What no file could take so far. */
+  #unsalvaged: Settlement[] = [];
   /** Of the last try: whatever failed before, this is what the user has to hear of. */
   #salvageFailure: { error: unknown } | null = null;
   #fewerConnections: { readonly most: number; readonly untilMs: number } | null = null;
@@ -182,6 +191,8 @@ export class Drain {
     this.#gate = new Gate(options.lanes, options.clock, options.isUntried);
     this.#controller = options.concurrency === 'auto' ? createConcurrencyController() : null;
     this.#pool = pLimit(this.#concurrency);
+    this.#stock = pLimit(stockFor(this.#concurrency));
+    this.#packer = new Packer(options.grouping, options.clock, (group) => this.#start(group));
     this.#guard = new Guard(options.isGuarded);
     this.#schedule = new Schedule(options.clock);
     this.#trouble = new StoreTrouble({
@@ -193,8 +204,8 @@ export class Drain {
       store: options.store,
       clock: options.clock,
       trouble: this.#trouble,
-      salvage: (outcomes) => this.#salvage(outcomes),
-      onCommitted: (outcomes) => this.#committed(outcomes),
+      salvage: (settlements) => this.#salvage(settlements),
+      onCommitted: (settlements) => this.#committed(settlements),
     });
   }
 
@@ -222,6 +233,7 @@ export class Drain {
     this.#stopping = true;
     this.#gate.close();
     this.#options.budget?.close();
+    this.#packer.flush();
     this.#wake();
     const { clock, graceMs } = this.#options;
     this.#abortAtMs = clock.monotonicMs() + graceMs;
@@ -243,7 +255,7 @@ export class Drain {
   async run(): Promise<DrainEnd> {
     const stopHeartbeat = this.#startHeartbeat();
     try {
-      await this.#claimUntilDone().catch((error: unknown) => this.#crashed(null, error));
+      await this.#claimUntilDone().catch((error: unknown) => this.#crashed([], error));
       this.#follow(this.#guard.idle(false));
       await this.#poolIdle();
       await this.#journal.flush();
@@ -258,25 +270,26 @@ export class Drain {
   }
 
   async #claimUntilDone(): Promise<void> {
-    const { store, runId } = this.#options;
+    const { store, runId, grouping } = this.#options;
     while (!this.#stopping) {
       const { concurrency } = this.#pool;
       // Twice the concurrency keeps the pool fed across a commit; a quarter free is worth a claim. A single call is
-      // that of the only task held, so that three crashes tell whether it is their cause.
-      const capacity = concurrency === 1 ? 1 : concurrency * 2;
-      const refillAt = capacity - Math.max(1, Math.floor(concurrency / 2));
-      const busy = this.#held.size - this.#guard.heldCount;
+      // that of the only documents held, so that three crashes tell whether one of them is their cause.
+      const capacity = (concurrency === 1 ? 1 : concurrency * 2) * grouping.documents;
+      const refillAt = capacity - Math.max(1, Math.floor(concurrency / 2)) * grouping.documents;
+      const heldBack = this.#guard.held.reduce((sum, { group }) => sum + group.length, 0);
+      const busy = this.#held.size - heldBack;
       if (busy > refillAt || this.#trouble.isActive || this.#heldSuspect !== null) {
         await this.#nextWake(null);
         continue;
       }
-      const tasks = await this.#claim(capacity - busy);
+      const tasks = await this.#claim(Math.min(capacity - busy, MOST_PER_CLAIM));
       for (const task of tasks) this.#begin(task);
       if (tasks.length > 0) continue;
       const nextDueAtMs = await store.nextDueAtMs(runId);
       if (nextDueAtMs === null && busy === 0) {
         // What was held back may be tried again, so it is settled before the run counts as drained.
-        if (this.#guard.heldCount === 0) return;
+        if (heldBack === 0) return;
         this.#follow(this.#guard.idle(true));
         continue;
       }
@@ -313,41 +326,84 @@ export class Drain {
       this.#hasToldSuspects = true;
       this.#options.onNotice?.({ type: 'suspects', left: suspectsLeft });
     }
-    void this.#pool(() => this.#perform(task)).catch((error: unknown) => this.#crashed(task, error));
+    const prepared = this.#options.prepare(task);
+    if ('refused' in prepared) {
+      const outcome = failed({ task }, null, prepared.refused, this.#options.clock.now());
+      this.#record({ call: null, outcomes: [outcome] });
+    } else if (isSuspect(task)) this.#start([prepared]);
+    else this.#packer.add(prepared);
   }
 
-  async #perform(task: LeasedTask): Promise<void> {
-    if (!isSuspect(task)) await this.#guard.cleared();
-    const performed = this.#stopping
-      ? { task, outcome: releaseOutcome(task, null), failure: null, lane: null, laneChange: null }
-      : await performTask(task, this.#context);
-    this.#laneHeard(performed);
-    this.#adaptConcurrency(performed);
-    if (isSuspect(task)) {
-      // Held back it would not be alone any more, and nothing more could be claimed.
-      this.#settle(task, performed.outcome);
+  /** Calls are made ready ahead of their slots; not where one call at a time is made, which must be the only one in the ledger. */
+  #start(group: readonly PreparedTask[]): void {
+    const isAlone = this.#pool.concurrency === 1 || group.some(({ task }) => isSuspect(task));
+    const started = isAlone
+      ? this.#pool(() => this.#perform(group))
+      : this.#stock(() => this.#prepare(group));
+    void started.catch((error: unknown) => this.#crashed(tasksOf(group), error));
+  }
+
+  async #perform(group: readonly PreparedTask[]): Promise<void> {
+    const made = await this.#makeReady(group);
+    if ('callId' in made) await this.#send(made);
+    else this.#ended(made);
+  }
+
+  /** A call that is ready keeps its place in the stock until it has a slot. */
+  async #prepare(group: readonly PreparedTask[]): Promise<void> {
+    const made = await this.#makeReady(group);
+    if (!('callId' in made)) {
+      this.#ended(made);
       return;
     }
-    this.#follow(this.#guard.add(performed, this.#openCalls.size));
+    await new Promise<void>((resolve) => {
+      const sent = this.#pool(() => {
+        resolve();
+        return this.#send(made);
+      });
+      void sent.catch((error: unknown) => this.#crashed(tasksOf(group), error));
+    });
+  }
+
+  async #makeReady(group: readonly PreparedTask[]): Promise<ReadyCall | PerformedCall> {
+    if (!group.some(({ task }) => isSuspect(task))) await this.#guard.cleared();
+    return this.#stopping ? releasedGroup(group) : makeReady(group, this.#context);
+  }
+
+  async #send(ready: ReadyCall): Promise<void> {
+    const isRecalled = this.#gate.isRecalled(ready);
+    this.#ended(isRecalled ? withdrawCall(ready, this.#context) : await sendCall(ready, this.#context));
+  }
+
+  #ended(performed: PerformedCall): void {
+    this.#laneHeard(performed);
+    this.#adaptConcurrency(performed);
+    // A suspect that is held back would not be alone any more, and nothing more could be claimed.
+    if (performed.group.some(({ task }) => isSuspect(task))) this.#settle(performed);
+    else this.#follow(this.#guard.add(performed, this.#openCalls.size));
   }
 
   /** Does what the guard makes of the calls that have ended. */
-  #follow({ settle, giveBack, convicted }: GuardReport<PerformedTask>): void {
+  #follow({ settle, giveBack, convicted }: GuardReport<PerformedCall>): void {
     this.#wake();
-    for (const each of settle) this.#settle(each.task, each.outcome);
-    for (const each of giveBack) this.#settle(each.task, releaseOutcome(each.task, each.outcome.call));
+    for (const each of settle) this.#settle(each);
+    for (const { group, settlement } of giveBack) {
+      const { call, outcomes } = settlement;
+      const shareOf = (index: number) => outcomes[index]?.share ?? null;
+      this.#record({ call, outcomes: group.map((each, index) => released(each, shareOf(index))) });
+    }
     if (convicted === null) return;
     const { calls, failure, example } = convicted;
-    const { line, key } = example.task;
+    const { line, key } = (example.group[0] as PreparedTask).task;
     if (example.lane !== null) this.#halt(failure, example.lane, { calls, line, key });
   }
 
   /** Acts upon what a call showed of its lane, and only then lets others follow a first one. */
-  #laneHeard({ failure, lane, laneChange, task }: PerformedTask): void {
+  #laneHeard({ failure, lane, laneChange, group }: PerformedCall): void {
     if (lane === null) return;
     const { clock, onNotice, retry } = this.#options;
     const health = this.#gate.healthOf(lane);
-    if (failure !== null) this.#failureSeen(failure, lane, task);
+    if (failure !== null) this.#failureSeen(failure, lane, (group[0] as PreparedTask).task);
     // Who stops does not ask again.
     if (laneChange?.type === 'down' && failure !== null && !this.#stopping)
       onNotice?.({ type: 'lane_down', lane: lane.name, failure });
@@ -362,7 +418,7 @@ export class Drain {
     this.#gate.poke();
   }
 
-  #adaptConcurrency({ outcome: { call }, failure, lane }: PerformedTask): void {
+  #adaptConcurrency({ settlement, failure, lane }: PerformedCall): void {
     const nowMs = this.#options.clock.monotonicMs();
     if (failure?.shortOf === 'connections') {
       // Of calls that leave together some get a connection and the others fail: those that are still open are as many
@@ -372,8 +428,9 @@ export class Drain {
     } else if (nowMs >= (this.#fewerConnections?.untilMs ?? 0)) this.#fewerConnections = null;
     // A server that is gone says nothing of how much it can do.
     const isGone = lane !== null && this.#gate.healthOf(lane).downSinceMs !== null;
-    if (!isGone) this.#observeLatency(call, failure, nowMs);
+    if (!isGone) this.#observeLatency(settlement.call, failure, nowMs);
     this.#pool.concurrency = this.#concurrency;
+    this.#stock.concurrency = stockFor(this.#concurrency);
   }
 
   get #concurrency(): number {
@@ -382,32 +439,38 @@ export class Drain {
     return Math.min(wanted, mostConnections, this.#fewerConnections?.most ?? wanted);
   }
 
-  #observeLatency(call: CallEnd | null, failure: ProviderFailure | null, nowMs: number): void {
-    if (this.#controller === null || call === null || call.kind === 'aborted') return;
+  #observeLatency(call: Settlement['call'], failure: ProviderFailure | null, nowMs: number): void {
+    if (this.#controller === null || call === null || 'isWithdrawn' in call || call.kind === 'aborted')
+      return;
     // A refusal for quota says nothing of how many calls the server can work on side by side, nor does this machine.
     if (failure?.kind === 'rate_limited' || failure?.shortOf !== undefined) return;
     const couldNotCope = failure?.kind === 'overloaded' || failure?.kind === 'timeout';
     this.#controller.observe(call.latencyMs, !couldNotCope, nowMs);
   }
 
+  #settle({ settlement, split }: PerformedCall): void {
+    if (settlement.call !== null || settlement.outcomes.length > 0) this.#record(settlement);
+    for (const group of split) this.#start(group);
+  }
+
   /** The slot is free as soon as the answer is here; the commit goes on beside the next call. */
-  #settle(task: LeasedTask, outcome: TaskOutcome): void {
-    void this.#journal.settle(outcome).then(
-      () => this.#letGo(task),
-      (error: unknown) => this.#crashed(task, error),
+  #record(settlement: Settlement): void {
+    void this.#journal.settle(settlement).then(
+      () => this.#letGo(settlement.outcomes),
+      (error: unknown) => this.#crashed(settlement.outcomes, error),
     );
   }
 
-  #letGo(task: LeasedTask): void {
-    this.#held.delete(task.taskId);
+  #letGo(tasks: readonly Pick<LeasedTask, 'taskId'>[]): void {
+    for (const { taskId } of tasks) this.#held.delete(taskId);
     this.#wake();
   }
 
   get #context(): CallContext {
-    const { prepare, clock, random, retry, timeoutMs, runId } = this.#options;
+    const { join, clock, random, retry, timeoutMs, runId } = this.#options;
     return {
       runId,
-      prepare,
+      join,
       clock,
       schedule: this.#schedule,
       random,
@@ -455,14 +518,16 @@ export class Drain {
     this.stop();
   }
 
-  #committed(outcomes: readonly TaskOutcome[]): void {
+  #committed(settlements: readonly Settlement[]): void {
     const settled: SettledTask[] = [];
-    for (const outcome of outcomes) {
-      if (outcome.action === 'completed') this.#completed += 1;
-      else if (outcome.action === 'failed') this.#failed += 1;
-      this.#costMicroUsd += outcome.call?.costMicroUsd ?? 0;
-      const task = this.#held.get(outcome.taskId);
-      if (task !== undefined) settled.push({ task, outcome });
+    for (const { call, outcomes } of settlements) {
+      if (call !== null && !('isWithdrawn' in call)) this.#costMicroUsd += call.costMicroUsd ?? 0;
+      for (const outcome of outcomes) {
+        if (outcome.action === 'completed') this.#completed += 1;
+        else if (outcome.action === 'failed') this.#failed += 1;
+        const task = this.#held.get(outcome.taskId);
+        if (task !== undefined) settled.push({ task, outcome });
+      }
     }
     if (settled.length > 0) this.#options.onSettled?.(settled);
     if (this.#options.tooManyFailures?.(this.#completed, this.#failed)) this.#reachLimit('failures');
@@ -473,8 +538,8 @@ export class Drain {
     this.#wake();
   }
 
-  async #salvage(outcomes: readonly TaskOutcome[]): Promise<void> {
-    this.#unsalvaged.push(...outcomes);
+  async #salvage(settlements: readonly Settlement[]): Promise<void> {
+    this.#unsalvaged.push(...settlements);
     try {
       const path = await this.#options.salvage(this.#unsalvaged);
       this.#options.onNotice?.({ type: 'salvaged', outcomes: this.#unsalvaged.length, path });
@@ -490,9 +555,9 @@ export class Drain {
    * What must not happen has happened: end, and leave the task to the next start, which puts it back. A store that
    * fails says nothing against the calls that are open: they are paid for, and what they bring can be salvaged.
    */
-  #crashed(task: LeasedTask | null, error: unknown): void {
+  #crashed(tasks: readonly Pick<LeasedTask, 'taskId'>[], error: unknown): void {
     this.#crash ??= { error };
-    if (task !== null) this.#letGo(task);
+    this.#letGo(tasks);
     if (error instanceof LlmBatchError) this.stop();
     else this.abort();
   }
@@ -516,7 +581,7 @@ export class Drain {
         });
       }
     };
-    void beat().catch((error: unknown) => this.#crashed(null, error));
+    void beat().catch((error: unknown) => this.#crashed([], error));
     return () => ended.abort();
   }
 
@@ -538,6 +603,15 @@ export class Drain {
   async #poolIdle(): Promise<void> {
     while (this.#held.size > 0) await this.#nextWake(null);
   }
+}
+
+/** Half of the calls that are open leave while a commit takes place that lasts half as long as they do. */
+function stockFor(concurrency: number): number {
+  return Math.ceil(concurrency / 2);
+}
+
+function tasksOf(group: readonly PreparedTask[]): readonly LeasedTask[] {
+  return group.map(({ task }) => task);
 }
 
 function isSuspect(task: LeasedTask): boolean {

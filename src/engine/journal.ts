@@ -9,7 +9,7 @@
 
 import type { CallStart } from '../core/call.js';
 import type { Clock } from '../core/clock.js';
-import type { TaskOutcome } from '../core/outcome.js';
+import type { Settlement } from '../core/outcome.js';
 import type { RecordedProgress, Store } from '../store/store.js';
 import { mayPass, type StoreTrouble } from './store-trouble.js';
 
@@ -21,11 +21,11 @@ export interface JournalOptions {
   readonly store: Pick<Store, 'record'>;
   readonly clock: Clock;
   /** After the commit, in commit order and without tasks whose lease was lost: only now is an outcome progress. */
-  readonly onCommitted: (outcomes: readonly TaskOutcome[]) => void;
+  readonly onCommitted: (settlements: readonly Settlement[]) => void;
   /** For a commit that fails in a way that may pass. */
   readonly trouble: StoreTrouble;
   /** Last resort for outcomes that cannot be stored. */
-  readonly salvage: (outcomes: readonly TaskOutcome[]) => Promise<void>;
+  readonly salvage: (settlements: readonly Settlement[]) => Promise<void>;
 }
 
 interface PendingStart {
@@ -34,8 +34,8 @@ interface PendingStart {
   readonly reject: (error: unknown) => void;
 }
 
-interface PendingOutcome {
-  readonly outcome: TaskOutcome;
+interface PendingSettlement {
+  readonly settlement: Settlement;
   readonly resolve: () => void;
   readonly reject: (error: unknown) => void;
 }
@@ -43,7 +43,7 @@ interface PendingOutcome {
 export class Journal {
   readonly #options: JournalOptions;
   #starts: PendingStart[] = [];
-  #outcomes: PendingOutcome[] = [];
+  #settlements: PendingSettlement[] = [];
   #running: Promise<void> | null = null;
   #hurry: AbortController | null = null;
   #broken: unknown = null;
@@ -64,9 +64,9 @@ export class Journal {
   }
 
   /** Resolves once the outcome is on disk. */
-  settle(outcome: TaskOutcome): Promise<void> {
+  settle(settlement: Settlement): Promise<void> {
     return new Promise((resolve, reject) => {
-      this.#outcomes.push({ outcome, resolve, reject });
+      this.#settlements.push({ settlement, resolve, reject });
       this.#wake();
     });
   }
@@ -78,11 +78,11 @@ export class Journal {
   }
 
   #wake(): void {
-    if (this.#starts.length + this.#outcomes.length >= GROUP_LIMIT) this.#hurry?.abort();
+    if (this.#starts.length + this.#settlements.length >= GROUP_LIMIT) this.#hurry?.abort();
     if (this.#running !== null) return;
     this.#running = this.#run().finally(() => {
       this.#running = null;
-      if (this.#starts.length + this.#outcomes.length > 0) this.#wake();
+      if (this.#starts.length + this.#settlements.length > 0) this.#wake();
     });
   }
 
@@ -91,25 +91,25 @@ export class Journal {
     await this.#options.clock.sleep(GROUP_WAIT_MS, this.#hurry.signal);
     this.#hurry = null;
     const starts = this.#starts;
-    const outcomes = this.#outcomes;
+    const settlements = this.#settlements;
     this.#starts = [];
-    this.#outcomes = [];
+    this.#settlements = [];
     try {
       if (this.#broken !== null)
         await this.#giveUp(
-          outcomes.map(({ outcome }) => outcome),
+          settlements.map(({ settlement }) => settlement),
           this.#broken,
         );
-      await this.#commit(starts, outcomes);
+      await this.#commit(starts, settlements);
     } catch (error) {
       for (const { reject } of starts) reject(error);
-      for (const { reject } of outcomes) reject(error);
+      for (const { reject } of settlements) reject(error);
     }
   }
 
-  async #commit(starts: readonly PendingStart[], outcomes: readonly PendingOutcome[]): Promise<void> {
+  async #commit(starts: readonly PendingStart[], settlements: readonly PendingSettlement[]): Promise<void> {
     const { store, onCommitted, trouble } = this.#options;
-    const settled = outcomes.map(({ outcome }) => outcome);
+    const settled = settlements.map(({ settlement }) => settlement);
     let startsToWrite = starts;
     const attempt = () =>
       store.record(
@@ -130,18 +130,31 @@ export class Journal {
       return this.#giveUp(settled, error);
     }
     const { callIds, lostTaskIds } = recorded;
-    onCommitted(settled.filter(({ taskId }) => !lostTaskIds.includes(taskId)));
+    onCommitted(withoutLost(settled, new Set(lostTaskIds)));
     startsToWrite.forEach(({ resolve }, index) => {
       resolve(callIds[index] ?? null);
     });
-    for (const { resolve } of outcomes) resolve();
+    for (const { resolve } of settlements) resolve();
   }
 
-  async #giveUp(settled: readonly TaskOutcome[], error: unknown): Promise<never> {
+  async #giveUp(settled: readonly Settlement[], error: unknown): Promise<never> {
     this.#broken = error;
     // A task that goes back without a call goes back by itself at the next start.
-    const worthKeeping = settled.filter(({ action, call }) => action !== 'released' || call !== null);
+    const worthKeeping = settled.filter(isWorthKeeping);
     if (worthKeeping.length > 0) await this.#options.salvage(worthKeeping);
     throw error;
   }
+}
+
+function withoutLost(settled: readonly Settlement[], lost: ReadonlySet<number>): readonly Settlement[] {
+  if (lost.size === 0) return settled;
+  return settled.map(({ call, outcomes }) => ({
+    call,
+    outcomes: outcomes.filter(({ taskId }) => !lost.has(taskId)),
+  }));
+}
+
+function isWorthKeeping({ call, outcomes }: Settlement): boolean {
+  const wasSent = call !== null && !('isWithdrawn' in call);
+  return wasSent || outcomes.some(({ action }) => action !== 'released');
 }

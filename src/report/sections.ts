@@ -2,7 +2,7 @@
 
 import { disarmed, printable } from '../core/foreign-text.js';
 import type { LaneSummary, RunSummary } from '../core/run-summary.js';
-import { DEFAULT_MODEL } from '../documents/request.js';
+import { modelOf } from '../documents/request.js';
 import { lanesOf, settingsOfRun } from '../runs/run-settings.js';
 import { FAILURE_ADVICE } from '../ui/failure-advice.js';
 import type { FailureGroup } from '../ui/failures.js';
@@ -180,7 +180,7 @@ export function runSection({ inspection }: ReportFacts): Markup {
   const block = (value: string): Markup => html`<pre tabindex="0">${disarmed(value)}</pre>`;
   const facts: [string, Markup][] = [
     ['Input', text(run.inputPath === '-' ? 'standard input' : run.inputPath)],
-    ['Model', text(request.model ?? `${DEFAULT_MODEL} (default)`)],
+    ['Model', text(request.model ?? `${modelOf(request)} (default)`)],
     ['Server', text([...new Set(lanesOf(settings).map((lane) => lane.baseUrl))].join(', '))],
     [
       'Prompt',

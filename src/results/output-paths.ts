@@ -1,9 +1,9 @@
 /** Where a run writes: the rule that turns the input's path, or `-o`, into the paths of its outputs. */
 import { basename, dirname, extname, join, resolve } from 'node:path';
 import { usageError } from '../core/errors.js';
-import type { InputFormat } from '../input/input-description.js';
+import type { InputFormat } from '../core/input-format.js';
+import { formatOfEnding } from '../input/endings.js';
 import { belongsToInput, folderOfTextFiles } from '../input/input-files.js';
-import { formatOfEnding } from '../input/input-format.js';
 import { ENDINGS, formatFor, type ResultFormat } from './result-format.js';
 
 export interface OutputPaths {

@@ -7,8 +7,9 @@ import type { RunRecord, WrittenFile } from '../core/run.js';
 import { type AtomicFileOptions, inspectOutput, mayReplace, openAtomicFile } from './atomic-file.js';
 import { errorCodeOf, outputError, outputExistsError } from './output-error.js';
 import type { OutputPaths } from './output-paths.js';
-import { openRowWriter, type ResultFormat, type RowWriter } from './result-format.js';
+import { openRowWriter, type ResultFormat } from './result-format.js';
 import { type ReadResultPage, resultPages } from './result-pages.js';
+import type { RowWriter } from './row-writer.js';
 import { type OutputSink, openFileSink } from './sink.js';
 
 export interface RunFileOwnership {

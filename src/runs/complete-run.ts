@@ -7,7 +7,7 @@ import type { OutputPaths } from '../results/output-paths.js';
 import { type WrittenRunFiles, writeRunFiles } from '../results/run-files.js';
 import { type ExecuteOptions, executeRun } from './execute-run.js';
 import { afterTheCalls, claimOutputs, filesOf, noteWrittenFile } from './outputs.js';
-import { settingsOfRun } from './run-settings.js';
+import { observationsOf } from './run-observations.js';
 import { streamAnswers } from './stream-answers.js';
 
 const PAGE_ROWS = 1_000;
@@ -65,7 +65,7 @@ export async function completeRun(
     end,
     files,
     elapsedMs: clock.monotonicMs() - startedAtMs,
-    prices: settingsOfRun(report.run).prices ?? null,
+    prices: observationsOf(report.run).prices,
     readerGone: stream?.readerGone ?? false,
   });
   return { end, summary };

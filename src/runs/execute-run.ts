@@ -4,22 +4,22 @@ import type { DrainEnding, TellEvent } from '../core/event.js';
 import type { RunRecord } from '../core/run.js';
 import type { RunSummary } from '../core/run-summary.js';
 import type { StopRequests } from '../core/stop-requests.js';
-import type { CheckOutput } from '../engine/call.js';
-import { Drain, type DrainNotice } from '../engine/drain.js';
+import { Drain } from '../engine/drain.js';
 import type { Lane } from '../engine/lane.js';
-import type { PriceTable } from '../pricing/model-price.js';
+import type { CheckOutput } from '../engine/prepared-task.js';
+import type { PriceTable } from '../pricing/price-book.js';
 import type { Store } from '../store/store.js';
-import { createPrepareCall } from './prepare-call.js';
+import { createPrepareTask, joinRequests } from './prepare-task.js';
 import { recoverStore } from './recover.js';
 import { createRunBudget, failureLimit } from './run-budget.js';
 import { eventOf, settledEvent, tellingOfCalls } from './run-events.js';
+import { ObservationNotes, pricesObserved } from './run-observations.js';
 import { RunProgress } from './run-progress.js';
-import { type Outage, type RunSettings, settingsOfRun } from './run-settings.js';
+import { type RunSettings, settingsOfRun } from './run-settings.js';
 import { saveSalvage } from './salvage.js';
 import { pairDocuments, type ShareOptions, settlePairs } from './share-answers.js';
 
 const LEASE_MS = 30_000;
-const NOTE_EVERY_MS = 5_000;
 /** A limiter looks back a minute and its margin; one that counts a day's requests, a day. */
 const MINUTE_SEED_MS = 61_000;
 const DAY_SEED_MS = 24 * 3_600_000;
@@ -101,13 +101,15 @@ async function drainRun(options: ExecuteOptions, onDrain: (drain: Drain) => void
   const before = await store.summarizeRun(run.id);
   handedOut = { completed: 0, failed: 0 };
 
-  const outages = new Map<string, Outage>();
+  const notes = new ObservationNotes(store, run, lanes, clock, tell);
   const drain = new Drain({
     store,
     runId: run.id,
     workerId: options.workerId,
     lanes: lanes.map((lane) => tellingOfCalls(lane, tell, clock)),
-    prepare: createPrepareCall(settings, await outputCheck(settings)),
+    prepare: createPrepareTask(settings, await outputCheck(settings)),
+    join: joinRequests,
+    grouping: { documents: pacing.groupMax, waitMs: pacing.groupWaitMs },
     clock,
     random: options.random,
     ...pacing,
@@ -118,9 +120,9 @@ async function drainRun(options: ExecuteOptions, onDrain: (drain: Drain) => void
     isUntried: before.counts.completed === 0 && !(await wasAnsweredBefore(store, settings)),
     budget: createRunBudget(settings.budget, lanes, before),
     tooManyFailures: failureLimit(settings.budget.maxFailures),
-    salvage: (outcomes) => saveSalvage(options.salvagePath, outcomes),
+    salvage: (settlements) => saveSalvage(options.salvagePath, settlements),
     onNotice(notice) {
-      followOutages(outages, notice, clock);
+      notes.follow(notice);
       tell(eventOf(notice));
     },
     onSettled(settled) {
@@ -135,13 +137,9 @@ async function drainRun(options: ExecuteOptions, onDrain: (drain: Drain) => void
   const progress = new RunProgress({ drain, before, lanes, handedOut }, clock);
   tell({ type: 'started', run: run.name, progress: () => progress.snapshot() });
   await options.onReady(drain, before);
-  const { source, date } = options.prices;
-  const started = await store.updateRun(run.id, {
-    status: 'open',
-    haltReason: null,
-    ...(isDone(before) ? {} : { settings: { ...run.settings, prices: { source, date } } }),
-  });
-  const stopNoting = noteObservations(options, started, outages);
+  await store.updateRun(run.id, { status: 'open', haltReason: null });
+  if (!isDone(before)) await store.noteObservations(run.id, [pricesObserved(options.prices)]);
+  const stopNoting = notes.begin();
   const drained = await drain.run().finally(stopNoting);
   await settlePairs(sharing);
 
@@ -159,50 +157,6 @@ async function drainRun(options: ExecuteOptions, onDrain: (drain: Drain) => void
 
 function isDone({ counts: { ready, delayed, in_progress } }: RunSummary): boolean {
   return ready + delayed + in_progress === 0;
-}
-
-function followOutages(outages: Map<string, Outage>, notice: DrainNotice, clock: Clock): void {
-  if (notice.type === 'lane_down') {
-    const { lane, failure } = notice;
-    outages.set(lane, { lane, sinceMs: clock.now(), message: failure.message });
-  } else if (notice.type === 'lane_up' || notice.type === 'lane_set_aside') outages.delete(notice.lane);
-}
-
-/** Keeps what is seen of the lanes where `status` can read it. @returns notes a last time and ends */
-function noteObservations(
-  { store, lanes, clock, tell }: ExecuteOptions,
-  run: RunRecord,
-  outages: ReadonlyMap<string, Outage>,
-): () => Promise<void> {
-  const ended = new AbortController();
-  const told = new Map<string, string>();
-  let noted = '{"learntLimits":[],"outages":[]}';
-  const note = async (): Promise<void> => {
-    const learntLimits = lanes
-      .map(({ name, limiter }) => ({ lane: name, ...limiter.snapshot(clock.monotonicMs()).learnt }))
-      .filter((limit) => (limit.requestsPerMinute ?? limit.tokensPerMinute ?? limit.requestsPerDay) !== null);
-    for (const limit of learntLimits) {
-      if (told.get(limit.lane) === JSON.stringify(limit)) continue;
-      told.set(limit.lane, JSON.stringify(limit));
-      tell({ type: 'limit_learnt', ...limit });
-    }
-    const observed = { learntLimits, outages: [...outages.values()].map((outage) => ({ ...outage })) };
-    const text = JSON.stringify(observed);
-    if (text === noted) return;
-    noted = text;
-    await store.updateRun(run.id, { settings: { ...run.settings, ...observed } });
-  };
-  const noting = (async () => {
-    while (!ended.signal.aborted) {
-      await clock.sleep(NOTE_EVERY_MS, ended.signal);
-      await note();
-    }
-    // A store that cannot be written ends the drain itself; what was learnt is the least of the losses then.
-  })().catch(() => undefined);
-  return () => {
-    ended.abort();
-    return noting;
-  };
 }
 
 /** The schema checker takes a while to load, and most runs take any text. */

@@ -12,7 +12,7 @@ import type { Store } from '../store/store.js';
 import { applyImport, ImportInterrupted, type ImportOptions, importNew, planImport } from './import-input.js';
 import { noteWrittenFile } from './outputs.js';
 import { readPages, untilStopped, type WantedInput } from './read-documents.js';
-import { lanesOf, type RunSettings, settingsOfRun, settingsToJson } from './run-settings.js';
+import { lanesOf, type RunSettings, settingsToJson } from './run-settings.js';
 import { answererOf, answererSoFar } from './share-answers.js';
 import { type SpooledInput, spoolStandardInput } from './standard-input.js';
 
@@ -137,12 +137,9 @@ class Import {
       await this.#endReading();
       tell({ type: 'planned', run: existing.name, ...plan });
       refuseRepeatedPayment(existing, plan, rules.changed);
-      const { prices } = settingsOfRun(existing);
       const now = {
         ...settings,
         ...(this.#description === null ? {} : { input: this.#description }),
-        // Of the answers that are there; the next call notes its own.
-        ...(prices === undefined ? {} : { prices }),
       };
       const reimport = { keepFinished: rules.changed === 'keep', answerers };
       return await applyImport(importOptions, reimport, settingsToJson(now, store.folder));

@@ -2,12 +2,13 @@
 import type { Clock } from '../core/clock.js';
 import type { RunRecord } from '../core/run.js';
 import type { RunSummary } from '../core/run-summary.js';
-import type { PriceTable } from '../pricing/model-price.js';
 import type { Store, StoreOwner } from '../store/store.js';
-import { type LearntLimit, lanesOf, type Outage, settingsOfRun } from './run-settings.js';
+import { observationsOf, type RunObservations } from './run-observations.js';
+import { lanesOf, settingsOfRun } from './run-settings.js';
 import { type MinuteUse, sumOfKnown, timeLeftMs } from './time-left.js';
 
-export interface RunInspection {
+/** `outages` are told only while the run is being drained. */
+export interface RunInspection extends RunObservations {
   readonly run: RunRecord;
   readonly summary: RunSummary;
   /** The process that drains this very run, null when none does. */
@@ -16,16 +17,10 @@ export interface RunInspection {
   /** Of the last 60 seconds. */
   readonly requestsPerMinute: number;
   readonly tokensPerMinute: number;
-  /** What the servers have said of their limits, a lane each; empty where they say nothing. */
-  readonly learntLimits: readonly LearntLimit[];
-  /** Lanes whose server does not answer while the run is being drained. */
-  readonly outages: readonly Outage[];
   /** In force over all lanes, the lower of what was given and what was learnt; null where a lane's is unknown. */
   readonly requestsPerMinuteLimit: number | null;
   readonly tokensPerMinuteLimit: number | null;
   readonly etaMs: number | null;
-  /** What the calls were priced by; null before the first drain, or where an earlier version drained it. */
-  readonly prices: PriceTable | null;
 }
 
 const MINUTE_MS = 60_000;
@@ -36,11 +31,10 @@ export async function inspectRun(store: Store, run: RunRecord, clock: Clock): Pr
   const owner = await store.readOwner();
   const drains = owner !== null && owner.runName === run.name ? owner : null;
   const recent = await store.readRecentCalls(nowMs - MINUTE_MS);
-  const settings = settingsOfRun(run);
-  const learntLimits = settings.learntLimits ?? [];
-  const outages = drains === null ? [] : (settings.outages ?? []);
-  const lanes = lanesOf(settings).map((lane) => {
-    const learnt = learntLimits.find((limit) => limit.lane === lane.name);
+  const observed = observationsOf(run);
+  const outages = drains === null ? [] : observed.outages;
+  const lanes = lanesOf(settingsOfRun(run)).map((lane) => {
+    const learnt = observed.learntLimits.find((limit) => limit.lane === lane.name);
     return {
       rpm: lower(lane.rpm, learnt?.requestsPerMinute ?? null),
       tpm: lower(lane.tpm, learnt?.tokensPerMinute ?? null),
@@ -54,13 +48,13 @@ export async function inspectRun(store: Store, run: RunRecord, clock: Clock): Pr
   };
   const { ready, delayed, in_progress } = summary.counts;
   return {
+    ...observed,
     run,
     summary,
     owner: drains,
     nowMs,
     requestsPerMinute: minute.requests,
     tokensPerMinute: minute.tokens,
-    learntLimits,
     outages,
     requestsPerMinuteLimit: minute.requestLimit,
     tokensPerMinuteLimit: minute.tokenLimit,
@@ -75,7 +69,6 @@ export async function inspectRun(store: Store, run: RunRecord, clock: Clock): Pr
             left: ready - summary.shared.waiting + delayed + in_progress,
             minute,
           }),
-    prices: settings.prices ?? null,
   };
 }
 

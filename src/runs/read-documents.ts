@@ -1,11 +1,12 @@
 /** The one way to an input, for those that store its documents and those that only look at them. */
 import type { Readable } from 'node:stream';
 import type { TellEvent } from '../core/event.js';
+import type { InputFormat } from '../core/input-format.js';
 import type { StopRequests } from '../core/stop-requests.js';
 import { type DocumentPage, readDocuments } from '../documents/read.js';
 import type { RequestSettings } from '../documents/request.js';
 import { openInput } from '../input/input.js';
-import type { InputDescription, InputFormat } from '../input/input-description.js';
+import type { InputDescription } from '../input/input-description.js';
 
 /** What the user named, and how it is to be read. */
 export interface WantedInput {

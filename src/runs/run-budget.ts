@@ -56,11 +56,10 @@ function mostCost(bounds: BillingBounds, lanes: readonly Lane[]): number {
 export function checkBudget(
   settings: BudgetSettings,
   lanes: readonly Pick<Lane, 'mostOf'>[],
-  model: string,
-  serviceTier: string | null,
+  { model, outputCap, serviceTier }: Omit<BillingBounds, 'mostInputTokens'>,
 ): void {
   if (settings.maxCostMicroUsd === null) return;
-  if (lanes.some((lane) => lane.mostOf(model, 1, 1, serviceTier) === null)) {
+  if (lanes.some((lane) => lane.mostOf(model, 1, outputCap ?? 1, serviceTier) === null)) {
     throw priceUnknown(model, serviceTier, EXIT_CODES.usage);
   }
 }

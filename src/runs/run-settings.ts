@@ -3,11 +3,10 @@
 import type { LaneDefinition } from '../config/lanes.js';
 import type { SettingsOf } from '../config/settings.js';
 import { EXIT_CODES, LlmBatchError } from '../core/errors.js';
-import type { JsonObject } from '../core/json.js';
+import { isJsonObject, type JsonObject } from '../core/json.js';
 import type { RunRecord } from '../core/run.js';
 import type { RequestSettings } from '../documents/request.js';
 import type { InputDescription } from '../input/input-description.js';
-import type { PriceTable } from '../pricing/model-price.js';
 import { fromStoredPath, toStoredPath } from '../store/stored-path.js';
 import { STORED_SETTINGS } from './stored-settings.js';
 
@@ -32,23 +31,6 @@ export interface OutputSettings {
   readonly repair: boolean;
 }
 
-/** What a lane's server has said of its limits; null where it said nothing. */
-export interface LearntLimit {
-  readonly lane: string;
-  readonly requestsPerMinute: number | null;
-  readonly tokensPerMinute: number | null;
-  readonly requestsPerDay: number | null;
-}
-
-/** A lane whose server did not answer when this was noted. */
-export interface Outage {
-  readonly lane: string;
-  /** Wall time. */
-  readonly sinceMs: number;
-  /** What the last call met. */
-  readonly message: string;
-}
-
 export interface RunSettings {
   readonly request: RequestSettings;
   /** What the input was, known once it has been opened; absent in runs of earlier versions. */
@@ -58,11 +40,6 @@ export interface RunSettings {
   readonly budget: BudgetSettings;
   readonly answers: OutputSettings;
   readonly sharing: SharingSettings;
-  /** Noted by the process that drains the run, for those that look at it. */
-  readonly learntLimits?: readonly LearntLimit[];
-  readonly outages?: readonly Outage[];
-  /** What the calls were priced by, noted when a drain starts; the last where there were several. */
-  readonly prices?: PriceTable;
   /** `--prices`; null: the prices that come with the program. */
   readonly pricesFile: string | null;
   /** Not null for a rehearsal. What earlier versions wrote in it is not read: the simulator's options can name files. */
@@ -79,13 +56,19 @@ export function settingsToJson(settings: RunSettings, folder: string | null): Js
 
 /** What runs of earlier versions do not say. */
 const EARLIER: Pick<RunSettings, 'sharing'> = { sharing: { dedupe: false, reuse: false } };
+const EARLIER_PACING: Pick<PacingSettings, 'groupMax' | 'groupWaitMs'> = { groupMax: 1, groupWaitMs: 0 };
 
 /**
  * The inverse of `settingsToJson`.
  * @throws LlmBatchError STORE_RUN_ODD (exit 5) for what this program does not write
  */
 export function settingsOfRun(run: RunRecord): RunSettings {
-  const settings = { ...EARLIER, ...run.settings };
+  const { pacing } = run.settings;
+  const settings = {
+    ...EARLIER,
+    ...run.settings,
+    ...(isJsonObject(pacing) && { pacing: { ...EARLIER_PACING, ...pacing } }),
+  };
   const odd = STORED_SETTINGS(settings);
   if (odd === null)
     return withPaths(settings as unknown as RunSettings, (path) => fromStoredPath(path, run.folder));

@@ -1,6 +1,6 @@
 /**
- * The salvage file: outcomes that were paid for and could not be stored, because the disk was full or broken.
- * They carry the token of their claim, so they can be recorded later as if nothing had happened, as long as
+ * The salvage file: settlements that were paid for and could not be stored, because the disk was full or broken; one
+ * a line. They carry the token of their claim, so they can be recorded later as if nothing had happened, as long as
  * nobody else has taken the task meanwhile.
  */
 import { createHash } from 'node:crypto';
@@ -8,10 +8,21 @@ import { constants, lstatSync } from 'node:fs';
 import { type FileHandle, open, unlink } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { CallEnd } from '../core/call.js';
 import { EXIT_CODES, LlmBatchError } from '../core/errors.js';
 import { FAILURE_KINDS } from '../core/failure.js';
-import type { TaskOutcome } from '../core/outcome.js';
-import { amount, either, objectOf, oneOf, orNull, positive, text } from '../core/shape.js';
+import type { Settlement, TaskError, TaskOutcome } from '../core/outcome.js';
+import {
+  amount,
+  either,
+  listOf,
+  objectOf,
+  oneOf,
+  orNull,
+  positive,
+  type Shape,
+  text,
+} from '../core/shape.js';
 import type { Store } from '../store/store.js';
 
 /** Anybody may put a file, a link to one or a pipe into the folder for temporary files: none is followed or waited on. */
@@ -31,9 +42,9 @@ function placesOf(path: string): readonly string[] {
  * @returns the path of the file that took them
  * @throws LlmBatchError SALVAGE_FAILED (exit 5) when nothing can be written anywhere
  */
-export async function saveSalvage(path: string, outcomes: readonly TaskOutcome[]): Promise<string> {
+export async function saveSalvage(path: string, settlements: readonly Settlement[]): Promise<string> {
   // A disk that filled up in the middle of an earlier line must not spoil the first one now.
-  const text = `\n${outcomes.map((outcome) => JSON.stringify(outcome)).join('\n')}\n`;
+  const text = `\n${settlements.map((settlement) => JSON.stringify(settlement)).join('\n')}\n`;
   const places = placesOf(path);
   let cause: unknown;
   for (const place of places) {
@@ -44,7 +55,8 @@ export async function saveSalvage(path: string, outcomes: readonly TaskOutcome[]
       cause = error;
     }
   }
-  const count = outcomes.length === 1 ? '1 answer' : `${outcomes.length} answers`;
+  const answers = settlements.flatMap(({ outcomes }) => outcomes).length;
+  const count = answers === 1 ? '1 answer' : `${answers} answers`;
   throw new LlmBatchError(`${count} could not be stored, nor saved to ${places.join(' or ')}.`, {
     code: 'SALVAGE_FAILED',
     exitCode: EXIT_CODES.store,
@@ -63,9 +75,9 @@ export async function applySalvage(store: Store, path: string): Promise<number> 
   for (const place of placesOf(path)) {
     const text = await readOwn(place);
     if (text === null) continue;
-    const outcomes = text.split('\n').flatMap(outcomeOf);
-    const { lostTaskIds } = await store.record([], outcomes);
-    applied += outcomes.length - lostTaskIds.length;
+    const settlements = text.split('\n').flatMap(settlementOf);
+    const { lostTaskIds } = await store.record([], settlements);
+    applied += settlements.flatMap(({ outcomes }) => outcomes).length - lostTaskIds.length;
     // Applied again it changes nothing.
     await unlink(place).catch(() => undefined);
   }
@@ -78,13 +90,34 @@ export function findSalvage(path: string): readonly string[] {
 }
 
 /** None for a line that was cut, as the disk may have filled up in the middle of it, nor for one that is not ours. */
-function outcomeOf(line: string): TaskOutcome[] {
+function settlementOf(line: string): Settlement[] {
   try {
-    const outcome: unknown = JSON.parse(line || 'null');
-    return OUTCOME(outcome) === null ? [outcome as TaskOutcome] : [];
+    const found: unknown = JSON.parse(line || 'null');
+    if (SETTLEMENT(found) === null) return [found as Settlement];
+    return EARLIER_OUTCOME(found) === null ? [ofEarlierOutcome(found as EarlierOutcome)] : [];
   } catch {
     return [];
   }
+}
+
+/** As a line was when a call had one task: an outcome with its call inside. */
+type EarlierOutcome = Omit<TaskOutcome, 'share'> & {
+  readonly call: Omit<CallEnd, 'message'> | null;
+  readonly error?: TaskError;
+};
+
+function ofEarlierOutcome({ call, ...outcome }: EarlierOutcome): Settlement {
+  if (call === null) return { call, outcomes: [{ ...outcome, share: null } as TaskOutcome] };
+  const share = { usage: call.usage, costMicroUsd: call.costMicroUsd };
+  return {
+    call: { ...call, message: outcome.error?.message ?? null },
+    outcomes: [{ ...outcome, share } as TaskOutcome],
+  };
+}
+
+/** Null, where a field that is not there does not do. */
+function nullOr(shape: Shape): Shape {
+  return either(oneOf(null), shape);
 }
 
 const USAGE = objectOf({
@@ -93,24 +126,23 @@ const USAGE = objectOf({
   cachedTokens: amount,
   reasoningTokens: amount,
 });
-const CALL = objectOf({
+const BILL = { usage: nullOr(USAGE), costMicroUsd: nullOr(amount) };
+const CALL = {
+  ...BILL,
   callId: positive,
   finishedAtMs: amount,
   latencyMs: amount,
-  httpStatus: orNull(amount),
-  kind: orNull(oneOf(...FAILURE_KINDS, 'aborted')),
-  usage: orNull(USAGE),
-  costMicroUsd: orNull(amount),
-  requestId: orNull(text),
-});
-const SETTLEMENT = { taskId: positive, attemptToken: text, call: orNull(CALL) };
+  httpStatus: nullOr(amount),
+  kind: nullOr(oneOf(...FAILURE_KINDS, 'aborted')),
+  requestId: nullOr(text),
+};
 const ERROR = objectOf({
   kind: oneOf(...FAILURE_KINDS),
   message: text,
-  httpStatus: orNull(amount),
-  code: orNull(text),
-  requestId: orNull(text),
-  partialOutputJson: orNull(text),
+  httpStatus: nullOr(amount),
+  code: nullOr(text),
+  requestId: nullOr(text),
+  partialOutputJson: nullOr(text),
 });
 const RESULT = objectOf({
   outputJson: text,
@@ -119,18 +151,27 @@ const RESULT = objectOf({
   detailsJson: orNull(text),
   responseJson: orNull(text),
 });
-/** Of `TaskOutcome`: the file lies where others may write. */
-const OUTCOME = either(
-  objectOf({ ...SETTLEMENT, action: oneOf('completed'), result: RESULT, atMs: amount }),
-  objectOf({ ...SETTLEMENT, action: oneOf('failed'), error: ERROR, atMs: amount }),
-  objectOf({ ...SETTLEMENT, action: oneOf('retry'), error: ERROR, notBeforeMs: amount }),
-  objectOf({
-    ...SETTLEMENT,
-    action: oneOf('released'),
-    notBeforeMs: orNull(amount),
-    throttledSinceMs: orNull(amount),
-  }),
-);
+
+/** Of a `TaskOutcome` with `more` fields: the file lies where others may write. */
+function outcomeWith(more: Readonly<Record<string, Shape>>): Shape {
+  const task = { ...more, taskId: positive, attemptToken: text };
+  return either(
+    objectOf({ ...task, action: oneOf('completed'), result: RESULT, atMs: amount }),
+    objectOf({ ...task, action: oneOf('failed'), error: ERROR, atMs: amount }),
+    objectOf({ ...task, action: oneOf('retry'), error: ERROR, notBeforeMs: amount }),
+    objectOf({
+      ...task,
+      action: oneOf('released'),
+      notBeforeMs: nullOr(amount),
+      throttledSinceMs: nullOr(amount),
+    }),
+  );
+}
+const SETTLEMENT = objectOf({
+  call: nullOr(objectOf({ ...CALL, message: nullOr(text) })),
+  outcomes: listOf(outcomeWith({ share: nullOr(objectOf(BILL)) })),
+});
+const EARLIER_OUTCOME = outcomeWith({ call: nullOr(objectOf(CALL)) });
 
 async function appendDurably(path: string, text: string): Promise<void> {
   const handle = await open(

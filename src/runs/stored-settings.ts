@@ -1,7 +1,8 @@
 /** What is read back of a run's settings: a store may have come from anybody, so it is looked at like any input. */
+
 import { storedGroup } from '../config/settings.js';
+import { ENDPOINT_NAMES } from '../core/endpoint-name.js';
 import {
-  amount,
   anyObject,
   either,
   listOf,
@@ -29,6 +30,7 @@ const LANE = objectOf({
 /** Of `RunSettings`. A field that an earlier version did not have yet may be absent. */
 export const STORED_SETTINGS: Shape = objectOf({
   request: objectOf({
+    endpoint: orNull(oneOf(...ENDPOINT_NAMES)),
     model: orNull(text),
     promptTemplate: orNull(text),
     systemTemplate: orNull(text),
@@ -47,17 +49,6 @@ export const STORED_SETTINGS: Shape = objectOf({
     repair: orNull(truth),
   }),
   sharing: storedGroup('sharing'),
-  learntLimits: orNull(
-    listOf(
-      objectOf({
-        lane: text,
-        requestsPerMinute: orNull(amount),
-        tokensPerMinute: orNull(amount),
-        requestsPerDay: orNull(amount),
-      }),
-    ),
-  ),
-  prices: orNull(objectOf({ source: text, date: orNull(text) })),
   pricesFile: orNull(text),
   simulator: orNull(anyObject),
   output: orNull(text),

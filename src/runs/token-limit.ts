@@ -1,6 +1,6 @@
 /** Refuses, before the first call, a run of which no document could ever be sent. */
 import { usageError } from '../core/errors.js';
-import { outputCapOf } from '../documents/rendered-request.js';
+import { runEndpointOf } from '../documents/request.js';
 import { lanesOf, type RunSettings } from './run-settings.js';
 
 /**
@@ -9,7 +9,7 @@ import { lanesOf, type RunSettings } from './run-settings.js';
  * @throws LlmBatchError OUTPUT_CAP_OVER_LIMIT (exit 2)
  */
 export function checkTokenLimit(settings: RunSettings): void {
-  const cap = outputCapOf(settings.request.parameters);
+  const cap = runEndpointOf(settings.request).outputCapOf(settings.request.parameters);
   if (cap === null) return;
   const limits = lanesOf(settings).map(({ tpm }) => tpm ?? Number.POSITIVE_INFINITY);
   const most = Math.max(...limits);

@@ -5,9 +5,9 @@
  */
 import type { CallStart, RecentCall } from '../core/call.js';
 import type { FailureKind } from '../core/failure.js';
-import type { TaskOutcome } from '../core/outcome.js';
+import type { Settlement } from '../core/outcome.js';
 import type { ResultFilter, ResultRow, TaskRow } from '../core/result-row.js';
-import type { NewRun, RunChange, RunRecord } from '../core/run.js';
+import type { NewRun, RunChange, RunObservation, RunRecord } from '../core/run.js';
 import type { RunSummary } from '../core/run-summary.js';
 import type { LeasedTask, NewTask, TaskPlace } from '../core/task.js';
 import type { LatencyCount, RunTimeline } from '../core/timeline.js';
@@ -173,6 +173,8 @@ export interface Store {
   listRuns(): Promise<readonly RunRecord[]>;
   /** @throws LlmBatchError RUN_MISSING, as every method that names a run that is not there and writes to it */
   updateRun(runId: number, change: RunChange): Promise<RunRecord>;
+  /** Takes the place of what was noted of the same kind and subject, and of nothing else. */
+  noteObservations(runId: number, observations: readonly RunObservation[]): Promise<void>;
   /**
    * The run is gone for everyone, and its name is free; its number is not given again. What it had is removed by
    * `sweepDeletedRuns`, whether at once or after a crash.
@@ -240,7 +242,7 @@ export interface Store {
   /** Wall time at which the next delayed task is due, null when none is delayed. */
   nextDueAtMs(runId: number): Promise<number | null>;
   /** Calls about to be sent, and what became of leased tasks: one commit for all of it. */
-  record(started: readonly CallStart[], outcomes: readonly TaskOutcome[]): Promise<RecordedProgress>;
+  record(started: readonly CallStart[], settlements: readonly Settlement[]): Promise<RecordedProgress>;
   extendLeases(
     taskIds: readonly number[],
     attemptTokens: readonly string[],

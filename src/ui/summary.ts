@@ -2,7 +2,7 @@
 
 import { printable } from '../core/foreign-text.js';
 import type { RunSummary } from '../core/run-summary.js';
-import type { PriceTable } from '../pricing/model-price.js';
+import type { PriceTable } from '../pricing/price-book.js';
 import { type Appearance, inCharacterSet } from './colours.js';
 import { type Fact, factLines } from './facts.js';
 import { haltReasonText } from './halt-reason.js';

@@ -72,7 +72,7 @@ async function send(
   signal: AbortSignal = new AbortController().signal,
 ) {
   const bodyJson = JSON.stringify({ model, messages: [{ role: 'user', content: 'Hello.' }] });
-  return lane.provider.send({ endpoint: 'chat', bodyJson }, { timeoutMs: 20_000, signal });
+  return lane.provider.send({ endpoint: 'chat', parts: 1, bodyJson }, { timeoutMs: 20_000, signal });
 }
 
 describe('a lane', () => {

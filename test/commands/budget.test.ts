@@ -182,7 +182,7 @@ describe('--max-tokens-total', () => {
     );
     expect(exitCode).toBe(4);
     const [totals] = workspace.query<{ tokens: number }>(
-      'SELECT input_tokens + output_tokens AS tokens FROM run_totals',
+      'SELECT sum(input_tokens + output_tokens) AS tokens FROM lane_totals',
     );
     expect(totals?.tokens).toBeGreaterThan(0);
     expect(totals?.tokens).toBeLessThanOrEqual(500);

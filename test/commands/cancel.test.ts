@@ -99,7 +99,7 @@ describe('cancel', () => {
     program.kill('SIGKILL');
     await program.ended;
     const [late] = workspace.query<{ id: number; attempt_token: string; call: number }>(
-      `SELECT tasks.id, tasks.attempt_token, calls.id AS call FROM tasks JOIN calls ON task_id = tasks.id
+      `SELECT tasks.id, tasks.attempt_token, call_id AS call FROM tasks JOIN call_tasks ON task_id = tasks.id
        WHERE state = 'in_progress' ORDER BY line LIMIT 1`,
     );
     if (late === undefined) throw new Error('no call was open');

@@ -106,7 +106,11 @@ it('a model that is called as what every object has goes out under its name', as
   );
   onTestFinished(() => connection.close());
   for (const model of ['known', 'constructor', '__proto__']) {
-    const request = { endpoint: 'chat', bodyJson: JSON.stringify({ model, messages: [] }) } as const;
+    const request = {
+      endpoint: 'chat',
+      parts: 1,
+      bodyJson: JSON.stringify({ model, messages: [] }),
+    } as const;
     const signal = new AbortController().signal;
     await connection.lanes[0]?.provider.send(request, { timeoutMs: 60_000, signal });
   }

@@ -121,7 +121,7 @@ describe('--schema', () => {
     answer = (_body, before) => (before === 0 ? 'no JSON at all' : FITS);
     expect((await run('--schema', 'schema.json')).exitCode).toBe(0);
     const [totals] = workspace.query<{ tokens: number }>(
-      'SELECT input_tokens + output_tokens AS tokens FROM run_totals',
+      'SELECT sum(input_tokens + output_tokens) AS tokens FROM lane_totals',
     );
     expect(totals?.tokens).toBe(30);
   });

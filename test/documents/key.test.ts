@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { isLineProblem } from '../../src/core/line-problem.js';
 import { createDocumentParser } from '../../src/documents/document.js';
 import { documentKey } from '../../src/documents/key.js';
-import { isLineProblem } from '../../src/input/bad-line.js';
 
 function keyOf(line: unknown, idField: string | null = null): unknown {
   const text = typeof line === 'string' ? line : JSON.stringify(line);

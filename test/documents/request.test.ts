@@ -1,10 +1,10 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { Json } from '../../src/core/json.js';
+import { isLineProblem } from '../../src/core/line-problem.js';
 import { createStoredRequestReader } from '../../src/documents/read.js';
-import { type RenderedRequest, requestHash } from '../../src/documents/rendered-request.js';
-import { DEFAULT_MODEL, type RequestSettings } from '../../src/documents/request.js';
-import { isLineProblem } from '../../src/input/bad-line.js';
+import { modelOf, type RequestSettings, requestHash } from '../../src/documents/request.js';
+import type { RenderedRequest } from '../../src/endpoints/rendered-request.js';
 
 const noSettings: RequestSettings = {
   model: null,
@@ -65,7 +65,7 @@ describe('the request of a record', () => {
     [{ prompt: 5, text: 't' }, 't'],
     [{ prompt: null, text: 't' }, 't'],
   ])('of %j without a template sends %s', (line, text) => {
-    expect(bodyOf(line)).toEqual({ model: DEFAULT_MODEL, messages: [user(text)] });
+    expect(bodyOf(line)).toEqual({ model: modelOf({ model: null }), messages: [user(text)] });
   });
 
   it('names the fields seen and the template to use when there is none to send', () => {
@@ -130,7 +130,7 @@ describe('the request of a line that is one', () => {
       top_p: 0.5,
     });
     expect(bodyOf({ ...line, model: 'own' }, settings)).toMatchObject({ model: 'own' });
-    expect(bodyOf(line)).toMatchObject({ model: DEFAULT_MODEL });
+    expect(bodyOf(line)).toMatchObject({ model: modelOf({ model: null }) });
   });
 
   it('never says the cap on the answer twice', () => {

@@ -1,8 +1,10 @@
 /** A machine that can open no connection harms no document: there are fewer calls at once, and it is told. */
+
 import { afterEach, expect, it } from 'vitest';
 import type { RunEvent } from '../../src/core/event.js';
 import type { ProviderFailure } from '../../src/core/failure.js';
 import type { Provider, ProviderReply } from '../../src/provider/provider.js';
+import { answered } from '../support/answered.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { StoredRun } from '../support/stored-run.js';
 
@@ -15,9 +17,9 @@ afterEach(() => stored.remove());
 
 const ANSWER: ProviderReply = {
   ok: true,
-  output: 'fine',
+  parts: [answered('fine')],
   model: 'm',
-  finishReason: 'stop',
+
   usage: null,
   costMicroUsd: null,
   httpStatus: 200,

@@ -1,4 +1,5 @@
 /** A server that goes away in the middle of a run, over a real store, on a clock that stands still. */
+
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Random } from '../../src/core/clock.js';
 import type { RunEvent } from '../../src/core/event.js';
@@ -7,7 +8,8 @@ import type { Lane } from '../../src/engine/lane.js';
 import { createLimiter } from '../../src/limiter/limiter.js';
 import type { Provider, ProviderReply } from '../../src/provider/provider.js';
 import { inspectRun, type RunInspection } from '../../src/runs/inspect-run.js';
-import { settingsOfRun } from '../../src/runs/run-settings.js';
+import { observationsOf } from '../../src/runs/run-observations.js';
+import { answered } from '../support/answered.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { seededRandom } from '../support/seeded-random.js';
 import { StoredRun } from '../support/stored-run.js';
@@ -61,9 +63,9 @@ function server(failure: ProviderFailure, outage: Span, failsAfterMs = 5) {
       answeredAtMs.push(clock.monotonicMs());
       return {
         ok: true,
-        output: 'yes',
+        parts: [answered('yes')],
         model: 'm',
-        finishReason: 'stop',
+
         usage: { inputTokens: 10, outputTokens: 1, cachedTokens: 0, reasoningTokens: 0 },
         costMicroUsd: null,
         httpStatus: 200,
@@ -168,10 +170,10 @@ describe('an outage', () => {
     });
     expect(snapshot).toMatchObject({ down: [{ lane: { name: 'lane' } }] });
     const [seen] = await Promise.all(inspected);
-    const noted = settingsOfRun(seen?.run ?? run.run).outages;
+    const noted = observationsOf(seen?.run ?? run.run).outages;
     expect(noted).toMatchObject([{ lane: 'lane', message: refused.message }]);
     const [after = run.run] = await run.store.listRuns();
-    expect(settingsOfRun(after).outages).toEqual([]);
+    expect(observationsOf(after).outages).toEqual([]);
   });
 
   it('from the first call on ends the run, and is not told as one that is waited for', async () => {

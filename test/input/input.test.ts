@@ -5,9 +5,9 @@ import { Readable } from 'node:stream';
 import { gzipSync } from 'node:zlib';
 import { parquetWriteBuffer } from 'hyparquet-writer';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { InputFormat } from '../../src/core/input-format.js';
 import { readDocuments } from '../../src/documents/read.js';
 import { openInput } from '../../src/input/input.js';
-import type { InputFormat } from '../../src/input/input-description.js';
 import { locateInput } from '../../src/input/input-files.js';
 import type { InputRecord, RecordOptions } from '../../src/input/source.js';
 

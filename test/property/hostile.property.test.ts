@@ -15,7 +15,7 @@ import { escapedJson, gated, printable, shortLine } from '../../src/core/foreign
 import { createRedactor } from '../../src/core/redact.js';
 import { createStoredRequestReader } from '../../src/documents/read.js';
 import { openApart } from '../../src/input/apart.js';
-import { readChatAnswer } from '../../src/provider/openai/chat.js';
+import { readAnswer } from '../../src/provider/openai/answer.js';
 import { readErrorObject } from '../../src/provider/openai/error-body.js';
 import { createOutputCheck } from '../../src/runs/output-check.js';
 import { PLAIN_APPEARANCE } from '../../src/ui/colours.js';
@@ -194,16 +194,18 @@ describe('an answer', () => {
     );
     await everyTime(fc.tuple(answer, hostileText), 200, async ([content, requestId]) => {
       const headers = { get: (name: string) => (name === 'x-request-id' ? requestId : null) };
-      const reply = readChatAnswer({ status: 200, headers, isUtf8: true, content }, context);
+      const request = { endpoint: 'chat', bodyJson: '{}', parts: 1 } as const;
+      const reply = readAnswer(request, { status: 200, headers, isUtf8: true, content }, context);
+      const part = reply.ok ? reply.parts[0] : undefined;
       const words = reply.ok
-        ? [reply.model, reply.finishReason, reply.requestId ?? '']
+        ? [reply.model, part?.ok ? part.finishReason : '', reply.requestId ?? '']
         : [reply.failure.message, reply.failure.code ?? '', reply.failure.requestId ?? ''];
       for (const text of words) {
         expect(steeringIn(text)).toEqual([]);
         expect(text).not.toContain(KEY);
       }
       readErrorObject(content);
-      for (const check of checks) await check?.(reply.ok ? reply.output : content);
+      for (const check of checks) await check?.(part?.ok ? (part.text ?? '') : content);
     });
   });
 });

@@ -204,12 +204,12 @@ function differencesFromRecount(): unknown[] {
            EXCEPT SELECT run_id, iif(gone, 'gone', state), iif(gone, '', coalesce(failure_kind, shared_from, '')), count(*)
              FROM tasks GROUP BY 1, 2, 3)
          UNION ALL SELECT * FROM (
-           SELECT run_id, calls_made, calls_ended, calls_lost FROM run_totals WHERE calls_made > 0
-           EXCEPT SELECT run_id, count(*), count(finished_at_ms), sum(lost) FROM calls GROUP BY 1)
+           SELECT run_id, calls_ended, calls_lost, '' FROM run_totals WHERE calls_ended > 0
+           EXCEPT SELECT run_id, count(finished_at_ms), sum(lost), '' FROM calls GROUP BY 1)
          UNION ALL SELECT * FROM (
-           SELECT run_id, calls_failed, input_tokens, cost_micro_usd FROM run_totals WHERE calls_made > 0
-           EXCEPT SELECT run_id, coalesce(sum(kind <> 'aborted'), 0), coalesce(sum(input_tokens), 0),
-             coalesce(sum(cost_micro_usd), 0) FROM calls GROUP BY 1)
+           SELECT run_id, calls_made, calls_failed, input_tokens + cost_micro_usd FROM lane_totals
+           EXCEPT SELECT run_id, count(*), coalesce(sum(kind <> 'aborted'), 0), coalesce(sum(input_tokens), 0) +
+             coalesce(sum(cost_micro_usd), 0) FROM calls GROUP BY run_id, lane)
          UNION ALL SELECT 'results without a settled task', count(*), '', '' FROM results
            JOIN tasks ON tasks.id = task_id WHERE state NOT IN ('completed', 'failed') HAVING count(*) > 0
          UNION ALL SELECT 'settled tasks without a result', count(*), '', '' FROM tasks

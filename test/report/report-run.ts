@@ -4,6 +4,7 @@ import type { CallEnd } from '../../src/core/call.js';
 import { FAILURE_KINDS } from '../../src/core/failure.js';
 import type { TaskError } from '../../src/core/outcome.js';
 import type { LeasedTask } from '../../src/core/task.js';
+import { pricesObserved } from '../../src/runs/run-observations.js';
 import { type RunSettings, settingsToJson } from '../../src/runs/run-settings.js';
 import { openStore } from '../../src/store/open.js';
 import {
@@ -12,6 +13,7 @@ import {
   claim,
   completed,
   documents,
+  failed,
   NOW_MS,
   taskError,
 } from '../contract/store/builders.js';
@@ -35,6 +37,8 @@ const SETTINGS: RunSettings = {
     rpm: 60,
     tpm: 1_000_000,
     rpd: null,
+    groupMax: 100,
+    groupWaitMs: 100,
     maxAttempts: 5,
     timeoutMs: 300_000,
     maxWaitMs: 3_600_000,
@@ -42,7 +46,6 @@ const SETTINGS: RunSettings = {
     guard: true,
   },
   budget: { maxCostMicroUsd: null, maxTokensTotal: null, maxFailures: null },
-  prices: { source: HOSTILE, date: '2026-11-01' },
   pricesFile: null,
   simulator: null,
   answers: { check: null, repair: false },
@@ -67,6 +70,7 @@ export async function makeReportRun(storePath: string, inputPath: string, simula
     }));
     await store.addTasks(run.id, hostile);
     await store.updateRun(run.id, { status: 'open', haltReason: HOSTILE });
+    await store.noteObservations(run.id, [pricesObserved({ source: HOSTILE, date: '2026-11-01' })]);
     const tasks = await claim(store, run.id, hostile.length);
     const end = async (task: LeasedTask, index: number, change: Partial<CallEnd>): Promise<CallEnd> => {
       const startedAtMs = NOW_MS + index * 1_000;
@@ -85,8 +89,7 @@ export async function makeReportRun(storePath: string, inputPath: string, simula
       const kind = FAILURE_KINDS[(index - ANSWERED) % FAILURE_KINDS.length] ?? 'network';
       const error: TaskError = taskError(kind, { message: HOSTILE, code: HOSTILE, requestId: HOSTILE });
       const call = await end(task, index, { kind, usage: null, costMicroUsd: null });
-      const { taskId, attemptToken } = task;
-      await store.record([], [{ taskId, attemptToken, action: 'failed', call, error, atMs: NOW_MS }]);
+      await store.record([], [failed(task, kind, call, error)]);
     }
   } finally {
     await store.close();

@@ -6,6 +6,7 @@ import type { Drain } from '../../src/engine/drain.js';
 import type { Lane } from '../../src/engine/lane.js';
 import { createLimiter } from '../../src/limiter/limiter.js';
 import type { Provider } from '../../src/provider/provider.js';
+import { observationsOf } from '../../src/runs/run-observations.js';
 import type { Store } from '../../src/store/store.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { type JudgedProvider, judgedProvider } from '../support/judged-provider.js';
@@ -338,12 +339,12 @@ describe('what is kept of how a run ended', () => {
     run = await StoredRun.of(texts(2), {}, clock);
     const prices = { source: 'the first table', date: '2026-01-01' };
     await run.executeOver([laneOf('a', null, judgedProvider({}, clock))], random, undefined, { prices });
-    expect((await stored()).settings).toMatchObject({ prices });
+    expect(observationsOf(await stored())).toMatchObject({ prices });
     // Everything is answered: another table prices nothing any more.
     await run.executeOver([laneOf('a', null, judgedProvider({}, clock))], random, undefined, {
       prices: { source: 'another', date: null },
     });
-    expect((await stored()).settings).toMatchObject({ prices });
+    expect(observationsOf(await stored())).toMatchObject({ prices });
   });
 });
 

@@ -4,20 +4,21 @@ import { existsSync, lstatSync, readFileSync, symlinkSync, writeFileSync } from 
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../src/core/clock.js';
-import type { TaskOutcome } from '../../src/core/outcome.js';
+import type { Settlement } from '../../src/core/outcome.js';
 import { applySalvage, findSalvage, saveSalvage } from '../../src/runs/salvage.js';
 import { openStore } from '../../src/store/open.js';
 import type { Store } from '../../src/store/store.js';
 import { temporaryFolder } from '../support/program.js';
 
-const RELEASED: TaskOutcome = {
+const TASK = { taskId: 1, attemptToken: 'a-token' };
+const RELEASED = {
+  ...TASK,
   action: 'released',
-  taskId: 1,
-  attemptToken: 'a-token',
-  call: null,
+  share: null,
   notBeforeMs: null,
   throttledSinceMs: null,
-};
+} as const;
+const SETTLEMENT: Settlement = { call: null, outcomes: [RELEASED] };
 
 let folder: ReturnType<typeof temporaryFolder>;
 let store: Store;
@@ -39,7 +40,7 @@ describe('in the place of the salvage file', () => {
     execFileSync('mkfifo', [path]);
     expect(await applySalvage(store, path)).toBe(0);
     expect(findSalvage(path)).toEqual([]);
-    const place = await saveSalvage(path, [RELEASED]);
+    const place = await saveSalvage(path, [SETTLEMENT]);
     expect(place).not.toBe(path);
     expect(findSalvage(path)).toEqual([place]);
     expect(await applySalvage(store, path)).toBe(0);
@@ -52,25 +53,33 @@ describe('in the place of the salvage file', () => {
     writeFileSync(victim, 'mine');
     symlinkSync(victim, path);
     expect(await applySalvage(store, path)).toBe(0);
-    expect(await saveSalvage(path, [RELEASED])).not.toBe(path);
+    expect(await saveSalvage(path, [SETTLEMENT])).not.toBe(path);
     expect(readFileSync(victim, 'utf8')).toBe('mine');
     await applySalvage(store, path);
   });
 
-  it('lines that are no outcomes are left out', async () => {
+  it('lines that are no settlements are left out', async () => {
     const odd = [
-      null,
-      1,
-      [],
-      {},
       { ...RELEASED, taskId: 'one' },
       { ...RELEASED, action: 'deleted' },
       { ...RELEASED, action: 'completed' },
       { ...RELEASED, action: 'completed', atMs: 1, result: { outputJson: 1, model: {}, finishReason: [] } },
       { ...RELEASED, action: 'failed', atMs: 1, error: { kind: 'unheard_of', message: '' } },
+      { ...RELEASED, share: undefined },
+      { ...RELEASED, share: { usage: null } },
+    ].map((outcome) => ({ call: null, outcomes: [outcome] }));
+    const odder = [
+      null,
+      1,
+      [],
+      {},
+      { outcomes: [RELEASED] },
+      { call: { callId: 1, finishedAtMs: 'soon' }, outcomes: [RELEASED] },
+      // Of the older form, where an outcome had its call inside.
       { ...RELEASED, call: { callId: 1, finishedAtMs: 'soon' } },
+      { ...RELEASED, call: undefined },
     ];
-    writeFileSync(path, odd.map((line) => `${JSON.stringify(line)}\n`).join(''));
+    writeFileSync(path, [...odd, ...odder].map((line) => `${JSON.stringify(line)}\n`).join(''));
     expect(await applySalvage(store, path)).toBe(0);
     expect(existsSync(path)).toBe(false);
   });

@@ -111,13 +111,11 @@ describe('a run that is drained', () => {
 });
 
 describe('the limits of a run', () => {
-  const learn = (run: RunRecord, requestsPerMinute: number | null, lane = LANE) =>
-    store.updateRun(run.id, {
-      settings: {
-        ...run.settings,
-        learntLimits: [{ lane, requestsPerMinute, tokensPerMinute: null, requestsPerDay: null }],
-      },
-    });
+  const learn = async (run: RunRecord, requestsPerMinute: number | null, lane = LANE) => {
+    const value = { requestsPerMinute, tokensPerMinute: null, requestsPerDay: null };
+    await store.noteObservations(run.id, [{ kind: 'learnt_limit', subject: lane, value }]);
+    return (await store.listRuns()).find(({ id }) => id === run.id) ?? run;
+  };
 
   it.each([
     [600, 500, 500],

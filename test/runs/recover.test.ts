@@ -2,7 +2,7 @@
 import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { TaskOutcome } from '../../src/core/outcome.js';
+import type { CallEnd } from '../../src/core/call.js';
 import { recoverStore } from '../../src/runs/recover.js';
 import { openStore } from '../../src/store/open.js';
 import type { Store } from '../../src/store/store.js';
@@ -12,10 +12,12 @@ import {
   claimOne,
   completed,
   documents,
+  failed,
   openRun,
   released,
   results,
   startCall,
+  USAGE,
 } from '../contract/store/builders.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { temporaryFolder } from '../support/program.js';
@@ -39,8 +41,8 @@ afterEach(async () => {
   folder.remove();
 });
 
-function leave(...outcomes: TaskOutcome[]): void {
-  writeFileSync(salvagePath, outcomes.map((outcome) => `${JSON.stringify(outcome)}\n`).join(''));
+function leave(...settlements: object[]): void {
+  writeFileSync(salvagePath, settlements.map((settlement) => `${JSON.stringify(settlement)}\n`).join(''));
 }
 
 const recover = () => recoverStore(store, salvagePath, clock);
@@ -66,6 +68,28 @@ describe('a store that is taken over', () => {
     expect(counts).toMatchObject({ completed: 1, ready: 2, in_progress: 0 });
     expect(calls).toEqual({ made: 2, open: 0, failed: 1, repeated: 0 });
     expect(existsSync(salvagePath)).toBe(false);
+  });
+
+  it('reads what a version left that knew calls of one task only, the call inside what became of it', async () => {
+    const runId = await openRun(store, documents(2));
+    const [answered, refused] = await claim(store, runId, 2);
+    if (answered === undefined || refused === undefined) throw new Error('claimed too few');
+    const refusal = { kind: 'refused', httpStatus: 400 } as const;
+    const older = [
+      completed(answered, callEnd(await startCall(store, runId, answered))),
+      failed(refused, 'refused', callEnd(await startCall(store, runId, refused), refusal)),
+    ].map(({ call, outcomes }) => {
+      const { message: _, ...callThen } = call as CallEnd;
+      const { share: __, ...outcomeThen } = outcomes[0] ?? { share: null };
+      return { ...outcomeThen, call: callThen };
+    });
+    leave(...older);
+    expect(await recover()).toEqual({ rescued: 0, lostCalls: 0, poisoned: 0 });
+    expect(await results(store, runId)).toMatchObject([
+      { state: 'completed', usage: USAGE, costMicroUsd: 42, latencyMs: 800 },
+      { state: 'failed', usage: USAGE, costMicroUsd: 42, error: { message: 'it was refused' } },
+    ]);
+    expect(await store.recount()).toEqual([]);
   });
 
   it('takes what can be read of a file that was cut in the middle of a line', async () => {

@@ -3,7 +3,7 @@ import { mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import type { TaskOutcome } from '../../src/core/outcome.js';
+import type { Settlement } from '../../src/core/outcome.js';
 import { findSalvage, saveSalvage } from '../../src/runs/salvage.js';
 import { completed } from '../contract/store/builders.js';
 import { temporaryFolder } from '../support/program.js';
@@ -24,7 +24,7 @@ afterEach(() => {
   folder.remove();
 });
 
-function outcome(taskId: number): TaskOutcome {
+function settlement(taskId: number): Settlement {
   return completed({ taskId, attemptToken: `token-${taskId}` });
 }
 
@@ -52,39 +52,39 @@ async function syncedSizes(work: () => Promise<unknown>): Promise<number[]> {
 
 describe('an answer that cannot be stored', () => {
   it('is on the disk, not only in its cache, when it counts as saved', async () => {
-    const sizes = await syncedSizes(() => saveSalvage(path, [outcome(1), outcome(2)]));
+    const sizes = await syncedSizes(() => saveSalvage(path, [settlement(1), settlement(2)]));
     expect(sizes).toContain(statSync(path).size);
   });
 
   it('can be read by its owner alone', async () => {
-    await saveSalvage(path, [outcome(1)]);
+    await saveSalvage(path, [settlement(1)]);
     expect(statSync(path).mode & 0o777).toBe(0o600);
   });
 
   it('is put behind what is there, whole, though the last line was cut', async () => {
-    await saveSalvage(path, [outcome(1)]);
+    await saveSalvage(path, [settlement(1)]);
     const cut = readFileSync(path, 'utf8').trimEnd().slice(0, -5);
     writeFileSync(path, cut);
-    await saveSalvage(path, [outcome(2), outcome(3)]);
+    await saveSalvage(path, [settlement(2), settlement(3)]);
     const lines = readFileSync(path, 'utf8')
       .split('\n')
       .filter((line) => line !== '');
     expect(lines[0]).toBe(cut.trim());
-    expect(lines.slice(1).map((line) => JSON.parse(line))).toEqual([outcome(2), outcome(3)]);
+    expect(lines.slice(1).map((line) => JSON.parse(line))).toEqual([settlement(2), settlement(3)]);
   });
 
   it('finds another place where there is none beside the store, and is found there again', async () => {
     mkdirSync(path);
-    const place = await saveSalvage(path, [outcome(1)]);
+    const place = await saveSalvage(path, [settlement(1)]);
     expect(place).not.toBe(path);
-    expect(linesOf(place)).toEqual([outcome(1)]);
+    expect(linesOf(place)).toEqual([settlement(1)]);
     expect(findSalvage(path)).toContain(place);
   });
 
   it('that finds no place at all ends with an error that counts what is lost and says what to do', async () => {
     mkdirSync(path);
     vi.stubEnv('TMPDIR', join(folder.path, 'is-not-there'));
-    await expect(saveSalvage(path, [outcome(1), outcome(2)])).rejects.toMatchObject({
+    await expect(saveSalvage(path, [settlement(1), settlement(2)])).rejects.toMatchObject({
       code: 'SALVAGE_FAILED',
       exitCode: 5,
       message: expect.stringContaining('2 answers could not be stored') as string,

@@ -62,7 +62,7 @@ async function answered(name: string, requests: readonly string[], made: Made = 
   const run = await make(name, requests, made);
   for (const task of await claim(store, run.id, 100)) {
     const start = {
-      ...{ runId: run.id, taskId: task.taskId, attemptToken: task.attemptToken, lane },
+      ...{ runId: run.id, tasks: [task], lane },
       ...{ startedAtMs: clock.now(), reservedTokens: 1, mostTokens: 1, mostCostMicroUsd: null },
     };
     await store.record([start], []);

@@ -24,6 +24,8 @@ const PACING: PacingSettings = {
   rpm: null,
   tpm: null,
   rpd: null,
+  groupMax: 100,
+  groupWaitMs: 100,
   maxAttempts: 5,
   timeoutMs: 300_000,
   maxWaitMs: 24 * 3_600_000,

@@ -42,6 +42,7 @@ export const run: RunRecord = {
   inputPath: '/data/reviews.jsonl',
   simulated: false,
   settings: {},
+  observations: [],
   createdAtMs: 0,
   stoppedAtMs: null,
   haltReason: null,

@@ -4,7 +4,7 @@
  */
 
 import type { DocumentPage, PreparedDocument } from '../../documents/read.js';
-import type { PriceBook } from '../../pricing/prices.js';
+import type { PriceBook } from '../../pricing/price-book.js';
 import { lanesOf, OPENAI_BASE_URL, type RunSettings } from '../run-settings.js';
 import { badLineKind } from './bad-line-kind.js';
 import { BatchFileRules } from './batch-file-rules.js';

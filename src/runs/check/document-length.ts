@@ -3,8 +3,8 @@
  * for fits; only what is longer is counted, with the model's own tokenizer where that is published.
  */
 import type { JsonObject } from '../../core/json.js';
-import type { RenderedRequest } from '../../documents/rendered-request.js';
-import type { PriceBook, PriceQuery } from '../../pricing/prices.js';
+import type { RenderedRequest } from '../../endpoints/rendered-request.js';
+import type { PriceBook, PriceQuery } from '../../pricing/price-book.js';
 import { loadTokenCounter } from '../../pricing/tokens.js';
 
 export type LengthProblemKind =

@@ -2,15 +2,14 @@
  * Tokens, money and time of an input before anything is spent: what a run of it would send, counted in full where it is
  * small and from a fair sample where it is large. Nothing is stored and nobody is called.
  */
-import { setImmediate } from 'node:timers/promises';
+import { nextTurn } from '../../core/clock.js';
 import { usageError } from '../../core/errors.js';
 import type { JsonObject } from '../../core/json.js';
 import { DistinctTexts, hash53 } from '../../documents/distinct-texts.js';
 import { createStoredRequestReader, type DocumentPage } from '../../documents/read.js';
-import type { RenderedRequest } from '../../documents/rendered-request.js';
+import type { RenderedRequest } from '../../endpoints/rendered-request.js';
 import type { BadLine } from '../../input/bad-line.js';
-import type { PriceTable } from '../../pricing/model-price.js';
-import type { PriceBook } from '../../pricing/prices.js';
+import type { PriceBook, PriceTable } from '../../pricing/price-book.js';
 import { type LaneSettings, lanesOf, OPENAI_BASE_URL, type RunSettings } from '../run-settings.js';
 import { DocumentSample, SAMPLE_BOUNDS, type SampleBounds } from './document-sample.js';
 import { type ModelEstimate, ModelTally } from './model-estimate.js';
@@ -237,7 +236,7 @@ function limitsOf(lanes: readonly LaneSettings[], concurrency: number): PaceLimi
 
 /** Counting is work without a pause; Ctrl-C and the progress line need one now and then. */
 async function breathe(documents: number): Promise<void> {
-  if (documents % 100 === 0) await setImmediate();
+  if (documents % 100 === 0) await nextTurn();
 }
 
 /** What was good when it was read: only a file that it names can have changed since. */

@@ -1,12 +1,18 @@
 /** What the documents would take and cost with one model, or with the models that they name themselves. */
 import type { JsonObject } from '../../core/json.js';
-import type { RenderedRequest } from '../../documents/rendered-request.js';
-import { ratesFor } from '../../pricing/cost.js';
-import type { ModelPrice, PriceTable, PriceTier, RateTable } from '../../pricing/model-price.js';
-import type { PriceBook, PriceQuery } from '../../pricing/prices.js';
-import { tierOfServiceTier } from '../../pricing/service-tier.js';
+import { ENDPOINTS } from '../../endpoints/endpoints.js';
+import type { RenderedRequest } from '../../endpoints/rendered-request.js';
+import { ratesFor, tierOfServiceTier } from '../../pricing/cost.js';
+import type {
+  ModelPrice,
+  PriceBook,
+  PriceQuery,
+  PriceTable,
+  PriceTier,
+  RateTable,
+} from '../../pricing/price-book.js';
+
 import { loadTokenCounter, type RequestTokens, type SizeOfImageUrl } from '../../pricing/tokens.js';
-import { countByBytes } from './byte-rule-tokens.js';
 import { Distribution, type Figures } from './distribution.js';
 import { assumeOutput, type OutputBasis, type TokenRange } from './output-assumption.js';
 import { type EstimatedTotal, type Population, TotalEstimator } from './total-estimator.js';
@@ -194,7 +200,11 @@ export class ModelTally {
       ownTokenizer: counter?.exact ?? true,
       priceTable: price?.table ?? null,
       price,
-      count: (endpoint, body, sizeOf) => counter?.countRequest(endpoint, body, sizeOf) ?? countByBytes(body),
+      count: (endpoint, body, sizeOf) =>
+        counter?.countRequest(endpoint, body, sizeOf) ?? {
+          ...ENDPOINTS[endpoint].countSimulatedTokens(body),
+          uncountedParts: 0,
+        },
     };
     this.#models.set(name, model);
     return model;

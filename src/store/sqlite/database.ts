@@ -242,6 +242,8 @@ async function prepareForWriting(
   }
   await connection.patiently(() => database.pragma('journal_mode = WAL'));
   configure(database);
+  // A table that others refer to can be made anew only without; inside a transaction it could not be switched off.
+  database.pragma('foreign_keys = OFF');
   await connection.write(() => {
     const version = identify(database, path, migrations);
     // The process that drains it may be of the earlier version, and its statements would fail.
@@ -251,6 +253,7 @@ async function prepareForWriting(
       if (version > 0) onMigration?.({ path, bytes, version: step, lastVersion: migrations.length });
     });
   });
+  database.pragma('foreign_keys = ON');
 }
 
 function assertSound(database: Database.Database, path: string): void {

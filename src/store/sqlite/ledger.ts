@@ -1,9 +1,9 @@
 /**
- * The ledger: a row for every HTTP request, and the sums over them. Sums are gathered while the rows are
+ * The ledger: a row for every HTTP request and for each task in it, and the sums over them. Sums are gathered while the rows are
  * written and stored once, by `flush`, in the same transaction.
  */
 import type Database from 'better-sqlite3';
-import type { CallEnd, CallStart, RecentCall } from '../../core/call.js';
+import type { CallEnd, CallShare, CallStart, RecentCall } from '../../core/call.js';
 import { type Doubt, doubtOf } from '../../core/usage.js';
 import { latencyBucket } from '../latency-buckets.js';
 import {
@@ -29,9 +29,7 @@ class LaneTotals {
 
 /** What one transaction adds to `run_totals`, `lane_totals` and `latency_buckets` of one run. */
 class RunTotals {
-  made = 0;
   ended = 0;
-  failed = 0;
   lost = 0;
   answered = 0;
   withoutCost = 0;
@@ -40,11 +38,6 @@ class RunTotals {
   tokensInDoubt = 0;
   costInDoubtMicroUsd = 0;
   latencySumMs = 0;
-  costMicroUsd = 0;
-  inputTokens = 0;
-  outputTokens = 0;
-  cachedTokens = 0;
-  reasoningTokens = 0;
   firstAtMs: number | null = null;
   lastAtMs: number | null = null;
   readonly lanes = new Map<string, LaneTotals>();
@@ -89,14 +82,21 @@ interface LostRow {
   most_cost_micro_usd: number | null;
 }
 
-const LOST = 'RETURNING run_id, most_tokens, most_cost_micro_usd';
+export interface OpenCallTask {
+  readonly callId: number;
+  readonly taskId: number;
+}
 
 export class Ledger {
   readonly #start;
+  readonly #startTask;
   readonly #select;
   readonly #end;
-  readonly #loseOfAttempt;
-  readonly #loseOpen;
+  readonly #share;
+  readonly #openTasks;
+  readonly #lose;
+  readonly #withdraw;
+  readonly #withdrawTasks;
   readonly #addTotals;
   readonly #addLane;
   readonly #addLatency;
@@ -104,10 +104,12 @@ export class Ledger {
   readonly #totals = new Map<number, RunTotals>();
 
   constructor(database: Database.Database) {
-    this.#start = database.prepare<[number, number, string, string, number, number, number, number | null]>(
-      `INSERT INTO calls (run_id, task_id, attempt_token, lane, started_at_ms, reserved_tokens, most_tokens,
-         most_cost_micro_usd)
-       VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
+    this.#start = database.prepare<[number, string, number, number, number, number | null]>(
+      `INSERT INTO calls (run_id, lane, started_at_ms, reserved_tokens, most_tokens, most_cost_micro_usd)
+       VALUES (?, ?, ?, ?, ?, ?)`,
+    );
+    this.#startTask = database.prepare<[number, number]>(
+      'INSERT OR IGNORE INTO call_tasks (call_id, task_id) VALUES (?, ?)',
     );
     this.#select = database
       .prepare<[number], CallRow>(
@@ -116,29 +118,35 @@ export class Ledger {
       )
       .raw();
     this.#end = database.prepare<(string | number | null)[]>(
-      `UPDATE calls SET attempt_token = NULL, finished_at_ms = ?, latency_ms = ?, http_status = ?, kind = ?, message = ?, request_id = ?,
+      `UPDATE calls SET finished_at_ms = ?, latency_ms = ?, http_status = ?, kind = ?, message = ?, request_id = ?,
          cost_micro_usd = ?, input_tokens = ?, output_tokens = ?, cached_tokens = ?, reasoning_tokens = ?
        WHERE id = ?`,
     );
-    this.#loseOfAttempt = database.prepare<[number, number, string], LostRow>(
-      `UPDATE calls INDEXED BY calls_open SET finished_at_ms = ?, lost = 1, attempt_token = NULL
-       WHERE task_id = ? AND attempt_token = ? AND finished_at_ms IS NULL ${LOST}`,
+    this.#share = database.prepare<[number | null, number | null, number | null, number, number]>(
+      `UPDATE call_tasks SET input_tokens = ?, output_tokens = ?, cost_micro_usd = ?
+       WHERE call_id = ? AND task_id = ?`,
     );
-    this.#loseOpen = database.prepare<[number], LostRow>(
-      `UPDATE calls INDEXED BY calls_open SET finished_at_ms = ?, lost = 1, attempt_token = NULL
-       WHERE finished_at_ms IS NULL ${LOST}`,
+    this.#openTasks = database.prepare<[], OpenCallTask>(
+      `SELECT call_id AS callId, task_id AS taskId
+       FROM calls INDEXED BY calls_open JOIN call_tasks ON call_id = id WHERE finished_at_ms IS NULL`,
     );
+    this.#lose = database.prepare<[number, number], LostRow>(
+      `UPDATE calls SET finished_at_ms = ?, lost = 1 WHERE id = ? AND finished_at_ms IS NULL
+       RETURNING run_id, most_tokens, most_cost_micro_usd`,
+    );
+    this.#withdraw = database
+      .prepare<[number], [runId: number, lane: string]>(
+        'DELETE FROM calls WHERE id = ? AND finished_at_ms IS NULL RETURNING run_id, lane',
+      )
+      .raw();
+    this.#withdrawTasks = database.prepare<[number]>('DELETE FROM call_tasks WHERE call_id = ?');
     this.#addTotals = database.prepare<(number | null)[]>(
       `UPDATE run_totals SET
-         calls_made = calls_made + ?, calls_ended = calls_ended + ?, calls_failed = calls_failed + ?,
-         calls_lost = calls_lost + ?, calls_answered = calls_answered + ?,
+         calls_ended = calls_ended + ?, calls_lost = calls_lost + ?, calls_answered = calls_answered + ?,
          calls_without_cost = calls_without_cost + ?, calls_in_doubt = calls_in_doubt + ?,
          calls_without_usage = calls_without_usage + ?,
          tokens_in_doubt = tokens_in_doubt + ?, cost_in_doubt_micro_usd = cost_in_doubt_micro_usd + ?,
          latency_sum_ms = latency_sum_ms + ?,
-         cost_micro_usd = cost_micro_usd + ?, input_tokens = input_tokens + ?,
-         output_tokens = output_tokens + ?, cached_tokens = cached_tokens + ?,
-         reasoning_tokens = reasoning_tokens + ?,
          first_call_at_ms = coalesce(min(first_call_at_ms, ?), first_call_at_ms, ?),
          last_call_at_ms = coalesce(max(last_call_at_ms, ?), last_call_at_ms, ?)
        WHERE run_id = ?`,
@@ -177,8 +185,6 @@ export class Ledger {
     const lane = storableText(call.lane);
     const { lastInsertRowid } = this.#start.run(
       call.runId,
-      call.taskId,
-      call.attemptToken,
       lane,
       startedAtMs,
       storableCount(call.reservedTokens),
@@ -186,18 +192,18 @@ export class Ledger {
       call.mostCostMicroUsd,
     );
     const totals = this.#totalsOf(call.runId);
-    totals.made += 1;
     totals.lane(lane).made += 1;
     totals.seen(startedAtMs);
-    return Number(lastInsertRowid);
+    const callId = Number(lastInsertRowid);
+    for (const { taskId } of call.tasks) this.#startTask.run(callId, taskId);
+    return callId;
   }
 
   /**
    * A call that a rescue had given up as lost gets its figures all the same: it may have been billed. One that
    * has ended already keeps what it has, so that a repeated `record` counts nothing twice.
-   * @param message what went wrong, when something did
    */
-  end(call: CallEnd, message: string | null): void {
+  end(call: CallEnd): void {
     const row = this.#select.get(call.callId);
     if (row === undefined) return;
     const [runId, laneName, lost, endedAtMs, knownLatencyMs, mostTokens, mostCostMicroUsd] = row;
@@ -211,7 +217,7 @@ export class Ledger {
       latencyMs,
       storableIntegerOrNull(call.httpStatus),
       kind,
-      storableTextOrNull(message),
+      storableTextOrNull(call.message),
       storableTextOrNull(call.requestId),
       call.costMicroUsd,
       usage === null ? null : storableCount(usage.inputTokens),
@@ -235,44 +241,62 @@ export class Ledger {
       const bucket = latencyBucket(latencyMs);
       totals.latencyBuckets.set(bucket, (totals.latencyBuckets.get(bucket) ?? 0) + 1);
     } else if (kind !== 'aborted') {
-      totals.failed += 1;
       lane.failed += 1;
       if (kind === 'rate_limited') lane.throttled += 1;
     }
-    if (call.costMicroUsd !== null) {
-      totals.costMicroUsd += storableReal(call.costMicroUsd);
-      lane.costMicroUsd += storableReal(call.costMicroUsd);
-    }
+    if (call.costMicroUsd !== null) lane.costMicroUsd += storableReal(call.costMicroUsd);
     if (usage === null) return;
-    for (const sums of [totals, lane]) {
-      sums.inputTokens += storableCount(usage.inputTokens);
-      sums.outputTokens += storableCount(usage.outputTokens);
-      sums.cachedTokens += storableCount(usage.cachedTokens);
-      sums.reasoningTokens += storableCount(usage.reasoningTokens);
-    }
+    lane.inputTokens += storableCount(usage.inputTokens);
+    lane.outputTokens += storableCount(usage.outputTokens);
+    lane.cachedTokens += storableCount(usage.cachedTokens);
+    lane.reasoningTokens += storableCount(usage.reasoningTokens);
     if (call.costMicroUsd === null && usage.inputTokens + usage.outputTokens > 0) {
       totals.withoutCost += 1;
       totals.costInDoubtMicroUsd += mostCostMicroUsd ?? 0;
     }
   }
 
-  /** Ends the open calls of a task's attempt as lost. @returns how many there were */
-  loseOfAttempt(taskId: number, attemptToken: string, nowMs: number): number {
-    return this.#countLost(this.#loseOfAttempt.all(nowMs, taskId, attemptToken));
+  /** Takes back a call that has not left; one that a rescue gave up as lost in the meantime stays. */
+  withdraw(callId: number): void {
+    const row = this.#withdraw.get(callId);
+    if (row === undefined) return;
+    this.#withdrawTasks.run(callId);
+    this.#totalsOf(row[0]).lane(row[1]).made -= 1;
   }
 
-  /** Ends every open call as lost. @returns how many there were */
-  loseOpen(nowMs: number): number {
-    return this.#countLost(this.#loseOpen.all(nowMs));
+  /** Notes what one task of a call with several takes of its bill. */
+  share(callId: number, taskId: number, { usage, costMicroUsd }: CallShare): void {
+    this.#share.run(
+      usage === null ? null : storableCount(usage.inputTokens),
+      usage === null ? null : storableCount(usage.outputTokens),
+      costMicroUsd,
+      callId,
+      taskId,
+    );
+  }
+
+  /** The tasks of all open calls. */
+  openTasks(): OpenCallTask[] {
+    return this.#openTasks.all();
+  }
+
+  /** Ends open calls as lost. */
+  lose(callIds: Iterable<number>, nowMs: number): void {
+    for (const callId of callIds) {
+      const call = this.#lose.get(nowMs, callId);
+      if (call === undefined) continue;
+      const totals = this.#totalsOf(call.run_id);
+      totals.ended += 1;
+      totals.lost += 1;
+      totals.doubt('cut_off', 1, call.most_tokens, call.most_cost_micro_usd);
+    }
   }
 
   /** Adds what was gathered since `begin` to the stored sums. */
   flush(): void {
     for (const [runId, totals] of this.#totals) {
       this.#addTotals.run(
-        totals.made,
         totals.ended,
-        totals.failed,
         totals.lost,
         totals.answered,
         totals.withoutCost,
@@ -281,11 +305,6 @@ export class Ledger {
         totals.tokensInDoubt,
         totals.costInDoubtMicroUsd,
         totals.latencySumMs,
-        totals.costMicroUsd,
-        totals.inputTokens,
-        totals.outputTokens,
-        totals.cachedTokens,
-        totals.reasoningTokens,
         totals.firstAtMs,
         totals.firstAtMs,
         totals.lastAtMs,
@@ -314,16 +333,6 @@ export class Ledger {
       lane.cachedTokens,
       lane.reasoningTokens,
     );
-  }
-
-  #countLost(calls: readonly LostRow[]): number {
-    for (const call of calls) {
-      const totals = this.#totalsOf(call.run_id);
-      totals.ended += 1;
-      totals.lost += 1;
-      totals.doubt('cut_off', 1, call.most_tokens, call.most_cost_micro_usd);
-    }
-    return calls.length;
   }
 
   #totalsOf(runId: number): RunTotals {

@@ -316,6 +316,159 @@ FROM (
 WHERE doubted.run_id = run_totals.run_id;
 `,
   },
+  {
+    version: 4,
+    name: 'calls that have tasks, tasks that have owners, what was observed apart from what was asked',
+    sql: `
+-- The ledger: one row for every HTTP request, written before it leaves. finished_at_ms is null while it is open; kind
+-- is null for a good answer; lost says that a crash hid the outcome; most_tokens and most_cost_micro_usd are null where
+-- they were not known. What is read most comes first.
+CREATE TABLE calls_with_tasks (
+  id                  INTEGER PRIMARY KEY,
+  run_id              INTEGER NOT NULL REFERENCES runs (id),
+  lane                TEXT    NOT NULL,
+  started_at_ms       INTEGER NOT NULL,
+  reserved_tokens     INTEGER NOT NULL,
+  most_tokens         INTEGER,
+  most_cost_micro_usd REAL,
+  lost                INTEGER NOT NULL DEFAULT 0 CHECK (lost IN (0, 1)),
+  finished_at_ms      INTEGER,
+  latency_ms          REAL,
+  http_status         INTEGER,
+  kind                TEXT,
+  cost_micro_usd      REAL,
+  input_tokens        INTEGER,
+  output_tokens       INTEGER,
+  cached_tokens       INTEGER,
+  reasoning_tokens    INTEGER,
+  request_id          TEXT,
+  message             TEXT
+) STRICT;
+
+-- The tasks of a call and what each of them takes of its bill, null where a task has the call for itself. No foreign
+-- keys: they would be looked up at every call, and a ledger is not to fail over what else is there.
+CREATE TABLE call_tasks (
+  call_id        INTEGER NOT NULL,
+  task_id        INTEGER NOT NULL,
+  input_tokens   INTEGER,
+  output_tokens  INTEGER,
+  cost_micro_usd REAL,
+  PRIMARY KEY (call_id, task_id)
+) STRICT, WITHOUT ROWID;
+
+INSERT INTO call_tasks (call_id, task_id) SELECT id, task_id FROM calls ORDER BY id;
+INSERT INTO calls_with_tasks (id, run_id, lane, started_at_ms, reserved_tokens, most_tokens, most_cost_micro_usd, lost,
+  finished_at_ms, latency_ms, http_status, kind, cost_micro_usd, input_tokens, output_tokens, cached_tokens,
+  reasoning_tokens, request_id, message)
+SELECT id, run_id, lane, started_at_ms, reserved_tokens, most_tokens, most_cost_micro_usd, lost,
+  finished_at_ms, latency_ms, http_status, kind, cost_micro_usd, input_tokens, output_tokens, cached_tokens,
+  reasoning_tokens, request_id, message FROM calls ORDER BY id;
+DROP TABLE calls;
+ALTER TABLE calls_with_tasks RENAME TO calls;
+CREATE INDEX calls_open    ON calls (id) WHERE finished_at_ms IS NULL;
+CREATE INDEX calls_started ON calls (started_at_ms);
+
+-- A task in progress is owned by a worker, as long as its lease lasts, or by a batch that a server works on: by exactly
+-- one of them. Made anew, since no constraint of a table can be changed. Narrow on purpose: SQLite rewrites the whole
+-- row at each change of state.
+CREATE TABLE tasks_with_owners (
+  id                 INTEGER PRIMARY KEY,
+  run_id             INTEGER NOT NULL REFERENCES runs (id),
+  state              TEXT    NOT NULL,
+  gone               INTEGER NOT NULL DEFAULT 0 CHECK (gone IN (0, 1)),
+  line               INTEGER NOT NULL,
+  priority           REAL    NOT NULL,
+  attempts           INTEGER NOT NULL DEFAULT 0,
+  crash_count        INTEGER NOT NULL DEFAULT 0,
+  lone_crash_count   INTEGER NOT NULL DEFAULT 0,
+  import_generation  INTEGER NOT NULL,
+  attempt_token      TEXT,
+  worker_id          TEXT,
+  lease_until_ms     INTEGER,
+  remote_batch_id    INTEGER,
+  not_before_ms      INTEGER,
+  throttled_since_ms INTEGER,
+  failure_kind       TEXT,
+  shared_from        TEXT CHECK (shared_from IN ('run', 'earlier_run')),
+  shared_task_id     INTEGER,
+  occurrence         INTEGER NOT NULL,
+  key                TEXT    NOT NULL,
+  request_hash       TEXT    NOT NULL,
+  -- Not IN: SQLite would build a table of the six for every row that is written.
+  CHECK (state = 'ready' OR state = 'delayed' OR state = 'in_progress'
+    OR state = 'completed' OR state = 'failed' OR state = 'cancelled'),
+  CHECK ((state = 'in_progress') = (attempt_token IS NOT NULL)),
+  CHECK ((state = 'in_progress') = (lease_until_ms IS NOT NULL) + (remote_batch_id IS NOT NULL)),
+  CHECK ((state = 'delayed') = (not_before_ms IS NOT NULL)),
+  CHECK ((state = 'failed') = (failure_kind IS NOT NULL))
+) STRICT;
+
+INSERT INTO tasks_with_owners (id, run_id, state, gone, line, priority, attempts, crash_count, lone_crash_count,
+  import_generation, attempt_token, worker_id, lease_until_ms, not_before_ms, throttled_since_ms, failure_kind,
+  shared_from, shared_task_id, occurrence, key, request_hash)
+SELECT id, run_id, state, gone, line, priority, attempts, crash_count, lone_crash_count,
+  import_generation, attempt_token, worker_id, lease_until_ms, not_before_ms, throttled_since_ms, failure_kind,
+  shared_from, shared_task_id, occurrence, key, request_hash FROM tasks ORDER BY id;
+DROP TABLE tasks;
+ALTER TABLE tasks_with_owners RENAME TO tasks;
+
+CREATE INDEX tasks_ready   ON tasks (run_id, priority DESC, line)
+  WHERE state = 'ready' AND gone = 0 AND shared_task_id IS NULL;
+CREATE INDEX tasks_paired  ON tasks (run_id) WHERE state = 'ready' AND shared_task_id IS NOT NULL;
+CREATE INDEX tasks_delayed ON tasks (run_id, not_before_ms) WHERE state = 'delayed' AND gone = 0;
+CREATE INDEX tasks_leased  ON tasks (lease_until_ms) WHERE state = 'in_progress';
+CREATE INDEX tasks_settled ON tasks (run_id, line) WHERE state IN ('completed', 'failed') AND gone = 0;
+CREATE INDEX tasks_failed  ON tasks (run_id, line) WHERE state = 'failed' AND gone = 0;
+
+CREATE TRIGGER tasks_counted_out AFTER DELETE ON tasks BEGIN
+  UPDATE task_counts SET tasks = tasks - 1
+  WHERE run_id = old.run_id AND state = iif(old.gone, 'gone', old.state)
+    AND kind = iif(old.gone, '', coalesce(old.failure_kind, old.shared_from, ''));
+END;
+
+CREATE TRIGGER tasks_recounted AFTER UPDATE OF state, gone, failure_kind, shared_from ON tasks
+WHEN old.state <> new.state OR old.gone <> new.gone OR old.failure_kind IS NOT new.failure_kind
+  OR old.shared_from IS NOT new.shared_from
+BEGIN
+  UPDATE task_counts SET tasks = tasks - 1
+  WHERE run_id = old.run_id AND state = iif(old.gone, 'gone', old.state)
+    AND kind = iif(old.gone, '', coalesce(old.failure_kind, old.shared_from, ''));
+  INSERT INTO task_counts (run_id, state, kind, tasks)
+  VALUES (new.run_id, iif(new.gone, 'gone', new.state),
+    iif(new.gone, '', coalesce(new.failure_kind, new.shared_from, '')), 1)
+  ON CONFLICT DO UPDATE SET tasks = tasks + 1;
+END;
+
+-- What was seen of a run while it was drained, apart from what was asked of it: whoever notes something changes that
+-- alone. The subject is a lane, or empty for the whole run.
+CREATE TABLE run_observations (
+  run_id     INTEGER NOT NULL REFERENCES runs (id),
+  kind       TEXT    NOT NULL,
+  subject    TEXT    NOT NULL,
+  value_json TEXT    NOT NULL,
+  PRIMARY KEY (run_id, kind, subject)
+) STRICT, WITHOUT ROWID;
+
+INSERT OR REPLACE INTO run_observations (run_id, kind, subject, value_json)
+SELECT runs.id, 'learnt_limit', json_extract(noted.value, '$.lane'), json_remove(noted.value, '$.lane')
+FROM runs, json_each(iif(json_valid(settings_json), settings_json, '{}'), '$.learntLimits') AS noted
+WHERE noted.type = 'object' AND json_type(noted.value, '$.lane') = 'text';
+INSERT INTO run_observations (run_id, kind, subject, value_json)
+SELECT id, 'prices', '', json_extract(settings_json, '$.prices')
+FROM runs WHERE json_valid(settings_json) AND json_type(settings_json, '$.prices') = 'object';
+UPDATE runs SET settings_json = json_remove(settings_json, '$.learntLimits', '$.outages', '$.prices')
+WHERE json_valid(settings_json);
+
+-- Summed from lane_totals, where they are kept too.
+ALTER TABLE run_totals DROP COLUMN calls_made;
+ALTER TABLE run_totals DROP COLUMN calls_failed;
+ALTER TABLE run_totals DROP COLUMN cost_micro_usd;
+ALTER TABLE run_totals DROP COLUMN input_tokens;
+ALTER TABLE run_totals DROP COLUMN output_tokens;
+ALTER TABLE run_totals DROP COLUMN cached_tokens;
+ALTER TABLE run_totals DROP COLUMN reasoning_tokens;
+`,
+  },
 ];
 
 /**

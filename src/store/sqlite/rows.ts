@@ -3,7 +3,7 @@ import type { FailureKind } from '../../core/failure.js';
 import { isJsonObject, type Json } from '../../core/json.js';
 import type { CompletedResult, SharedFrom, TaskError } from '../../core/outcome.js';
 import type { ResultRow, TaskRow } from '../../core/result-row.js';
-import type { RunRecord, RunStatus, WrittenFile } from '../../core/run.js';
+import type { RunObservation, RunRecord, RunStatus, WrittenFile } from '../../core/run.js';
 import type { LeasedTask, TaskState } from '../../core/task.js';
 import type { TokenUsage } from '../../core/usage.js';
 import { fromStoredPath } from '../stored-path.js';
@@ -26,6 +26,8 @@ export interface RunRow {
   halt_reason: string | null;
   output_paths_json: string;
   settings_json: string;
+  /** List of [kind, subject, value as JSON text]. */
+  observations_json: string;
 }
 
 /**
@@ -43,6 +45,7 @@ export function toRun(row: RunRow, folder: string): RunRecord {
     inputPath: fromStoredPath(row.input_path, folder),
     simulated: row.simulated === 1,
     settings,
+    observations: (JSON.parse(row.observations_json) as string[][]).map(toObservation),
     createdAtMs: row.created_at_ms,
     stoppedAtMs: row.stopped_at_ms,
     haltReason: row.halt_reason,
@@ -56,6 +59,12 @@ export function toRun(row: RunRow, folder: string): RunRecord {
     }),
     folder,
   };
+}
+
+function toObservation([kind = '', subject = '', json = '']: readonly string[]): RunObservation {
+  const value = storedJson(json);
+  if (!isJsonObject(value)) throw damaged();
+  return { kind: kind as RunObservation['kind'], subject, value };
 }
 
 function storedJson(text: string): Json {

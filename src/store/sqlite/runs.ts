@@ -1,14 +1,16 @@
 /** Runs: one input and one set of settings. Called inside a transaction of the store. */
 import type Database from 'better-sqlite3';
 import { EXIT_CODES, LlmBatchError, usageError } from '../../core/errors.js';
-import type { NewRun, RunChange, RunRecord } from '../../core/run.js';
+import type { NewRun, RunChange, RunObservation, RunRecord } from '../../core/run.js';
 import { toStoredPath } from '../stored-path.js';
 import { isUniqueViolation } from './errors.js';
 import { type RunRow, toRun } from './rows.js';
 import { storableInteger, storableIntegerOrNull, storableText, storableTextOrNull } from './storable.js';
 
 const COLUMNS = `id, name, status, input_path, simulated, created_at_ms, stopped_at_ms, halt_reason,
-  output_paths_json, settings_json`;
+  output_paths_json, settings_json,
+  (SELECT json_group_array(json_array(kind, subject, value_json)) FROM run_observations WHERE run_id = runs.id)
+    AS observations_json`;
 
 export function runMissing(runId: number): LlmBatchError {
   return new LlmBatchError(`The store has no run with the number ${runId}.`, {
@@ -25,6 +27,8 @@ export class Runs {
   readonly #select;
   readonly #selectAll;
   readonly #update;
+  readonly #note;
+  readonly #unnote;
   readonly #reopen;
   readonly #markDeleted;
 
@@ -45,6 +49,12 @@ export class Runs {
     this.#update = database.prepare<[string, string, number | null, string | null, string, number]>(
       `UPDATE runs SET status = ?, settings_json = ?, stopped_at_ms = ?, halt_reason = ?, output_paths_json = ?
        WHERE id = ?`,
+    );
+    this.#note = database.prepare<[number, string, string, string]>(
+      'INSERT OR REPLACE INTO run_observations (run_id, kind, subject, value_json) VALUES (?, ?, ?, ?)',
+    );
+    this.#unnote = database.prepare<[number, string, string]>(
+      'DELETE FROM run_observations WHERE (run_id, kind, subject) = (?, ?, ?)',
     );
     this.#reopen = database.prepare<[number]>(
       `UPDATE runs SET status = 'open' WHERE id = ? AND status = 'finished'`,
@@ -96,6 +106,15 @@ export class Runs {
       runId,
     );
     return this.get(runId);
+  }
+
+  note(runId: number, observations: readonly RunObservation[]): void {
+    this.get(runId);
+    for (const { kind, subject, value } of observations) {
+      const about = storableText(subject);
+      if (value === null) this.#unnote.run(runId, kind, about);
+      else this.#note.run(runId, kind, about, storableText(JSON.stringify(value)));
+    }
   }
 
   /** A finished run has open tasks again. */

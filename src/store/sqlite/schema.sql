@@ -2,29 +2,38 @@
 
 PRAGMA application_id = 1819045218;
 
-PRAGMA user_version = 3;
+PRAGMA user_version = 4;
 
-CREATE TABLE calls (
-  id               INTEGER PRIMARY KEY,
-  run_id           INTEGER NOT NULL REFERENCES runs (id),
-  task_id          INTEGER NOT NULL,
-  lane             TEXT    NOT NULL,
-  started_at_ms    INTEGER NOT NULL,
-  reserved_tokens  INTEGER NOT NULL,
-  attempt_token    TEXT,
-  lost             INTEGER NOT NULL DEFAULT 0 CHECK (lost IN (0, 1)),
-  finished_at_ms   INTEGER,
-  latency_ms       REAL,
-  http_status      INTEGER,
-  kind             TEXT,
-  message          TEXT,
-  request_id       TEXT,
-  cost_micro_usd   REAL,
-  input_tokens     INTEGER,
-  output_tokens    INTEGER,
-  cached_tokens    INTEGER,
-  reasoning_tokens INTEGER
-, most_tokens INTEGER, most_cost_micro_usd REAL) STRICT;
+CREATE TABLE call_tasks (
+  call_id        INTEGER NOT NULL,
+  task_id        INTEGER NOT NULL,
+  input_tokens   INTEGER,
+  output_tokens  INTEGER,
+  cost_micro_usd REAL,
+  PRIMARY KEY (call_id, task_id)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE "calls" (
+  id                  INTEGER PRIMARY KEY,
+  run_id              INTEGER NOT NULL REFERENCES runs (id),
+  lane                TEXT    NOT NULL,
+  started_at_ms       INTEGER NOT NULL,
+  reserved_tokens     INTEGER NOT NULL,
+  most_tokens         INTEGER,
+  most_cost_micro_usd REAL,
+  lost                INTEGER NOT NULL DEFAULT 0 CHECK (lost IN (0, 1)),
+  finished_at_ms      INTEGER,
+  latency_ms          REAL,
+  http_status         INTEGER,
+  kind                TEXT,
+  cost_micro_usd      REAL,
+  input_tokens        INTEGER,
+  output_tokens       INTEGER,
+  cached_tokens       INTEGER,
+  reasoning_tokens    INTEGER,
+  request_id          TEXT,
+  message             TEXT
+) STRICT;
 
 CREATE TABLE documents (
   task_id       INTEGER PRIMARY KEY REFERENCES tasks (id),
@@ -101,20 +110,21 @@ CREATE TABLE results (
   CHECK ((output_json IS NULL) = (error_kind IS NOT NULL))
 ) STRICT;
 
+CREATE TABLE run_observations (
+  run_id     INTEGER NOT NULL REFERENCES runs (id),
+  kind       TEXT    NOT NULL,
+  subject    TEXT    NOT NULL,
+  value_json TEXT    NOT NULL,
+  PRIMARY KEY (run_id, kind, subject)
+) STRICT, WITHOUT ROWID;
+
 CREATE TABLE run_totals (
   run_id             INTEGER PRIMARY KEY REFERENCES runs (id),
-  calls_made         INTEGER NOT NULL DEFAULT 0,
   calls_ended        INTEGER NOT NULL DEFAULT 0,
-  calls_failed       INTEGER NOT NULL DEFAULT 0,
   calls_lost         INTEGER NOT NULL DEFAULT 0,
   calls_answered     INTEGER NOT NULL DEFAULT 0,
   calls_without_cost INTEGER NOT NULL DEFAULT 0,
   latency_sum_ms     REAL    NOT NULL DEFAULT 0,
-  cost_micro_usd     REAL    NOT NULL DEFAULT 0,
-  input_tokens       INTEGER NOT NULL DEFAULT 0,
-  output_tokens      INTEGER NOT NULL DEFAULT 0,
-  cached_tokens      INTEGER NOT NULL DEFAULT 0,
-  reasoning_tokens   INTEGER NOT NULL DEFAULT 0,
   first_call_at_ms   INTEGER,
   last_call_at_ms    INTEGER
 , calls_in_doubt INTEGER NOT NULL DEFAULT 0, tokens_in_doubt INTEGER NOT NULL DEFAULT 0, cost_in_doubt_micro_usd REAL NOT NULL DEFAULT 0, calls_without_usage INTEGER NOT NULL DEFAULT 0) STRICT;
@@ -150,7 +160,7 @@ CREATE TABLE task_keys (
   PRIMARY KEY (run_id, key_hash, task_id)
 ) STRICT, WITHOUT ROWID;
 
-CREATE TABLE tasks (
+CREATE TABLE "tasks" (
   id                 INTEGER PRIMARY KEY,
   run_id             INTEGER NOT NULL REFERENCES runs (id),
   state              TEXT    NOT NULL,
@@ -164,22 +174,25 @@ CREATE TABLE tasks (
   attempt_token      TEXT,
   worker_id          TEXT,
   lease_until_ms     INTEGER,
+  remote_batch_id    INTEGER,
   not_before_ms      INTEGER,
   throttled_since_ms INTEGER,
   failure_kind       TEXT,
+  shared_from        TEXT CHECK (shared_from IN ('run', 'earlier_run')),
+  shared_task_id     INTEGER,
   occurrence         INTEGER NOT NULL,
   key                TEXT    NOT NULL,
-  request_hash       TEXT    NOT NULL, shared_from TEXT CHECK (shared_from IN ('run', 'earlier_run')), shared_task_id INTEGER,
+  request_hash       TEXT    NOT NULL,
   -- Not IN: SQLite would build a table of the six for every row that is written.
   CHECK (state = 'ready' OR state = 'delayed' OR state = 'in_progress'
     OR state = 'completed' OR state = 'failed' OR state = 'cancelled'),
   CHECK ((state = 'in_progress') = (attempt_token IS NOT NULL)),
-  CHECK ((state = 'in_progress') = (lease_until_ms IS NOT NULL)),
+  CHECK ((state = 'in_progress') = (lease_until_ms IS NOT NULL) + (remote_batch_id IS NOT NULL)),
   CHECK ((state = 'delayed') = (not_before_ms IS NOT NULL)),
   CHECK ((state = 'failed') = (failure_kind IS NOT NULL))
 ) STRICT;
 
-CREATE INDEX calls_open    ON calls (task_id) WHERE finished_at_ms IS NULL;
+CREATE INDEX calls_open    ON calls (id) WHERE finished_at_ms IS NULL;
 
 CREATE INDEX calls_started ON calls (started_at_ms);
 
@@ -191,9 +204,9 @@ CREATE INDEX tasks_failed  ON tasks (run_id, line) WHERE state = 'failed' AND go
 
 CREATE INDEX tasks_leased  ON tasks (lease_until_ms) WHERE state = 'in_progress';
 
-CREATE INDEX tasks_paired ON tasks (run_id) WHERE state = 'ready' AND shared_task_id IS NOT NULL;
+CREATE INDEX tasks_paired  ON tasks (run_id) WHERE state = 'ready' AND shared_task_id IS NOT NULL;
 
-CREATE INDEX tasks_ready ON tasks (run_id, priority DESC, line)
+CREATE INDEX tasks_ready   ON tasks (run_id, priority DESC, line)
   WHERE state = 'ready' AND gone = 0 AND shared_task_id IS NULL;
 
 CREATE INDEX tasks_settled ON tasks (run_id, line) WHERE state IN ('completed', 'failed') AND gone = 0;

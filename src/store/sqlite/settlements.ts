@@ -3,10 +3,11 @@
  * of changed rows says whether the lease was still ours; what a worker without its lease brings is dropped.
  */
 import type Database from 'better-sqlite3';
-import type { CallEnd } from '../../core/call.js';
+import type { CallEnd, CallShare } from '../../core/call.js';
 import {
   type CompletedResult,
   errorWithoutCall,
+  type Settlement,
   type TaskError,
   type TaskOutcome,
 } from '../../core/outcome.js';
@@ -20,7 +21,6 @@ const OURS = `WHERE id = ? AND attempt_token = ? AND state = 'in_progress'`;
 
 interface LeasedRow {
   id: number;
-  attempt_token: string;
   crash_count: number;
   lone_crash_count: number;
 }
@@ -62,7 +62,7 @@ export class Settlements {
        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
     );
     this.#leased = database.prepare<[number], LeasedRow>(
-      `SELECT id, attempt_token, crash_count, lone_crash_count
+      `SELECT id, crash_count, lone_crash_count
        FROM tasks INDEXED BY tasks_leased WHERE state = 'in_progress' AND lease_until_ms < ? ORDER BY id`,
     );
     this.#lone = database
@@ -80,41 +80,52 @@ export class Settlements {
     );
   }
 
-  /** False when the lease was no longer ours; the call is in the ledger either way. */
-  settle(outcome: TaskOutcome): boolean {
-    const failure = outcome.action === 'failed' || outcome.action === 'retry' ? outcome.error : null;
-    if (outcome.call !== null) this.#ledger.end(outcome.call, failure?.message ?? null);
+  /** @returns the tasks whose lease was no longer ours; the call is in the ledger either way */
+  settle({ call, outcomes }: Settlement): number[] {
+    const lostTaskIds: number[] = [];
+    if (call !== null && 'isWithdrawn' in call) {
+      this.#ledger.withdraw(call.callId);
+      return this.settle({ call: null, outcomes });
+    }
+    if (call !== null) this.#ledger.end(call);
+    for (const outcome of outcomes) {
+      if (call !== null && outcomes.length > 1 && outcome.share !== null) {
+        this.#ledger.share(call.callId, outcome.taskId, outcome.share);
+      }
+      if (!this.#settleTask(outcome, call)) lostTaskIds.push(outcome.taskId);
+    }
+    return lostTaskIds;
+  }
+
+  #settleTask(outcome: TaskOutcome, call: CallEnd | null): boolean {
+    const { taskId, attemptToken } = outcome;
     switch (outcome.action) {
       case 'completed':
-        if (this.#complete.run(outcome.taskId, outcome.attemptToken).changes === 0) return false;
-        this.#storeResult(outcome.taskId, outcome.atMs, outcome.call, outcome.result, null);
+        if (this.#complete.run(taskId, attemptToken).changes === 0) return false;
+        this.#storeResult(taskId, outcome.atMs, call, outcome.share, outcome.result, null);
         return true;
       case 'failed':
-        if (this.#fail.run(outcome.error.kind, outcome.taskId, outcome.attemptToken).changes === 0)
-          return false;
-        this.#storeResult(outcome.taskId, outcome.atMs, outcome.call, null, outcome.error);
+        if (this.#fail.run(outcome.error.kind, taskId, attemptToken).changes === 0) return false;
+        this.#storeResult(taskId, outcome.atMs, call, outcome.share, null, outcome.error);
         return true;
       case 'retry':
-        return (
-          this.#retry.run(storableInteger(outcome.notBeforeMs), outcome.taskId, outcome.attemptToken)
-            .changes > 0
-        );
+        return this.#retry.run(storableInteger(outcome.notBeforeMs), taskId, attemptToken).changes > 0;
       case 'released':
         return (
           this.#release.run(
             outcome.notBeforeMs === null ? 'ready' : 'delayed',
             storableIntegerOrNull(outcome.notBeforeMs),
             storableIntegerOrNull(outcome.throttledSinceMs),
-            outcome.taskId,
-            outcome.attemptToken,
+            taskId,
+            attemptToken,
           ).changes > 0
         );
     }
   }
 
   /**
-   * Puts tasks back whose lease ended before `beforeMs`. One whose call was open may have brought its worker down; only
-   * one that was alone besides can be blamed.
+   * Puts tasks back whose lease ended before `beforeMs`, and ends their open calls as lost. A task whose call was open
+   * may have brought its worker down; only one that was alone besides can be blamed.
    * @param isCrash false where the worker's death is no evidence against anybody
    */
   rescue(
@@ -122,28 +133,32 @@ export class Settlements {
     beforeMs: number,
     crashLimit: number,
     isCrash: boolean,
-  ): { rescued: number; lost: number; poisoned: number } {
-    const report = { rescued: 0, lost: 0, poisoned: 0 };
+  ): { rescued: number; lostCallIds: ReadonlySet<number>; poisoned: number } {
+    let rescued = 0;
+    let poisoned = 0;
+    const lostCallIds = new Set<number>();
     const leased = this.#leased.all(beforeMs);
     const lone = new Set(this.#lone.all());
+    const openCalls = this.#ledger.openTasks();
     for (const task of leased) {
-      const lost = this.#ledger.loseOfAttempt(task.id, task.attempt_token, nowMs);
-      report.lost += lost;
-      const wasOpen = isCrash && lost > 0;
+      const lost = openCalls.filter(({ taskId }) => taskId === task.id);
+      for (const { callId } of lost) lostCallIds.add(callId);
+      const wasOpen = isCrash && lost.length > 0;
       const isAlone = wasOpen && lone.has(task.id);
       const crashCount = task.crash_count + (wasOpen ? 1 : 0);
       const loneCrashCount = task.lone_crash_count + (isAlone ? 1 : 0);
       if (isAlone && loneCrashCount >= crashLimit) {
         this.#poison.run(crashCount, loneCrashCount, task.id);
         const message = `The program died ${loneCrashCount} times while it worked on this document alone.`;
-        this.#storeResult(task.id, nowMs, null, null, errorWithoutCall('poison', message));
-        report.poisoned += 1;
+        this.#storeResult(task.id, nowMs, null, null, null, errorWithoutCall('poison', message));
+        poisoned += 1;
       } else {
         this.#rescue.run(crashCount, loneCrashCount, task.id);
-        report.rescued += 1;
+        rescued += 1;
       }
     }
-    return report;
+    this.#ledger.lose(lostCallIds, nowMs);
+    return { rescued, lostCallIds, poisoned };
   }
 
   /** Either an answer or an error; what may be long comes last, as in the table. */
@@ -151,10 +166,11 @@ export class Settlements {
     taskId: number,
     atMs: number,
     call: CallEnd | null,
+    share: CallShare | null,
     answer: CompletedResult | null,
     error: TaskError | null,
   ): void {
-    const usage = call?.usage ?? null;
+    const usage = share?.usage ?? null;
     const model = storableTextOrNull(answer?.model ?? null);
     const outputJson = storableTextOrNull(answer?.outputJson ?? null);
     const detailsJson = storableTextOrNull(answer?.detailsJson ?? null);
@@ -170,7 +186,7 @@ export class Settlements {
       storableIntegerOrNull(error?.httpStatus ?? null),
       storableTextOrNull(call?.requestId ?? error?.requestId ?? null),
       call?.latencyMs ?? null,
-      call?.costMicroUsd ?? null,
+      share?.costMicroUsd ?? null,
       usage === null ? null : storableCount(usage.inputTokens),
       usage === null ? null : storableCount(usage.outputTokens),
       usage === null ? null : storableCount(usage.cachedTokens),

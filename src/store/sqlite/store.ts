@@ -4,9 +4,9 @@ import { dirname } from 'node:path';
 import type { CallStart, RecentCall } from '../../core/call.js';
 import type { Clock } from '../../core/clock.js';
 import type { FailureKind } from '../../core/failure.js';
-import type { TaskOutcome } from '../../core/outcome.js';
+import type { Settlement } from '../../core/outcome.js';
 import type { ResultRow, TaskRow } from '../../core/result-row.js';
-import type { NewRun, RunChange, RunRecord } from '../../core/run.js';
+import type { NewRun, RunChange, RunObservation, RunRecord } from '../../core/run.js';
 import type { RunSummary } from '../../core/run-summary.js';
 import type { LeasedTask, NewTask, TaskPlace } from '../../core/task.js';
 import type { LatencyCount, RunTimeline } from '../../core/timeline.js';
@@ -117,6 +117,10 @@ export class SqliteStore implements Store {
     });
   }
 
+  noteObservations(runId: number, observations: readonly RunObservation[]): Promise<void> {
+    return this.#connection.write(() => this.#runs.note(runId, observations));
+  }
+
   deleteRun(runId: number): Promise<void> {
     return this.#connection.write(() => {
       this.#lock.refuseOtherOwnerOf(this.#runs.get(runId).name);
@@ -194,16 +198,12 @@ export class SqliteStore implements Store {
     return this.#connection.read(() => this.#queue.nextDueAtMs(runId));
   }
 
-  async record(started: readonly CallStart[], outcomes: readonly TaskOutcome[]): Promise<RecordedProgress> {
-    if (started.length === 0 && outcomes.length === 0) return { callIds: [], lostTaskIds: [] };
+  async record(started: readonly CallStart[], settlements: readonly Settlement[]): Promise<RecordedProgress> {
+    if (started.length === 0 && settlements.length === 0) return { callIds: [], lostTaskIds: [] };
     return this.#connection.write(() => {
       this.#ledger.begin();
-      const callIds: number[] = [];
-      for (const call of started) callIds.push(this.#ledger.start(call));
-      const lostTaskIds: number[] = [];
-      for (const outcome of outcomes) {
-        if (!this.#settlements.settle(outcome)) lostTaskIds.push(outcome.taskId);
-      }
+      const callIds = started.map((call) => this.#ledger.start(call));
+      const lostTaskIds = settlements.flatMap((settlement) => this.#settlements.settle(settlement));
       this.#ledger.flush();
       return { callIds, lostTaskIds };
     });
@@ -230,9 +230,11 @@ export class SqliteStore implements Store {
       const isCrash = !(everyone && this.#lock.takeStopNote());
       const report = this.#settlements.rescue(nowMs, beforeMs, options.crashLimit, isCrash);
       // Calls of tasks that had already left their worker's hands when it died.
-      const others = everyone ? this.#ledger.loseOpen(nowMs) : 0;
+      const others = new Set(everyone ? this.#ledger.openTasks().map(({ callId }) => callId) : []);
+      this.#ledger.lose(others, nowMs);
       this.#ledger.flush();
-      return { rescued: report.rescued, lostCalls: report.lost + others, poisoned: report.poisoned };
+      const lostCalls = report.lostCallIds.size + others.size;
+      return { rescued: report.rescued, lostCalls, poisoned: report.poisoned };
     });
   }
 

@@ -4,14 +4,11 @@ import type { FailureKind } from '../../core/failure.js';
 import type { SharedFrom } from '../../core/outcome.js';
 import type { LaneSummary, RunSummary } from '../../core/run-summary.js';
 import { TASK_STATES, type TaskState } from '../../core/task.js';
-import type { TokenUsage } from '../../core/usage.js';
 import { type LatencyBucket, latencyQuantileMs } from '../latency-buckets.js';
 import { runMissing } from './runs.js';
 
 interface TotalsRow {
-  calls_made: number;
   calls_ended: number;
-  calls_failed: number;
   calls_lost: number;
   calls_answered: number;
   calls_without_cost: number;
@@ -20,11 +17,6 @@ interface TotalsRow {
   tokens_in_doubt: number;
   cost_in_doubt_micro_usd: number;
   latency_sum_ms: number;
-  cost_micro_usd: number;
-  input_tokens: number;
-  output_tokens: number;
-  cached_tokens: number;
-  reasoning_tokens: number;
   first_call_at_ms: number | null;
   last_call_at_ms: number | null;
 }
@@ -71,16 +63,25 @@ export class Summary {
   of(runId: number): RunSummary {
     const totals = this.#totals.get(runId);
     if (totals === undefined) throw runMissing(runId);
+    const lanes = this.#lanes.all(runId).map(toLane);
+    const sumOf = (amountOf: (lane: LaneSummary) => number): number =>
+      lanes.reduce((total, lane) => total + amountOf(lane), 0);
+    const made = sumOf(({ calls }) => calls);
     return {
       ...this.#countsOf(runId),
       calls: {
-        made: totals.calls_made,
-        open: totals.calls_made - totals.calls_ended,
-        failed: totals.calls_failed,
+        made,
+        open: made - totals.calls_ended,
+        failed: sumOf(({ failed }) => failed),
         repeated: totals.calls_lost,
       },
-      usage: toUsage(totals),
-      costMicroUsd: totals.cost_micro_usd,
+      usage: {
+        inputTokens: sumOf(({ usage }) => usage.inputTokens),
+        outputTokens: sumOf(({ usage }) => usage.outputTokens),
+        cachedTokens: sumOf(({ usage }) => usage.cachedTokens),
+        reasoningTokens: sumOf(({ usage }) => usage.reasoningTokens),
+      },
+      costMicroUsd: sumOf(({ costMicroUsd }) => costMicroUsd),
       callsWithoutCost: totals.calls_without_cost,
       inDoubt: {
         calls: totals.calls_in_doubt,
@@ -88,7 +89,7 @@ export class Summary {
         tokens: totals.tokens_in_doubt,
         costMicroUsd: totals.cost_in_doubt_micro_usd,
       },
-      lanes: this.#lanes.all(runId).map(toLane),
+      lanes,
       latencyMs: this.#latencyOf(runId, totals),
       firstCallAtMs: totals.first_call_at_ms,
       lastCallAtMs: totals.last_call_at_ms,
@@ -131,18 +132,12 @@ function toLane(row: LaneRow): LaneSummary {
     calls: row.calls_made,
     failed: row.calls_failed,
     throttled: row.calls_throttled,
-    usage: toUsage(row),
+    usage: {
+      inputTokens: row.input_tokens,
+      outputTokens: row.output_tokens,
+      cachedTokens: row.cached_tokens,
+      reasoningTokens: row.reasoning_tokens,
+    },
     costMicroUsd: row.cost_micro_usd,
-  };
-}
-
-function toUsage(
-  row: Pick<LaneRow, 'input_tokens' | 'output_tokens' | 'cached_tokens' | 'reasoning_tokens'>,
-): TokenUsage {
-  return {
-    inputTokens: row.input_tokens,
-    outputTokens: row.output_tokens,
-    cachedTokens: row.cached_tokens,
-    reasoningTokens: row.reasoning_tokens,
   };
 }

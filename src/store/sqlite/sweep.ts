@@ -13,8 +13,8 @@ export interface SweepPass {
   readonly sweptCallsTo: number;
 }
 
-/** Counts and sums of a run; small. */
-const TOTALS = ['task_counts', 'latency_buckets', 'lane_totals', 'run_totals'] as const;
+/** What is kept once for a run; small. */
+const OF_RUNS = ['run_observations', 'task_counts', 'latency_buckets', 'lane_totals', 'run_totals'] as const;
 
 const OF_TASKS = ['results', 'earlier_answers', 'documents'] as const;
 
@@ -29,7 +29,7 @@ export class Sweep {
   readonly #nextTask;
   readonly #nextCall;
   readonly #deleteTasks: readonly Database.Statement<RangeOfRuns>[];
-  readonly #deleteCalls: Database.Statement<RangeOfRuns>;
+  readonly #deleteCalls: readonly Database.Statement<RangeOfRuns>[];
   readonly #deleteKeys;
   readonly #deleteRun: readonly Database.Statement<[number]>[];
 
@@ -50,13 +50,18 @@ export class Sweep {
       ),
       database.prepare<RangeOfRuns>(`DELETE FROM ${TASKS_IN_PASS}`),
     ];
-    this.#deleteCalls = database.prepare<RangeOfRuns>(`DELETE FROM ${CALLS_IN_PASS}`);
+    this.#deleteCalls = [
+      database.prepare<RangeOfRuns>(
+        `DELETE FROM call_tasks WHERE call_id IN (SELECT id FROM ${CALLS_IN_PASS})`,
+      ),
+      database.prepare<RangeOfRuns>(`DELETE FROM ${CALLS_IN_PASS}`),
+    ];
     this.#deleteKeys = database.prepare<[string, number]>(
       `DELETE FROM task_keys WHERE (run_id, key_hash, task_id) IN (
          SELECT run_id, key_hash, task_id FROM task_keys WHERE ${IN_PASS} LIMIT ? + 0)`,
     );
     this.#deleteRun = [
-      ...TOTALS.map((table) => database.prepare<[number]>(`DELETE FROM ${table} WHERE run_id = ?`)),
+      ...OF_RUNS.map((table) => database.prepare<[number]>(`DELETE FROM ${table} WHERE run_id = ?`)),
       // SQLite looks through all tasks and calls for a last reference: 0.1 s at a million.
       database.prepare<[number]>('DELETE FROM runs WHERE id = ?'),
     ];
@@ -83,7 +88,7 @@ export class Sweep {
     const call = this.#nextCall.get(sweptCallsTo) ?? null;
     if (call !== null) {
       const upTo = call - 1 + limit;
-      this.#deleteCalls.run(call - 1, upTo, runIds);
+      for (const statement of this.#deleteCalls) statement.run(call - 1, upTo, runIds);
       return { runIds, sweptTasksTo, sweptCallsTo: upTo };
     }
     if (this.#deleteKeys.run(runIds, limit).changes > 0) return { runIds, sweptTasksTo, sweptCallsTo };

@@ -2,7 +2,7 @@
 
 import type { CallEnd, CallStart } from '../../../src/core/call.js';
 import type { FailureKind } from '../../../src/core/failure.js';
-import type { CompletedResult, TaskError, TaskOutcome } from '../../../src/core/outcome.js';
+import type { CompletedResult, Settlement, TaskError, TaskOutcome } from '../../../src/core/outcome.js';
 import type { ResultFilter, ResultRow } from '../../../src/core/result-row.js';
 import type { RunRecord } from '../../../src/core/run.js';
 import type { LeasedTask, NewTask } from '../../../src/core/task.js';
@@ -90,13 +90,12 @@ export async function claimAndCall(
 
 export function callStart(
   runId: number,
-  { taskId, attemptToken }: Ours,
+  tasks: Ours | readonly Ours[],
   change: Partial<CallStart> = {},
 ): CallStart {
   return {
     runId,
-    taskId,
-    attemptToken,
+    tasks: [tasks].flat().map(({ taskId, attemptToken }) => ({ taskId, attemptToken })),
     lane: 'lane-1',
     startedAtMs: NOW_MS,
     reservedTokens: 500,
@@ -130,6 +129,7 @@ export function callEnd(callId: number, change: Partial<CallEnd> = {}): CallEnd 
     usage: USAGE,
     costMicroUsd: 42,
     requestId: 'request-id-1',
+    message: null,
     ...change,
   };
 }
@@ -148,20 +148,24 @@ export function taskError(kind: FailureKind, change: Partial<TaskError> = {}): T
 
 type Ours = Pick<LeasedTask, 'taskId' | 'attemptToken'>;
 
-export function completed(task: Ours, call: CallEnd | null = null, result = ANSWER): TaskOutcome {
-  return { ...ours(task), action: 'completed', call, result, atMs: NOW_MS + 900 };
+export function completed(task: Ours, call: CallEnd | null = null, result = ANSWER): Settlement {
+  return settlement(call, { ...ours(task, call), action: 'completed', result, atMs: NOW_MS + 900 });
 }
 
 export function failed(
   task: Ours,
   kind: FailureKind = 'invalid_request',
   call: CallEnd | null = null,
-): TaskOutcome {
-  return { ...ours(task), action: 'failed', call, error: taskError(kind), atMs: NOW_MS + 900 };
+  error: TaskError = taskError(kind),
+): Settlement {
+  return settlement(call, { ...ours(task, call), action: 'failed', error, atMs: NOW_MS + 900 });
 }
 
-export function retried(task: Ours, notBeforeMs = NOW_MS + 5_000, call: CallEnd | null = null): TaskOutcome {
-  return { ...ours(task), action: 'retry', call, error: taskError('overloaded'), notBeforeMs };
+export function retried(task: Ours, notBeforeMs = NOW_MS + 5_000, call: CallEnd | null = null): Settlement {
+  return settlement(call, {
+    ...ours(task, call),
+    ...{ action: 'retry', error: taskError('overloaded'), notBeforeMs },
+  });
 }
 
 export function released(
@@ -169,19 +173,28 @@ export function released(
   notBeforeMs: number | null = null,
   throttledSinceMs: number | null = null,
   call: CallEnd | null = null,
-): TaskOutcome {
-  return { ...ours(task), action: 'released', call, notBeforeMs, throttledSinceMs };
+): Settlement {
+  return settlement(call, { ...ours(task, call), action: 'released', notBeforeMs, throttledSinceMs });
 }
 
-function ours({ taskId, attemptToken }: Ours): { taskId: number; attemptToken: string } {
-  return { taskId, attemptToken };
+/** The call has one task, which takes the whole bill. */
+function settlement(call: CallEnd | null, outcome: TaskOutcome): Settlement {
+  return { call, outcomes: [outcome] };
+}
+
+function ours(
+  { taskId, attemptToken }: Ours,
+  call: CallEnd | null,
+): Pick<TaskOutcome, 'taskId' | 'attemptToken' | 'share'> {
+  const share = call === null ? null : { usage: call.usage, costMicroUsd: call.costMicroUsd };
+  return { taskId, attemptToken, share };
 }
 
 /** Claims every ready task and settles it as `settle` says, call included. */
 export async function drain(
   store: Store,
   runId: number,
-  settle: (task: LeasedTask, call: CallEnd) => TaskOutcome = completed,
+  settle: (task: LeasedTask, call: CallEnd) => Settlement = completed,
 ): Promise<void> {
   for (;;) {
     const tasks = await claim(store, runId, 100);

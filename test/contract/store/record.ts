@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { TaskOutcome } from '../../../src/core/outcome.js';
+import type { Settlement, TaskOutcome } from '../../../src/core/outcome.js';
 import type { LeasedTask } from '../../../src/core/task.js';
 import type { Store } from '../../../src/store/store.js';
 import {
@@ -22,7 +22,7 @@ import {
 } from './builders.js';
 import type { StoreOf } from './store-of.js';
 
-type MakeOutcome = (task: LeasedTask, callId: number) => TaskOutcome;
+type MakeOutcome = (task: LeasedTask, callId: number) => Settlement;
 
 const OUTCOMES: readonly (readonly [string, MakeOutcome])[] = [
   ['completed', (task, callId) => completed(task, callEnd(callId))],
@@ -105,12 +105,12 @@ export function recordContract(storeOf: StoreOf): void {
       const task = await claimOne(store, runId);
       const call = callEnd(await startCall(store, runId, task), { kind: 'truncated', costMicroUsd: null });
       const error = taskError('truncated', { httpStatus: 200, code: null, partialOutputJson: '"so far"' });
-      await store.record([], [{ ...failed(task), action: 'failed', error, call, atMs: NOW_MS + 5 }]);
+      await store.record([], [failed(task, 'truncated', call, error)]);
       expect(await results(store, runId)).toMatchObject([
         {
           state: 'failed',
           attempts: 1,
-          settledAtMs: NOW_MS + 5,
+          settledAtMs: NOW_MS + 900,
           result: null,
           error,
           usage: USAGE,
@@ -165,6 +165,48 @@ export function recordContract(storeOf: StoreOf): void {
       const progress = await store.record([start], [completed(first, callEnd(callId))]);
       expect(progress.callIds).toHaveLength(1);
       expect((await store.summarizeRun(runId)).calls).toMatchObject({ made: 2, open: 1 });
+    });
+
+    it('bills a call of several tasks once, and gives each of them its own share', async () => {
+      const store = await storeOf();
+      const runId = await openRun(store, documents(3));
+      const tasks = await claim(store, runId, 3);
+      const [callId = 0] = (await store.record([callStart(runId, tasks, { reservedTokens: 900 })], []))
+        .callIds;
+      const call = callEnd(callId, { costMicroUsd: 6 });
+      const outcomes = tasks.map((task, index) => {
+        const usage = { inputTokens: 30 + 10 * index, outputTokens: 0, cachedTokens: 0, reasoningTokens: 0 };
+        const share = { usage, costMicroUsd: 1 + index };
+        return { ...completed(task).outcomes[0], share } as TaskOutcome;
+      });
+      expect((await store.record([], [{ call, outcomes }])).lostTaskIds).toEqual([]);
+      expect(await results(store, runId)).toMatchObject(
+        [1, 2, 3].map((line) => ({
+          ...{ line, costMicroUsd: line, usage: { inputTokens: 20 + 10 * line } },
+          ...{ latencyMs: 800, requestId: 'request-id-1' },
+        })),
+      );
+      expect(await store.summarizeRun(runId)).toMatchObject({
+        calls: { made: 1, open: 0 },
+        usage: USAGE,
+        costMicroUsd: 6,
+        counts: { completed: 3 },
+      });
+      expect(await store.recount()).toEqual([]);
+    });
+
+    it('keeps what a call came to for those of its tasks that are still ours', async () => {
+      const store = await storeOf();
+      const runId = await openRun(store, documents(2));
+      const tasks = await claim(store, runId, 2);
+      const [kept, lost] = tasks;
+      if (!kept || !lost) throw new Error('claimed too few');
+      const [callId = 0] = (await store.record([callStart(runId, tasks)], [])).callIds;
+      await store.record([], [released(lost)]);
+      const call = callEnd(callId);
+      const outcomes = tasks.flatMap((task) => completed(task, call).outcomes);
+      expect((await store.record([], [{ call, outcomes }])).lostTaskIds).toEqual([lost.taskId]);
+      expect((await store.summarizeRun(runId)).counts).toMatchObject({ completed: 1, ready: 1 });
     });
 
     it('is seen whole by another process as soon as it has resolved', async () => {

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import type { JsonObject } from '../../../src/core/json.js';
 import type { Store } from '../../../src/store/store.js';
 import { claim, createRun, document, documents, drain, NOW_MS, openRun, results } from './builders.js';
 import type { StoreOf } from './store-of.js';
@@ -31,6 +32,7 @@ export function runsContract(storeOf: StoreOf): void {
         inputPath: '/data/reviews.jsonl',
         simulated: true,
         settings,
+        observations: [],
         createdAtMs: NOW_MS,
         stoppedAtMs: null,
         haltReason: null,
@@ -62,6 +64,23 @@ export function runsContract(storeOf: StoreOf): void {
         createdAtMs: NOW_MS - 3_600_000,
       });
       expect((await store.listRuns()).map((run) => run.id)).toEqual([second.id, first.id]);
+    });
+
+    it('keeps what was observed apart from what was asked: neither writer changes what the other wrote', async () => {
+      const store = await storeOf();
+      const run = await createRun(store);
+      const other = await storeOf.again();
+      const limit = (subject: string, value: JsonObject | null) =>
+        ({ kind: 'learnt_limit', subject, value }) as const;
+      const prices = { kind: 'prices', subject: '', value: { source: 'a table' } } as const;
+      await store.noteObservations(run.id, [prices, limit('a', { rpm: 1 }), limit('b', { rpm: 2 })]);
+      await other.noteObservations(run.id, [limit('b', { rpm: 3 })]);
+      await other.updateRun(run.id, { settings: { model: 'another' } });
+      await store.noteObservations(run.id, [limit('a', null)]);
+      const [seen] = await store.listRuns();
+      expect(seen?.settings).toEqual({ model: 'another' });
+      expect(seen?.observations).toEqual([limit('b', { rpm: 3 }), prices]);
+      await expect(store.noteObservations(run.id + 1, [])).rejects.toMatchObject({ code: 'RUN_MISSING' });
     });
 
     it('changes what an update names and leaves the rest', async () => {

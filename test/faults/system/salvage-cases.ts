@@ -2,7 +2,7 @@
 import { existsSync, realpathSync, writeFileSync } from 'node:fs';
 import Database from 'better-sqlite3';
 import { expect } from 'vitest';
-import type { TaskOutcome } from '../../../src/core/outcome.js';
+import type { Settlement } from '../../../src/core/outcome.js';
 import { FaultRun } from '../../support/fault-run.js';
 import { type ProgramUnderTest, runInstead, runUntil } from '../../support/program-copy.js';
 import type { SimulatorProcess } from '../../support/simulator-process.js';
@@ -51,31 +51,40 @@ export async function resumeWithSalvage(
 }
 
 /** What the life that was killed would have salvaged, had its calls come back and the disk been full. */
-function openCallsAnswered(storePath: string): TaskOutcome[] {
+function openCallsAnswered(storePath: string): Settlement[] {
   const database = new Database(storePath, { readonly: true });
   const rows = database
     .prepare<[], { taskId: number; attemptToken: string; callId: number }>(
       `SELECT tasks.id AS taskId, tasks.attempt_token AS attemptToken, calls.id AS callId
-       FROM tasks JOIN calls ON calls.task_id = tasks.id
+       FROM tasks JOIN call_tasks ON task_id = tasks.id JOIN calls ON calls.id = call_id
        WHERE state = 'in_progress' AND finished_at_ms IS NULL`,
     )
     .all();
   database.close();
+  const bill = {
+    usage: { inputTokens: 10, outputTokens: 10, cachedTokens: 0, reasoningTokens: 0 },
+    costMicroUsd: null,
+  };
   return rows.map(({ taskId, attemptToken, callId }) => ({
-    action: 'completed',
-    taskId,
-    attemptToken,
-    atMs: 1_750_000_000_000,
     call: {
+      ...bill,
       callId,
       finishedAtMs: 1_750_000_000_000,
       latencyMs: 100,
       httpStatus: 200,
       kind: null,
-      usage: { inputTokens: 10, outputTokens: 10, cachedTokens: 0, reasoningTokens: 0 },
-      costMicroUsd: null,
       requestId: `salvaged-${callId}`,
+      message: null,
     },
-    result: { outputJson: JSON.stringify(SALVAGED), model: 'a-model', finishReason: 'stop' },
+    outcomes: [
+      {
+        action: 'completed',
+        taskId,
+        attemptToken,
+        share: bill,
+        atMs: 1_750_000_000_000,
+        result: { outputJson: JSON.stringify(SALVAGED), model: 'a-model', finishReason: 'stop' },
+      },
+    ],
   }));
 }

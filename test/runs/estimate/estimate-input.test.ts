@@ -4,8 +4,8 @@ import { runSettingsFrom } from '../../../src/commands/asked-settings.js';
 import { resolveSettings } from '../../../src/config/load.js';
 import { type DocumentPage, readDocuments } from '../../../src/documents/read.js';
 import { openInput } from '../../../src/input/input.js';
-import { openPriceBook } from '../../../src/pricing/open-prices.js';
-import type { PriceBook } from '../../../src/pricing/prices.js';
+import { openPriceBook } from '../../../src/pricing/open-price-book.js';
+import type { PriceBook } from '../../../src/pricing/price-book.js';
 import { type EstimateReport, estimateInput } from '../../../src/runs/estimate/estimate-input.js';
 import type { RunSettings } from '../../../src/runs/run-settings.js';
 

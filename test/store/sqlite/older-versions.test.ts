@@ -2,8 +2,10 @@
 import { copyFileSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import Database from 'better-sqlite3';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/core/clock.js';
+import { observationsOf } from '../../../src/runs/run-observations.js';
 import { openStore } from '../../../src/store/open.js';
 import { MIGRATIONS } from '../../../src/store/sqlite/migrations.js';
 import type { MigrationStep, Store } from '../../../src/store/store.js';
@@ -11,6 +13,17 @@ import { jsonLines, runProgram } from '../../support/program.js';
 
 const STORES = join(import.meta.dirname, '..', '..', '..', 'fixtures', 'stores');
 const VERSIONS = readdirSync(STORES).filter((name) => name.endsWith('.db'));
+
+/** What they hold: how a call that fails is tried again has changed meanwhile, and so has what is kept of an answer. */
+const FIRST = { completed: 5, failed: 23, overloaded: 8, inDoubt: { calls: 6, withoutUsage: 8 }, bodies: 0 };
+const HELD: Readonly<Record<string, typeof FIRST>> = {
+  'version-1.db': FIRST,
+  'version-2.db': { ...FIRST, inDoubt: { calls: 8, withoutUsage: 10 } },
+  'version-3.db': {
+    ...{ completed: 6, failed: 22, overloaded: 7, inDoubt: { calls: 6, withoutUsage: 9 } },
+    bodies: 4,
+  },
+};
 
 let folder: string;
 
@@ -33,6 +46,8 @@ it('there is one for every version of the schema but the newest', () => {
 });
 
 describe.each(VERSIONS)('a store of an earlier version, %s', (file) => {
+  const held = HELD[file] ?? FIRST;
+
   it('tells each step by which it is brought up to date, and nothing the next time', async () => {
     const path = join(folder, 'llm-batch.db');
     copyFileSync(join(STORES, file), path);
@@ -56,13 +71,11 @@ describe.each(VERSIONS)('a store of an earlier version, %s', (file) => {
     const unfinished = await store.summarizeRun(reviews?.id ?? 0);
     expect(unfinished.counts).toMatchObject({ ready: 4, in_progress: 4, completed: 4, failed: 0 });
     const finished = await store.summarizeRun(failures?.id ?? 0);
-    expect(finished.counts).toMatchObject({ completed: 5, failed: 23 });
-    expect(finished.failedByKind).toMatchObject({ overloaded: 8, network: 4, refused: 1 });
+    expect(finished.counts).toMatchObject({ completed: held.completed, failed: held.failed });
+    expect(finished.failedByKind).toMatchObject({ overloaded: held.overloaded, network: 4, refused: 1 });
     expect(finished.shared).toEqual({ withinRun: 0, fromEarlierRuns: 0, waiting: 0 });
     // No answer, or a 408; and answers under 200 that do not say what they used.
-    expect(finished.inDoubt).toMatchObject(
-      file === 'version-1.db' ? { calls: 6, withoutUsage: 8 } : { calls: 8, withoutUsage: 10 },
-    );
+    expect(finished.inDoubt).toMatchObject(held.inDoubt);
     const rows = await store.readResults({
       runId: failures?.id ?? 0,
       only: 'all',
@@ -74,6 +87,50 @@ describe.each(VERSIONS)('a store of an earlier version, %s', (file) => {
     expect(await store.recount()).toEqual([]);
     expect((await store.examine()).damage).toEqual([]);
     await store.close();
+  });
+
+  it('keeps what was observed apart from the settings, of which nothing else is changed', async () => {
+    const path = join(folder, 'llm-batch.db');
+    copyFileSync(join(STORES, file), path);
+    const older = new Database(path);
+    const settings = JSON.parse(
+      older.prepare<[], string>('SELECT settings_json FROM runs WHERE id = 2').pluck().get() ?? '',
+    ) as object;
+    const limit = { requestsPerMinute: 60, tokensPerMinute: null, requestsPerDay: 1e3 };
+    const noted = {
+      learntLimits: [{ lane: 'simulator', ...limit }, { lane: 7 }, 'odd'],
+      outages: [{ lane: 'simulator', sinceMs: 1, message: 'gone' }],
+      prices: { source: 'a table', date: null },
+    };
+    older
+      .prepare('UPDATE runs SET settings_json = ? WHERE id = 2')
+      .run(JSON.stringify({ ...settings, ...noted }));
+    older.prepare('UPDATE runs SET settings_json = ? WHERE id = 1').run(`{"learntLimits":"odd","prices":3}`);
+    older.close();
+    const store = await openStore(path, { mode: 'write', clock: systemClock });
+    const [run, odd] = await store.listRuns();
+    await store.close();
+    if (run === undefined) throw new Error('the run is gone');
+    expect(observationsOf(run)).toEqual({
+      learntLimits: [{ lane: 'simulator', ...limit }],
+      outages: [],
+      prices: noted.prices,
+    });
+    const { prices: _, ...asked } = settings as { prices?: object };
+    expect(run.settings).toEqual(asked);
+    expect(odd).toMatchObject({ settings: {}, observations: [] });
+  });
+
+  it('knows which task each call was for, and breaks no reference', async () => {
+    const path = join(folder, 'llm-batch.db');
+    copyFileSync(join(STORES, file), path);
+    const database = new Database(path);
+    const before = database.prepare('SELECT id, task_id FROM calls').raw().all();
+    await (await openStore(path, { mode: 'write', clock: systemClock })).close();
+    expect(database.prepare('SELECT call_id, task_id FROM call_tasks').raw().all()).toEqual(before);
+    expect(database.pragma('foreign_key_check')).toEqual([]);
+    expect(database.pragma('integrity_check', { simple: true })).toBe('ok');
+    database.close();
   });
 
   it('goes on with the run that a crash had left', async () => {
@@ -95,6 +152,10 @@ describe.each(VERSIONS)('a store of an earlier version, %s', (file) => {
     const ids = jsonLines<{ response: { body: { id?: string; choices: unknown[] } } }>(written.stdout).map(
       ({ response: { body } }) => body.id?.replace(/\d+/, 'n') ?? null,
     );
-    expect(ids).toEqual([...Array(4).fill(null), ...Array(8).fill('chatcmpl-simulated-n')]);
+    const textAlone = 4 - held.bodies;
+    expect(ids).toEqual([
+      ...Array(textAlone).fill(null),
+      ...Array(12 - textAlone).fill('chatcmpl-simulated-n'),
+    ]);
   });
 });

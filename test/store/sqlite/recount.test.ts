@@ -67,8 +67,8 @@ describe('a recount', () => {
     ],
     [
       'a sum of a run',
-      'UPDATE run_totals SET input_tokens = input_tokens + 1',
-      { what: 'input tokens', kept: 721, recounted: 720 },
+      'UPDATE run_totals SET calls_answered = calls_answered + 1',
+      { what: 'calls answered', kept: 5, recounted: 4 },
     ],
     [
       'a sum of a lane',
