@@ -261,7 +261,9 @@ describe('words with one home', () => {
           .split('\n')
           .map((line) => `${file}: ${line.trim()}`),
       )
-      .filter((line) => /(^|[^\w-])--[a-z]/.test(line) && !others.some((flag) => line.includes(flag)));
+      .filter(
+        (line) => /(^|[^\w-])--[a-z]|[ (]-[oy]\b/.test(line) && !others.some((flag) => line.includes(flag)),
+      );
     expect(named).toEqual([]);
   });
 
