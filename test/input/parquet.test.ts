@@ -47,7 +47,7 @@ async function valuesOf(column: ColumnSource, schema?: Schema): Promise<(string 
 const ROOT = { name: 'root', num_children: 1 };
 
 describe('a Parquet file', () => {
-  it('makes a document of each row, numbered from 1, columns in their order', async () => {
+  it('makes each row a document, numbered from 1, with the columns in their order', async () => {
     const name = write([
       { name: 'text', data: ['fine', 'é "q"\n', null], type: 'STRING' },
       { name: '1', data: [1, 2, 3], type: 'INT32' },
@@ -73,7 +73,7 @@ describe('a Parquet file', () => {
     ]);
   });
 
-  it('writes fractions as short as they are, and no number for what JSON has no number for', async () => {
+  it('writes fractions as briefly as possible, and null for what JSON has no number for', async () => {
     const data = [0.1, 1e300, Number.NaN, Number.POSITIVE_INFINITY];
     expect(await valuesOf({ name: 'd', data, type: 'DOUBLE' })).toEqual(['0.1', '1e+300', 'null', 'null']);
     const single = [0.1, 16777217, 3.4028234663852886e38].map(Math.fround);
@@ -173,7 +173,7 @@ describe('a Parquet file', () => {
     ]);
   });
 
-  it('reads row groups and pages in their order', async () => {
+  it('reads row groups and pages in order', async () => {
     const data = Array.from({ length: 5_500 }, (_, index) => `text ${index}`);
     const records = await read(
       write([{ name: 'text', data, type: 'STRING' }], { rowGroupSize: 1_700, pageSize: 2_000 }),
@@ -181,7 +181,7 @@ describe('a Parquet file', () => {
     expect(records).toEqual(data.map((text, index) => ({ line: index + 1, text: `{"text":"${text}"}` })));
   });
 
-  it('reads a row group that is larger than what is held at once', async () => {
+  it('reads a row group larger than what is held at once', async () => {
     const tail = 'x'.repeat(12_000);
     const data = Array.from({ length: 2_500 }, (_, index) => `${index} ${tail}`);
     const lists = data.map((_, index) => (index % 2 === 0 ? [`t${index}`] : []));
@@ -223,7 +223,7 @@ describe('a Parquet file', () => {
     });
   });
 
-  it('takes bytes that nobody called text as text where they are', async () => {
+  it('takes bytes of no declared type as text if they are text', async () => {
     const bytes = new TextEncoder().encode('tëxt');
     expect(await valuesOf({ name: 'b', data: [bytes], type: 'BYTE_ARRAY' })).toEqual(['"tëxt"']);
   });
@@ -257,7 +257,7 @@ describe('a Parquet file', () => {
     });
   });
 
-  it('tells of values that can be no document, and goes on', async () => {
+  it('reports values that no document can hold, and goes on', async () => {
     const broken = [new Uint8Array([0xe9]), new TextEncoder().encode('fine')];
     const schema: Schema = [
       ROOT,
@@ -312,7 +312,7 @@ describe('a Parquet file', () => {
     });
   });
 
-  it('refuses what it cannot read from the end', async () => {
+  it('refuses what cannot be read from its end', async () => {
     await expect(read('.')).rejects.toMatchObject({ code: 'INPUT_IS_FOLDER' });
     await expect(read('gone.parquet')).rejects.toMatchObject({ code: 'INPUT_NOT_FOUND' });
     await expect(read('/dev/null')).rejects.toMatchObject({ code: 'INPUT_UNREADABLE' });

@@ -51,7 +51,7 @@ const REVIEWS = `CREATE TABLE reviews (id INTEGER, text TEXT, stars REAL);
   INSERT INTO reviews VALUES (9007199254740993, 'fine "q" é', 4.5), (-2, NULL, 5.0), (3, 'a' || char(0) || 'b', 1e300);`;
 
 describe('a SQLite database', () => {
-  it.each(['in.db', 'in.sqlite', 'IN.SQLITE3'])('called %s makes a document of each row', async (name) => {
+  it.each(['in.db', 'in.sqlite', 'IN.SQLITE3'])('called %s makes each row a document', async (name) => {
     expect(await read(database(REVIEWS, name), 'SELECT id, text, stars FROM reviews')).toEqual([
       { line: 1, text: '{"id":9007199254740993,"text":"fine \\"q\\" é","stars":4.5}' },
       { line: 2, text: '{"id":-2,"text":null,"stars":5}' },
@@ -67,7 +67,7 @@ describe('a SQLite database', () => {
     ]);
   });
 
-  it('comes in pages, between which other work gets its turn', async () => {
+  it('comes in pages, and lets other work have its turn between them', async () => {
     const rows = 'WITH RECURSIVE n(i) AS (VALUES (1) UNION ALL SELECT i + 1 FROM n WHERE i < 2500)';
     const input = await open(database('CREATE TABLE t (a)'), `${rows} SELECT i FROM n`);
     let turns = 0;
@@ -83,7 +83,7 @@ describe('a SQLite database', () => {
     expect(turns).toBeGreaterThanOrEqual(2);
   });
 
-  it('never holds the whole of a result that has no end', async () => {
+  it('never holds all of an endless result', async () => {
     const rows = 'WITH RECURSIVE n(i) AS (VALUES (1) UNION ALL SELECT i + 1 FROM n)';
     const input = await open(database('CREATE TABLE t (a)'), `${rows} SELECT i FROM n`);
     const pages = input.records({})[Symbol.asyncIterator]();
@@ -99,7 +99,7 @@ describe('a SQLite database', () => {
     expect(readFileSync(join(folder, name)).equals(before)).toBe(true);
   });
 
-  it('is read while another program writes to it, as it was at the first row', async () => {
+  it('can be read while another program writes to it, and reads as it was at the first row', async () => {
     const name = database(`PRAGMA journal_mode = WAL; ${REVIEWS}`);
     const writer = new Database(join(folder, name));
     const writing = writer.exec(`BEGIN IMMEDIATE; INSERT INTO reviews VALUES (4, 'new', 1)`);
@@ -124,7 +124,7 @@ describe('a row that cannot be a document', () => {
     ]);
   });
 
-  it('for it is longer than the cap is a bad line', async () => {
+  it('because it is longer than the cap is a bad line', async () => {
     const query = `SELECT replace(hex(zeroblob(50)), '0', 'é') AS a UNION ALL SELECT 'short'`;
     expect(await read(database(REVIEWS), query, { maxLineBytes: 100 })).toEqual([
       { line: 1, reason: expect.stringMatching(/^208 bytes long.*--max-line-bytes/), text: null },
@@ -182,7 +182,7 @@ describe('what is refused with exit code 2', () => {
     await expectRefused(database(REVIEWS), query, code, text);
   });
 
-  it('a file that is none, is empty, is a folder, is damaged or is none of SQLite', async () => {
+  it('a file that is missing, empty, a folder, damaged or not a SQLite database', async () => {
     await expectRefused('gone.db', 'SELECT 1', 'INPUT_NOT_FOUND', /no input file .*gone\.db/);
     writeFileSync(join(folder, 'empty.db'), '');
     await expectRefused('empty.db', 'SELECT 1', 'INPUT_EMPTY', /is empty/);
@@ -209,7 +209,7 @@ describe('what is refused with exit code 2', () => {
     other.close();
   });
 
-  it('a query of what is no database, and a database that its name hides', async () => {
+  it('a query for a file that is not a database, and a database that its name does not show', async () => {
     writeFileSync(join(folder, 'a.csv'), 'text\nx\n');
     await expectRefused('a.csv', 'SELECT 1', 'QUERY_UNUSED', /a\.csv is read as csv/);
     await expectRefused(database(REVIEWS, 'data'), null, 'INPUT_IS_SQLITE', /--input-format sqlite --query/);

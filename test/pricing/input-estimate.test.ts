@@ -11,7 +11,7 @@ describe('the input estimate', () => {
     expect(estimator.inputTokens(text)).toBe(before * 3);
   });
 
-  it('comes down to what a server charges that counts less, but stays with the largest of late', () => {
+  it('comes down to what a server charges that counts less, but stays with the largest of the latest', () => {
     const estimator = createInputEstimator();
     const before = estimator.inputTokens(text);
     estimator.observe(text, Math.round(before * 0.8));
@@ -20,7 +20,7 @@ describe('the input estimate', () => {
     expect(estimator.inputTokens(text)).toBeLessThan(before);
   });
 
-  it('takes what is no text by its own rule, and learns of both together', () => {
+  it('counts what is not text by its own rule, and learns from both together', () => {
     const estimator = createInputEstimator();
     const before = estimator.inputTokens(text);
     expect(estimator.inputTokens(text, 765)).toBe(before + 765);
@@ -28,7 +28,7 @@ describe('the input estimate', () => {
     expect(estimator.inputTokens(text, 765)).toBe((before + 765) * 2);
   });
 
-  it('forgets one odd document again', () => {
+  it('forgets one odd document in time', () => {
     const estimator = createInputEstimator();
     const before = estimator.inputTokens(text);
     estimator.observe(text, before * 10);

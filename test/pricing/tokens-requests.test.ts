@@ -18,7 +18,7 @@ const task = [
 ];
 
 describe('the tokens of a chat completion', () => {
-  it('are those that a server was seen to count, framing included', () => {
+  it('are those that a server was observed to count, framing included', () => {
     // Reported from the live API for o4-mini: 17 prompt tokens.
     expect(reasoning.countChatRequest({ messages: task })).toEqual({
       tokens: 17,
@@ -124,7 +124,7 @@ describe('the tokens of a chat completion', () => {
     expect(tokens).toBe(without + 3 + gpt4o.countText('set_alarm') + gpt4o.countText('{"hour":7}'));
   });
 
-  it('tell of parts that nobody can count before they are sent', () => {
+  it('name the parts that nobody can count before they are sent', () => {
     const content = [
       { type: 'text', text: 'Listen' },
       { type: 'input_audio', input_audio: { data: 'AAAA', format: 'wav' } },
@@ -175,7 +175,7 @@ describe('the tokens of other endpoints', () => {
     expect(gpt4o.countRequest('responses', { input: items })).toEqual(chat);
   });
 
-  it('of responses leave out, and tell of, what the server adds from elsewhere', () => {
+  it('of responses leave out, and name, what the server adds from elsewhere', () => {
     const body = { input: 'hi', previous_response_id: 'resp_1', tools: [{ type: 'web_search' }] };
     expect(gpt4o.countRequest('responses', body)).toMatchObject({ uncountedParts: 2, exact: false });
   });
