@@ -5,7 +5,8 @@ import { Readable } from 'node:stream';
 import Database from 'better-sqlite3';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { openInput } from '../../src/input/input.js';
-import type { InputRecord, RecordOptions } from '../../src/input/source.js';
+import type { InputRecord, RecordOptions, RecordSource } from '../../src/input/source.js';
+import { openSqlite } from '../../src/input/sqlite.js';
 
 let folder: string;
 beforeEach(() => {
@@ -23,16 +24,17 @@ function database(sql: string, name = 'in.db'): string {
   return name;
 }
 
-function open(name: string, query: string | null) {
-  return openInput(name, { cwd: folder, stdin: Readable.from([]), query });
-}
+type Open = (name: string, query: string | null) => Promise<RecordSource>;
+
+/** As the reader process does it, which takes half a second to start: apart.test.ts has that. */
+const open: Open = (name, query) => openSqlite(name, folder, query);
+
+const openByName: Open = (name, query) => openInput(name, { cwd: folder, stdin: Readable.from([]), query });
 
 async function pagesOf(
-  name: string,
-  query: string,
+  input: RecordSource,
   options: RecordOptions = {},
 ): Promise<(readonly InputRecord[])[]> {
-  const input = await open(name, query);
   try {
     const pages: (readonly InputRecord[])[] = [];
     for await (const page of input.records(options)) pages.push(page);
@@ -44,7 +46,7 @@ async function pagesOf(
 }
 
 async function read(name: string, query: string, options: RecordOptions = {}): Promise<InputRecord[]> {
-  return (await pagesOf(name, query, options)).flat();
+  return (await pagesOf(await open(name, query), options)).flat();
 }
 
 const REVIEWS = `CREATE TABLE reviews (id INTEGER, text TEXT, stars REAL);
@@ -52,7 +54,8 @@ const REVIEWS = `CREATE TABLE reviews (id INTEGER, text TEXT, stars REAL);
 
 describe('a SQLite database', () => {
   it.each(['in.db', 'in.sqlite', 'IN.SQLITE3'])('called %s makes each row a document', async (name) => {
-    expect(await read(database(REVIEWS, name), 'SELECT id, text, stars FROM reviews')).toEqual([
+    const input = await openByName(database(REVIEWS, name), 'SELECT id, text, stars FROM reviews');
+    expect((await pagesOf(input)).flat()).toEqual([
       { line: 1, text: '{"id":9007199254740993,"text":"fine \\"q\\" é","stars":4.5}' },
       { line: 2, text: '{"id":-2,"text":null,"stars":5}' },
       { line: 3, text: '{"id":3,"text":"a\\u0000b","stars":1e+300}' },
@@ -134,9 +137,15 @@ describe('a row that cannot be a document', () => {
 });
 
 describe('what is refused with exit code 2', () => {
-  async function expectRefused(name: string, query: string | null, code: string, text: RegExp) {
+  async function expectRefused(
+    name: string,
+    query: string | null,
+    code: string,
+    text: RegExp,
+    opens: Open = open,
+  ) {
     const refused = await (async () => {
-      const input = await open(name, query);
+      const input = await opens(name, query);
       try {
         for await (const _ of input.records({}));
       } finally {
@@ -211,8 +220,9 @@ describe('what is refused with exit code 2', () => {
 
   it('a query for a file that is not a database, and a database that its name does not show', async () => {
     writeFileSync(join(folder, 'a.csv'), 'text\nx\n');
-    await expectRefused('a.csv', 'SELECT 1', 'QUERY_UNUSED', /a\.csv is read as csv/);
-    await expectRefused(database(REVIEWS, 'data'), null, 'INPUT_IS_SQLITE', /--input-format sqlite --query/);
+    await expectRefused('a.csv', 'SELECT 1', 'QUERY_UNUSED', /a\.csv is read as csv/, openByName);
+    const unnamed = database(REVIEWS, 'data');
+    await expectRefused(unnamed, null, 'INPUT_IS_SQLITE', /--input-format sqlite --query/, openByName);
     const stdin = Readable.from([readFileSync(join(folder, 'data'))]);
     const fromStream = openInput('-', { cwd: folder, stdin });
     await expect(fromStream).rejects.toMatchObject({ code: 'INPUT_IS_SQLITE', exitCode: 2 });
