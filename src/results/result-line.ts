@@ -105,18 +105,25 @@ function usageJson(usage: TokenUsage | null): string {
   );
 }
 
+/** Of a micro-dollar: a document's share of a call for many may be less than one. */
+const SHARE_DIGITS = 6;
+const DOLLAR_DIGITS = 6 + SHARE_DIGITS;
+
 /**
- * Dollars as decimal text (a JSON number) from whole micro-dollars, or `null`. Made from digits and not by a
- * division, so that 100001 micro-dollars are 0.100001 and never 0.10000100000000001.
+ * Dollars as decimal text (a JSON number) from micro-dollars, or `null`. Made from digits and not by a division, so
+ * that 100001 micro-dollars are 0.100001 and never 0.10000100000000001.
  */
 export function costUsdJson(costMicroUsd: number | null): string {
   if (costMicroUsd === null) return 'null';
-  const micro = Math.abs(Math.round(costMicroUsd));
-  const fraction = String(micro % 1_000_000)
-    .padStart(6, '0')
-    .replace(/0+$/, '');
-  const dollars = `${Math.floor(micro / 1_000_000)}${fraction === '' ? '' : `.${fraction}`}`;
-  return costMicroUsd < 0 && micro > 0 ? `-${dollars}` : dollars;
+  const whole = Math.trunc(Math.abs(costMicroUsd));
+  const share = Math.round((Math.abs(costMicroUsd) - whole) * 10 ** SHARE_DIGITS);
+  const digits = String(BigInt(whole) * BigInt(10 ** SHARE_DIGITS) + BigInt(share)).padStart(
+    DOLLAR_DIGITS + 1,
+    '0',
+  );
+  const fraction = digits.slice(-DOLLAR_DIGITS).replace(/0+$/, '');
+  const dollars = `${digits.slice(0, -DOLLAR_DIGITS)}${fraction === '' ? '' : `.${fraction}`}`;
+  return costMicroUsd < 0 && dollars !== '0' ? `-${dollars}` : dollars;
 }
 
 /** ISO 8601 in UTC with milliseconds. */

@@ -6,7 +6,8 @@
  */
 import Database from 'better-sqlite3';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { ProgramEnd, RunningProgram } from '../support/program.js';
+import { simulatedVector } from '../../src/simulator/embeddings.js';
+import { jsonLines, type ProgramEnd, type RunningProgram } from '../support/program.js';
 import { seededRandom } from '../support/seeded-random.js';
 import { type SimulatorProcess, startSimulatorProcess } from '../support/simulator-process.js';
 import { waitFor } from '../support/wait-for.js';
@@ -120,6 +121,60 @@ describe('killed at any moment', () => {
       repeated: calls.repeated,
     });
     expect(calls.repeated).toBeLessThanOrEqual(KILLS * CONCURRENCY + CONCURRENCY);
+    expect(books.defect).toBeNull();
+    expect(workspace.integrity()).toBe('ok');
+  }, 180_000);
+});
+
+describe('killed at any moment of a run whose documents share calls', () => {
+  const GROUP = 10;
+  const OPEN_CALLS = 8;
+  const LIVES = 5;
+
+  it(`gives each its own vector, and the shares of each call add up (KILL_SEED=${SEED})`, async () => {
+    simulator = await startSimulatorProcess({
+      latencyMs: 30,
+      errorRate: { shuffled: 0.5, 'missing-index': 0.05, '503': 0.05 },
+    });
+    const documents = numberedDocuments(DOCUMENTS).map(({ id, text }, index) => ({
+      id,
+      text: index === 77 ? `${text} [[simulate:bad-request]]` : text,
+    }));
+    workspace.writeDocuments('docs.jsonl', documents);
+    const flags = ['--base-url', simulator.url, '--concurrency', String(OPEN_CALLS), '--quiet'];
+    const first = ['run', 'docs.jsonl', '--endpoint', 'embeddings', '--group-max', String(GROUP)];
+    const random = seededRandom(SEED);
+    let command = first;
+    for (let life = 0; life < LIVES; life += 1) {
+      const { calls } = await simulator.books();
+      const end = await killAt(
+        workspace.start([...command, ...flags]),
+        calls + 1 + Math.floor(random() * OPEN_CALLS),
+      );
+      if (end.exitCode !== 2) command = ['resume'];
+    }
+    const last = await workspace.run([...command, ...flags]);
+    expect(last.exitCode, last.stderr).toBe(3);
+
+    const results = jsonLines<{ id: string; output: unknown }>(
+      (await workspace.run(['results', '-o', '-'])).stdout,
+    );
+    const answered = documents.filter((_document, index) => index !== 77);
+    expect(results.map(({ id, output }) => ({ id, output }))).toEqual(
+      answered.map(({ id, text }) => ({ id, output: simulatedVector(text) })),
+    );
+    const { documents: counts } = await workspace.status();
+    expect(counts).toMatchObject({ completed: DOCUMENTS - 1, failed: 1, pending: 0 });
+    const books = await simulator.books();
+    const [ledger] = workspace.query<{ tokens: number; odd: number }>(
+      `SELECT sum(input_tokens) AS tokens, count(*) FILTER (WHERE parts > 1 AND shared <> input_tokens) AS odd
+       FROM (SELECT calls.input_tokens, count(*) AS parts, sum(call_tasks.input_tokens) AS shared
+             FROM calls JOIN call_tasks ON call_tasks.call_id = calls.id
+             WHERE calls.input_tokens IS NOT NULL GROUP BY calls.id)`,
+    );
+    // What a kill cut off is in the server's books alone.
+    expect(ledger?.tokens).toBeLessThanOrEqual(books.promptTokens);
+    expect(ledger?.odd).toBe(0);
     expect(books.defect).toBeNull();
     expect(workspace.integrity()).toBe('ok');
   }, 180_000);
