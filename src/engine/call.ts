@@ -158,10 +158,11 @@ export async function sendCall(ready: ReadyCall, context: CallContext): Promise<
   const { group, request, lane, grant, callId, most } = ready;
   const { clock, gate } = context;
   const { task, model, billing } = group[0] as PreparedTask;
+  const sentAtMs = clock.monotonicMs();
+  // A limit that has fallen since then holds for whatever has not left.
+  if (!lane.limiter.sent(grant, sentAtMs)) return withdrawCall(ready, context);
   let billed = NOTHING_SPENT;
   try {
-    const sentAtMs = clock.monotonicMs();
-    lane.limiter.sent(grant, sentAtMs);
     const reply = await send(request, lane, context);
     const endedAtMs = clock.monotonicMs();
     const health = gate.healthOf(lane);
