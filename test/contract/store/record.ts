@@ -9,6 +9,7 @@ import {
   claim,
   claimOne,
   completed,
+  completedTogether,
   documents,
   failed,
   NOW_MS,
@@ -218,9 +219,8 @@ export function recordContract(storeOf: StoreOf): void {
       const { callIds } = await store.record([callStart(runId, tasks)], []);
       const callId = Number(callIds[0]);
       await store.record([], [released(lost)]);
-      const call = callEnd(callId);
-      const outcomes = tasks.flatMap((task) => completed(task, call).outcomes);
-      expect((await store.record([], [{ call, outcomes }])).lostTaskIds).toEqual([lost.taskId]);
+      const answers = completedTogether(tasks, callEnd(callId));
+      expect((await store.record([], [answers])).lostTaskIds).toEqual([lost.taskId]);
       expect((await store.summarizeRun(runId)).counts).toMatchObject({ completed: 1, ready: 1 });
     });
 
