@@ -6,6 +6,7 @@ import { isatty } from 'node:tty';
 import { CommanderError } from 'commander';
 import type { CommandContext } from './app/context.js';
 import { Interrupts } from './app/interrupts.js';
+import { wayOutOf } from './commands/error-words.js';
 import { buildProgram } from './commands/program.js';
 import { systemClock, systemRandom } from './core/clock.js';
 import { EXIT_CODES, LlmBatchError } from './core/errors.js';
@@ -76,7 +77,7 @@ function report(error: unknown): number {
   hasReported = true;
   if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT_CODES.completed : EXIT_CODES.usage;
   const appearance = appearanceOf(process.stderr, context.environment, !process.argv.includes('--no-color'));
-  const lines = renderError(error, appearance, process.argv.includes('--debug'));
+  const lines = renderError(error, appearance, process.argv.includes('--debug'), wayOutOf);
   process.stderr.write(`${lines.join('\n')}\n`);
   return error instanceof LlmBatchError ? error.exitCode : EXIT_CODES.unexpected;
 }

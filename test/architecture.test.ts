@@ -5,23 +5,96 @@ import { describe, expect, it } from 'vitest';
 
 const SOURCE = join(import.meta.dirname, '..', 'src');
 
-/** What each folder may import besides itself; `core` is open to all. */
-const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
+/** What each folder imports besides itself and `core`, which is open to all. An arrow that nobody needs any more goes. */
+const IMPORTS: Readonly<Record<string, readonly string[]>> = {
   core: [],
   config: [],
   limiter: [],
   input: [],
-  documents: ['input'],
-  pricing: [],
+  endpoints: [],
+  documents: ['endpoints', 'input'],
+  pricing: ['endpoints'],
   store: [],
-  provider: [],
-  engine: ['store', 'provider', 'limiter', 'config', 'documents', 'pricing'],
-  runs: ['engine', 'store', 'provider', 'limiter', 'config', 'input', 'documents', 'pricing'],
-  results: ['runs', 'engine', 'store', 'provider', 'limiter', 'config', 'input', 'documents', 'pricing'],
-  ui: ['runs', 'engine', 'store', 'provider', 'limiter', 'config', 'input', 'documents', 'pricing'],
-  report: ['ui', 'runs', 'store', 'documents'],
+  provider: ['endpoints'],
+  engine: ['endpoints', 'limiter', 'pricing', 'provider', 'store'],
+  results: ['endpoints', 'input'],
+  runs: [
+    'config',
+    'documents',
+    'endpoints',
+    'engine',
+    'input',
+    'limiter',
+    'pricing',
+    'provider',
+    'results',
+    'store',
+  ],
+  telemetry: [],
+  ui: ['pricing', 'runs'],
+  report: ['documents', 'runs', 'store', 'ui'],
   simulator: [],
+  app: [
+    'config',
+    'documents',
+    'endpoints',
+    'engine',
+    'limiter',
+    'pricing',
+    'provider',
+    'results',
+    'runs',
+    'simulator',
+    'store',
+    'telemetry',
+    'ui',
+  ],
+  commands: [
+    'app',
+    'config',
+    'documents',
+    'endpoints',
+    'input',
+    'report',
+    'results',
+    'runs',
+    'simulator',
+    'store',
+    'ui',
+  ],
+  'cli.ts': ['app', 'commands', 'results', 'ui'],
 };
+
+/** Names that two files or types have for good, and why. */
+const MEANT_TWICE: Readonly<Record<string, string>> = {
+  'store.ts': 'the port, and the backend that fills it',
+  'maintenance.ts': 'the same',
+};
+
+/** Names that mean two things and are to be told apart. A list that only ever gets shorter. */
+const STILL_TWICE: readonly string[] = [
+  'answer.ts',
+  'attachment.ts',
+  'call.ts',
+  'check.ts',
+  'diagnosis.ts',
+  'errors.ts',
+  'estimate.ts',
+  'failures.ts',
+  'progress.ts',
+  'prune.ts',
+  'results.ts',
+  'retry.ts',
+  'run.ts',
+  'status.ts',
+  'summary.ts',
+  'timeline.ts',
+  'tokens.ts',
+  'usage.ts',
+  'CallContext',
+  'HeldBackBy',
+  'SettledRow',
+];
 
 const files = readdirSync(SOURCE, { recursive: true, encoding: 'utf8' })
   .filter((name) => name.endsWith('.ts'))
@@ -57,25 +130,41 @@ function folderOf(file: string): string {
 }
 
 describe('the layers', () => {
+  const arrows = new Map<string, string[]>();
+  for (const file of files) {
+    for (const { target } of importsOf(file)) {
+      const [from, to] = [folderOf(file), folderOf(target)];
+      if (from === to || to === 'core') continue;
+      const arrow = `${from} → ${to}`;
+      arrows.set(arrow, [...(arrows.get(arrow) ?? []), `${file} imports ${target}`]);
+    }
+  }
+
   it('every folder has a place in the table', () => {
-    const folders = new Set(files.map(folderOf));
-    for (const composing of ['cli.ts', 'commands', 'app']) folders.delete(composing);
-    expect([...folders].filter((folder) => !(folder in MAY_IMPORT))).toEqual([]);
+    expect([...new Set(files.map(folderOf))].filter((folder) => !(folder in IMPORTS))).toEqual([]);
   });
 
-  it('imports point downward only', () => {
-    const upward: string[] = [];
-    for (const file of files) {
-      const allowed = MAY_IMPORT[folderOf(file)];
-      if (allowed === undefined) continue;
-      for (const { target } of importsOf(file)) {
-        const folder = folderOf(target);
-        if (folder !== folderOf(file) && folder !== 'core' && !allowed.includes(folder)) {
-          upward.push(`${file} imports ${target}`);
-        }
-      }
-    }
-    expect(upward).toEqual([]);
+  it('folders import what the table says', () => {
+    const isMeant = (arrow: string): boolean => {
+      const [from = '', to = ''] = arrow.split(' → ');
+      return IMPORTS[from]?.includes(to) ?? false;
+    };
+    expect([...arrows].flatMap(([arrow, imports]) => (isMeant(arrow) ? [] : imports))).toEqual([]);
+  });
+
+  it('every arrow of the table is used', () => {
+    const allowed = Object.entries(IMPORTS).flatMap(([from, targets]) =>
+      targets.map((to) => `${from} → ${to}`),
+    );
+    expect(allowed.filter((arrow) => !arrows.has(arrow))).toEqual([]);
+  });
+
+  it('the table has no way back up: its folders stand in an order in which each imports earlier ones alone', () => {
+    const order = Object.keys(IMPORTS);
+    const backwards = Object.entries(IMPORTS).flatMap(([from, targets]) =>
+      targets.filter((to) => order.indexOf(to) >= order.indexOf(from)).map((to) => `${from} → ${to}`),
+    );
+    expect(backwards).toEqual([]);
   });
 
   it('imports form no circle', () => {
@@ -119,7 +208,7 @@ describe('words with one home', () => {
 
   it('time and chance are read in core/clock.ts alone', () => {
     const pattern =
-      /\bDate\.now\(|\bnew Date\(\)|\bsetTimeout\(|\bsetInterval\(|\bMath\.random\(|\bperformance\.now\(/;
+      /\bDate\.now\(|\bnew Date\(\)|\bset(?:Timeout|Interval|Immediate)\(|timers\/promises|\bMath\.random\(|\bperformance\.now\(|\bhrtime\b/;
     expect(usersOf(pattern, (file) => file === 'core/clock.ts')).toEqual([]);
   });
 
@@ -128,12 +217,16 @@ describe('words with one home', () => {
   });
 
   it('only store/open.ts names a concrete store', () => {
-    expect(
-      usersOf(/from '[^']*\/sqlite\/|import\('[^']*\/sqlite\//, (file) => file.startsWith('store/')),
-    ).toEqual([]);
-    const source = 'input/sqlite.ts';
-    const except = (file: string): boolean => file === source || file.startsWith('store/sqlite/');
-    expect(usersOf(/better-sqlite3/, except)).toEqual([]);
+    expect(usersOf(/'[^']*\/sqlite\/[^']*\.js'/, (file) => file === 'store/open.ts')).toEqual([]);
+  });
+
+  it('SQL and its driver stand with the SQLite store, and with the reader of databases as inputs', () => {
+    const isHome = (file: string): boolean => file.startsWith('store/sqlite/') || file === 'input/sqlite.ts';
+    expect(usersOf(/better-sqlite3/, isHome)).toEqual([]);
+    const sql =
+      /\bSELECT\s[^'"`]*\sFROM\s|\bINSERT\s+(?:OR\s+\w+\s+)?INTO\s|\bUPDATE\s+\w+\s+SET\s|\bDELETE\s+FROM\s|\bCREATE\s+(?:TEMP\s+|UNIQUE\s+)?(?:TABLE|INDEX|TRIGGER|VIEW)\s|\bPRAGMA\s|\.pragma\(/;
+    // Its help shows a query of the user's.
+    expect(usersOf(sql, (file) => isHome(file) || file === 'commands/run.ts')).toEqual([]);
   });
 
   it('only the composition names a concrete provider', () => {
@@ -142,13 +235,67 @@ describe('words with one home', () => {
     expect(usersOf(/provider\/openai|from 'openai|from 'undici/, except)).toEqual([]);
   });
 
+  it('one endpoint is told from another in endpoints/ and in the simulator alone', () => {
+    const except = (file: string): boolean => /^(endpoints|simulator)\/|^core\/endpoint-name/.test(file);
+    expect(
+      usersOf(
+        /endpoints\/(?!endpoints?\.js|rendered-request|structured-output|unsupported)|'(?:chat|embeddings)'/,
+        except,
+      ),
+    ).toEqual([]);
+  });
+
   it('the environment is read in cli.ts alone', () => {
     expect(usersOf(/process\.env/, (file) => file === 'cli.ts')).toEqual([]);
+  });
+
+  it('flags are named in commands and on pages for people alone: below them errors have codes and facts', () => {
+    // `cli.ts` looks for two before a command line can be parsed; the report's style has CSS variables.
+    const speaks = /^(cli\.ts|commands\/|ui\/|report\/|config\/settings\.ts)/;
+    // Node's own.
+    const others = ['--max-old-space-size'];
+    const named = files
+      .filter((file) => !speaks.test(file))
+      .flatMap((file) =>
+        codeOf(file)
+          .split('\n')
+          .map((line) => `${file}: ${line.trim()}`),
+      )
+      .filter(
+        (line) => /(^|[^\w-])--[a-z]|[ (]-[oy]\b/.test(line) && !others.some((flag) => line.includes(flag)),
+      );
+    expect(named).toEqual([]);
   });
 
   it('no folder or file is named for a kind instead of a responsibility', () => {
     expect(
       files.filter((file) => /(^|\/)(utils?|helpers?|types|common|misc|lib)(\/|\.ts$)/.test(file)),
     ).toEqual([]);
+  });
+});
+
+describe('names', () => {
+  /** Names of files, and of the types that they export, that are found more than once, with where. */
+  const repeated = new Map<string, string[]>();
+  // The simulator shares no word with what it judges, and endpoints are alike on purpose.
+  const telling = files.filter((file) => !/^simulator\/|^endpoints\/(?!chat\/)\w+\//.test(file));
+  for (const file of telling) {
+    const types = codeOf(file).matchAll(/^export (?:abstract )?(?:interface|type|class|enum) (\w+)/gm);
+    for (const name of [file.slice(file.lastIndexOf('/') + 1), ...[...types].map(([, type = '']) => type)]) {
+      repeated.set(name, [...(repeated.get(name) ?? []), file]);
+    }
+  }
+  for (const [name, places] of repeated) if (places.length === 1) repeated.delete(name);
+
+  it('no two files and no two exported types have one name, but for those that are listed', () => {
+    const listed = (name: string): boolean => name in MEANT_TWICE || STILL_TWICE.includes(name);
+    expect([...repeated].filter(([name]) => !listed(name)).map((found) => found.flat().join(' '))).toEqual(
+      [],
+    );
+  });
+
+  it('a name that is told apart by now is off the lists', () => {
+    const listed = [...Object.keys(MEANT_TWICE), ...STILL_TWICE];
+    expect(listed.filter((name) => !repeated.has(name))).toEqual([]);
   });
 });

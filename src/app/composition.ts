@@ -3,13 +3,12 @@ import type { Clock } from '../core/clock.js';
 import { EXIT_CODES, LlmBatchError, usageError } from '../core/errors.js';
 import { isLoopback } from '../core/loopback.js';
 import { createRedactor } from '../core/redact.js';
-import { serviceTierOf } from '../documents/rendered-request.js';
-import { DEFAULT_MODEL } from '../documents/request.js';
+import { modelOf, runEndpointOf } from '../documents/request.js';
+import { serviceTierOf } from '../endpoints/rendered-request.js';
 import type { Lane } from '../engine/lane.js';
 import { createLimiter } from '../limiter/limiter.js';
-import type { ModelPrice, PriceTable } from '../pricing/model-price.js';
-import type { PriceBook } from '../pricing/prices.js';
-import { billedMicroUsd, worstCaseAtTier } from '../pricing/service-tier.js';
+import { billedMicroUsd, worstCaseAtTier } from '../pricing/cost.js';
+import type { ModelPrice, PriceBook, PriceTable } from '../pricing/price-book.js';
 import type { Provider } from '../provider/provider.js';
 import { checkBudget } from '../runs/run-budget.js';
 import { type LaneSettings, lanesOf, type RunSettings } from '../runs/run-settings.js';
@@ -24,7 +23,7 @@ const REHEARSAL: SimulatorOptions = { latencyMs: { min: 80, max: 400 } };
 /** How the simulator names the models it stands in for. */
 const SIMULATED_PREFIX = 'simulated/';
 
-export interface Connection {
+export interface OpenLanes {
   readonly lanes: readonly Lane[];
   /** What the lanes price their calls by. */
   readonly prices: PriceTable;
@@ -56,7 +55,7 @@ export function checkConnection(settings: RunSettings, context: CommandContext):
     missing.length === 1
       ? `No API key: environment variable ${missing[0]} is not set.`
       : `No API keys: environment variables ${missing.join(', ')} are not set.`,
-    `export ${missing.map((name) => `${name}=…`).join(' ')}, or name a server of your own with --base-url http://localhost:11434/v1, or rehearse without calling anybody with --simulate`,
+    { variables: `export ${missing.map((name) => `${name}=…`).join(' ')}` },
   );
 }
 
@@ -69,8 +68,7 @@ function checkBaseUrl(baseUrl: string, key: string | undefined): void {
   if (url === null || (url.protocol !== 'http:' && url.protocol !== 'https:')) {
     throw usageError(
       'BASE_URL_INVALID',
-      `--base-url ${JSON.stringify(hideKeys(baseUrl))} is no http or https URL.`,
-      'give the whole address, e.g. --base-url http://localhost:11434/v1',
+      `The base URL ${JSON.stringify(hideKeys(baseUrl))} is no http or https URL.`,
     );
   }
   const names = [...url.searchParams.keys(), ...new URLSearchParams(url.hash.slice(1)).keys()];
@@ -84,7 +82,6 @@ function checkBaseUrl(baseUrl: string, key: string | undefined): void {
   throw usageError(
     'BASE_URL_CREDENTIALS',
     `The base URL for ${url.host} holds a ${hideKeys(secret)}, which would be stored with the run.`,
-    'leave it out of the address and name an environment variable that holds it: --api-key-env NAME',
   );
 }
 
@@ -113,8 +110,7 @@ function checkKeyName(name: string): void {
   if (/^[A-Za-z_]\w*$/.test(name) && hideKeys(name) === name) return;
   throw usageError(
     'KEY_NAME_INVALID',
-    '--api-key-env was given something that is no name of an environment variable.',
-    'give the name of the variable that holds the key, never the key itself: --api-key-env OPENAI_API_KEY',
+    'What was given as the name of the environment variable that holds the key is no such name.',
   );
 }
 
@@ -128,17 +124,22 @@ const hideKeys = createRedactor([]);
 export async function checkPrices(settings: RunSettings, { clock }: CommandContext): Promise<void> {
   const { budget, pricesFile } = settings;
   if (pricesFile === null && budget.maxCostMicroUsd === null) return;
-  const { openPriceBook } = await import('../pricing/open-prices.js');
+  const { openPriceBook } = await import('../pricing/open-price-book.js');
   const prices = await openPriceBook(pricesFile);
   const lanes = lanesOf(settings).map(({ baseUrl }) => pricedAt(prices, baseUrl, clock));
-  const { model, parameters } = settings.request;
-  checkBudget(budget, lanes, model ?? DEFAULT_MODEL, serviceTierOf(parameters));
+  const { request } = settings;
+  const { parameters } = request;
+  checkBudget(budget, lanes, {
+    model: modelOf(request),
+    outputCap: runEndpointOf(request).outputCapOf(parameters),
+    serviceTier: serviceTierOf(parameters),
+  });
 }
 
 /** Opens the lanes of a run; for a simulated run it starts the simulator as well. */
-export async function connect(settings: RunSettings, context: CommandContext): Promise<Connection> {
+export async function connect(settings: RunSettings, context: CommandContext): Promise<OpenLanes> {
   const { createOpenAIProvider } = await import('../provider/openai/client.js');
-  const { openPriceBook } = await import('../pricing/open-prices.js');
+  const { openPriceBook } = await import('../pricing/open-price-book.js');
   const { clock, random, environment } = context;
   const { BodyRoom } = await import('../provider/openai/body-room.js');
   const bodyRoom = new BodyRoom();

@@ -5,12 +5,13 @@
  * in their own time), and nobody can mean "now" by it: SIGHUP is never the second.
  */
 import type { Clock } from '../core/clock.js';
+import type { StopRequests } from '../core/stop-requests.js';
 
 export type StopSignal = 'SIGINT' | 'SIGTERM' | 'SIGHUP';
 
 const SAME_KEYSTROKE_MS = 300;
 
-export class Interrupts {
+export class Interrupts implements StopRequests {
   readonly #clock: Clock;
   readonly #listeners = new Set<(count: number) => void>();
   #count = 0;

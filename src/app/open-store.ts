@@ -48,6 +48,17 @@ export function storeFile(context: CommandContext, settings: Settings): Promise<
   return realpath(resolve(context.workingFolder, settings.db.replace(/^sqlite:(\/\/)?/i, '')));
 }
 
+/** Where answers go that the store cannot take, and where the next owner of the store looks for them. */
+export async function salvageFile(context: CommandContext, settings: Settings): Promise<string> {
+  return `${await storeFile(context, settings)}.salvage.jsonl`;
+}
+
+/** Makes this process the one that changes the store, for the sake of a run. @throws LlmBatchError STORE_LOCKED (exit 5) */
+export function ownStore(context: CommandContext, store: Store, runName: string): Promise<void> {
+  const { processId: pid, hostName: host, clock } = context;
+  return store.acquireDrainLock({ pid, host, runName, sinceMs: clock.now() });
+}
+
 /** Where a stored path needs no trust: the folder where the user is now, and the one that the store came in. */
 export interface HomeFolders {
   readonly workingFolder: string;

@@ -1,7 +1,7 @@
 /** `cancel [run]`: ends a run for good; its answers are kept. */
 import type { Command } from 'commander';
 import type { CommandContext } from '../app/context.js';
-import { storeFile, withStore } from '../app/open-store.js';
+import { ownStore, salvageFile, withStore } from '../app/open-store.js';
 import { EXIT_CODES, type ExitCode, usageError } from '../core/errors.js';
 import { printable } from '../core/foreign-text.js';
 import { cancelRun } from '../runs/cancel-run.js';
@@ -44,7 +44,7 @@ async function cancel(
   options: CancelOptions,
 ): Promise<ExitCode> {
   const { settings } = await readSettings(command, context);
-  const { clock, stderr } = context;
+  const { stderr } = context;
   return withStore(context, settings, 'change', async (store) => {
     const run = await findRun(store, runName);
     if (run.status === 'cancelled') {
@@ -58,12 +58,7 @@ async function cancel(
         '`llm-batch prune --older-than 30d` deletes runs that are not needed any more',
       );
     }
-    await store.acquireDrainLock({
-      pid: context.processId,
-      host: context.hostName,
-      runName: run.name,
-      sinceMs: clock.now(),
-    });
+    await ownStore(context, store, run.name);
     const before = await store.summarizeRun(run.id);
     const agrees = await confirm(
       context,
@@ -74,7 +69,7 @@ async function cancel(
       stderr.write('Nothing was cancelled.\n');
       return EXIT_CODES.interrupted;
     }
-    const salvagePath = `${await storeFile(context, settings)}.salvage.jsonl`;
+    const salvagePath = await salvageFile(context, settings);
     const { counts } = await cancelRun(store, run, salvagePath);
     stderr.write(
       `Run '${printable(run.name)}' is cancelled: ${formatQuantity(counts.cancelled, 'document')} will not be sent, ${formatCount(counts.completed)} answered and kept.\n` +

@@ -1,16 +1,16 @@
 /** `check <input>`: everything that a run of it would meet, with line numbers; calls nothing, stores nothing. */
 import type { Command } from 'commander';
 import type { CommandContext } from '../app/context.js';
+import { lookAtInput } from '../app/look-at-input.js';
 import type { Settings } from '../config/settings.js';
 import { EXIT_CODES, type ExitCode } from '../core/errors.js';
 import { printableJson } from '../core/foreign-text.js';
 import { parseParameters } from '../documents/parameter.js';
 import type { CheckReport } from '../runs/check/check-input.js';
 import type { Action } from './action.js';
+import { runSettingsFrom } from './asked-settings.js';
 import { addInputArgument, shownInput } from './input-argument.js';
-import { readInput } from './read-input.js';
 import { collect } from './repeated-flag.js';
-import { runSettingsFrom } from './run-settings.js';
 import { addOtherRunFlags, addSettingFlags, readSettings } from './setting-flags.js';
 
 const EXAMPLES = `
@@ -67,7 +67,7 @@ async function check(
     { inputs, parameters: parseParameters(options.param ?? []), simulate: false, output: undefined },
     context.workingFolder,
   );
-  const report = await readInput(context, resolved.settings, runSettings, inputs, checkInput);
+  const report = await lookAtInput(context, resolved.settings, runSettings, inputs, checkInput);
   if (report === 'interrupted') return EXIT_CODES.interrupted;
 
   const inputName = shownInput(inputs);
@@ -87,6 +87,7 @@ async function check(
 /** A contract with scripts: fields are added, never renamed. */
 async function checkJson(inputName: string, report: CheckReport): Promise<object> {
   const { countFindings } = await import('../ui/check.js');
+  const { lineReason } = await import('../ui/line-words.js');
   const { FINDING_WORDS } = await import('../ui/finding-words.js');
   const { errors, warnings } = countFindings(report.findings);
   return {
@@ -109,7 +110,7 @@ async function checkJson(inputName: string, report: CheckReport): Promise<object
       count,
       what: FINDING_WORDS[kind].many,
       advice: FINDING_WORDS[kind].advice,
-      examples,
+      examples: examples.map((example) => ({ ...example, message: lineReason(example.message) })),
     })),
   };
 }

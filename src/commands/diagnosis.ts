@@ -7,14 +7,14 @@ import type { ResolvedSettings } from '../config/load.js';
 import type { Settings } from '../config/settings.js';
 import { EXIT_CODES, LlmBatchError } from '../core/errors.js';
 import type { RunRecord } from '../core/run.js';
-import { DEFAULT_MODEL } from '../documents/request.js';
-import { type Finding, fault, faultOf, ok } from '../runs/diagnose/diagnose.js';
+import { modelOf } from '../documents/request.js';
+import { type Diagnosis, fault, faultOf, ok } from '../runs/diagnose/diagnose.js';
 import { diagnoseEndpoint, diagnoseKey } from '../runs/diagnose/diagnose-lane.js';
 import { diagnoseStore } from '../runs/diagnose/diagnose-store.js';
 import { findRun } from '../runs/find-run.js';
 import { type LaneSettings, lanesOf, type RunSettings, settingsOfRun } from '../runs/run-settings.js';
 import { engineVersion, storePath } from '../store/open.js';
-import { runSettingsFrom, withGivenFlags } from './run-settings.js';
+import { runSettingsFrom, withGivenFlags } from './asked-settings.js';
 import { trustStoredRun } from './stored-reach.js';
 
 export interface DiagnosisOptions {
@@ -33,7 +33,7 @@ const OLDEST_NODE = 20;
 export async function* diagnose(
   context: CommandContext,
   { resolved, runName, offline, trustStore, signal }: DiagnosisOptions,
-): AsyncGenerator<Finding> {
+): AsyncGenerator<Diagnosis> {
   yield lookAtNode();
   const engine = await lookAtEngine();
   yield engine;
@@ -59,7 +59,7 @@ export async function* diagnose(
   else yield* diagnoseLanes(context, found.settings, offline, signal);
 }
 
-async function* diagnoseStoreOf(context: CommandContext, settings: Settings): AsyncGenerator<Finding> {
+async function* diagnoseStoreOf(context: CommandContext, settings: Settings): AsyncGenerator<Diagnosis> {
   const url = storeUrl(context, settings);
   let path: string;
   try {
@@ -72,7 +72,7 @@ async function* diagnoseStoreOf(context: CommandContext, settings: Settings): As
 }
 
 /** Why a run would not start with these settings; null when it would. */
-function refusalOf(settings: RunSettings, context: CommandContext): Finding | null {
+function refusalOf(settings: RunSettings, context: CommandContext): Diagnosis | null {
   try {
     checkConnection(settings, context);
     return null;
@@ -86,8 +86,8 @@ async function* diagnoseLanes(
   settings: RunSettings,
   offline: boolean,
   signal: AbortSignal,
-): AsyncGenerator<Finding> {
-  const model = settings.request.model ?? DEFAULT_MODEL;
+): AsyncGenerator<Diagnosis> {
+  const model = modelOf(settings.request);
   const open = (lane: LaneSettings) => (apiKey: string | null) => openProvider(lane, apiKey, context);
   for (const lane of lanesOf(settings)) {
     const apiKey = context.takeSecret(lane.apiKeyEnv) ?? null;
@@ -110,7 +110,7 @@ async function findSettings(
   runName: string | undefined,
   hasStore: boolean,
   isTrusted: boolean,
-): Promise<FoundSettings | Finding> {
+): Promise<FoundSettings | Diagnosis> {
   try {
     const run = hasStore ? await findRunToResume(context, resolved.settings, runName) : null;
     if (run === null) {
@@ -149,7 +149,7 @@ async function findRunToResume(
   }
 }
 
-function lookAtNode(): Finding {
+function lookAtNode(): Diagnosis {
   const { version } = process;
   if (Number.parseInt(version.slice(1), 10) >= OLDEST_NODE) return ok('node', version);
   return fault(
@@ -160,7 +160,7 @@ function lookAtNode(): Finding {
   );
 }
 
-async function lookAtEngine(): Promise<Finding> {
+async function lookAtEngine(): Promise<Diagnosis> {
   try {
     return ok('storage_engine', await engineVersion());
   } catch (error) {

@@ -2,12 +2,13 @@
 import type { Command } from 'commander';
 import type { CommandContext } from '../app/context.js';
 import type { Settings } from '../config/settings.js';
-import { EXIT_CODES, type ExitCode } from '../core/errors.js';
-import { type Finding, worstExitCode } from '../runs/diagnose/diagnose.js';
+import { EXIT_CODES, type ExitCode, type WayOut } from '../core/errors.js';
+import { type Diagnosis, worstExitCode } from '../runs/diagnose/diagnose.js';
 import { appearanceOf } from '../ui/colours.js';
 import { renderFinding, renderVerdict } from '../ui/diagnosis.js';
 import type { Action } from './action.js';
 import { diagnose } from './diagnosis.js';
+import { wayOutOf } from './error-words.js';
 import { addSettingFlags, readSettings } from './setting-flags.js';
 
 const EXAMPLES = `
@@ -64,7 +65,7 @@ async function doctor(
   const leave = new AbortController();
   const stopListening = interrupts.subscribe(() => leave.abort());
   const appearance = appearanceOf(stdout, environment, resolved.settings.color);
-  const findings: Finding[] = [];
+  const findings: Diagnosis[] = [];
   try {
     const checks = diagnose(context, {
       resolved,
@@ -78,7 +79,9 @@ async function doctor(
       findings.push(finding);
       if (flags.json) continue;
       const showLane = (resolved.lanes?.length ?? resolved.settings.apiKeyEnv.length) > 1;
-      stdout.write(`${renderFinding(finding, showLane, stdout.columns || 100, appearance).join('\n')}\n`);
+      stdout.write(
+        `${renderFinding(finding, adviceOf(finding.wayOut), showLane, stdout.columns || 100, appearance).join('\n')}\n`,
+      );
     }
   } finally {
     stopListening();
@@ -93,15 +96,19 @@ async function doctor(
   return exitCode;
 }
 
-function toJson(findings: readonly Finding[], exitCode: ExitCode): object {
+function toJson(findings: readonly Diagnosis[], exitCode: ExitCode): object {
   return {
     exit_code: exitCode,
-    findings: findings.map(({ check, level, lane, message, advice }) => ({
+    findings: findings.map(({ check, level, lane, message, wayOut }) => ({
       check,
       level,
       lane,
       message,
-      advice,
+      advice: adviceOf(wayOut) ?? null,
     })),
   };
+}
+
+function adviceOf(wayOut: WayOut | null): string | undefined {
+  return wayOut === null ? undefined : wayOutOf(wayOut);
 }

@@ -1,6 +1,7 @@
 /** `estimate <input>`: tokens, money and time before spending; calls nothing, stores nothing. */
 import type { Command } from 'commander';
 import type { CommandContext } from '../app/context.js';
+import { lookAtInput } from '../app/look-at-input.js';
 import type { ResolvedSettings } from '../config/load.js';
 import type { Settings } from '../config/settings.js';
 import { parseCount, parseDuration } from '../config/values.js';
@@ -11,10 +12,9 @@ import type { EstimateReport } from '../runs/estimate/estimate-input.js';
 import type { TokenRange } from '../runs/estimate/output-assumption.js';
 import type { RunSettings } from '../runs/run-settings.js';
 import type { Action } from './action.js';
+import { runSettingsFrom } from './asked-settings.js';
 import { addInputArgument, shownInput } from './input-argument.js';
-import { readInput } from './read-input.js';
 import { collect } from './repeated-flag.js';
-import { runSettingsFrom } from './run-settings.js';
 import { addOtherRunFlags, addSettingFlags, readSettings } from './setting-flags.js';
 
 const EXAMPLES = `
@@ -125,7 +125,7 @@ export async function showEstimate(
   { json, ...options }: ShowEstimateOptions,
 ): Promise<EstimateReport | 'interrupted'> {
   const { estimateInput } = await import('../runs/estimate/estimate-input.js');
-  const report = await readInput(context, settings, runSettings, inputs, (reading) =>
+  const report = await lookAtInput(context, settings, runSettings, inputs, (reading) =>
     estimateInput({ ...reading, ...options }),
   );
   if (report === 'interrupted') return report;

@@ -14,11 +14,11 @@ import { writeJoined } from '../results/join.js';
 import { joinedPathFor, outputPathsFor } from '../results/output-paths.js';
 import { ENDINGS, formatFor, RESULT_FORMATS, type ResultFormat } from '../results/result-format.js';
 import { findRun, givenName } from '../runs/find-run.js';
+import { claimFiles, noteWrittenFile } from '../runs/outputs.js';
 import { settingsOfRun } from '../runs/run-settings.js';
 import type { Store } from '../store/store.js';
 import { formatCount, formatQuantity } from '../ui/numbers.js';
 import type { Action } from './action.js';
-import { claimFiles, noteWrittenFile } from './outputs.js';
 import { addSettingFlags, readSettings } from './setting-flags.js';
 import { refuseForeignPlace } from './stored-reach.js';
 

@@ -2,18 +2,19 @@
 import type { Command } from 'commander';
 import { checkConnection, checkPrices } from '../app/composition.js';
 import type { CommandContext } from '../app/context.js';
-import { homeFolders, withStore } from '../app/open-store.js';
-import { type ExitCode, usageError } from '../core/errors.js';
+import { homeFolders, ownStore, withStore } from '../app/open-store.js';
+import { sendRun } from '../app/send-run.js';
+import { watchRun } from '../app/watch-run.js';
+import type { ExitCode } from '../core/errors.js';
 import { outputPathsFor } from '../results/output-paths.js';
-import { findRun, givenName } from '../runs/find-run.js';
+import { findRunToResume, givenName } from '../runs/find-run.js';
+import { checkOutputs } from '../runs/outputs.js';
 import { settingsOfRun, settingsToJson } from '../runs/run-settings.js';
 import { checkTokenLimit } from '../runs/token-limit.js';
-import { shellWord } from '../ui/next-command.js';
 import type { Action } from './action.js';
-import { Display } from './display.js';
-import { driveRun } from './drive-run.js';
-import { checkOutputs, ONLY_NEW_FLAG, OUTPUT_FLAG, refuseOnlyNewAlone } from './outputs.js';
-import { outputFile, unusedLanesNotice, withGivenFlags } from './run-settings.js';
+import { outputFile, unusedLanesNotice, withGivenFlags } from './asked-settings.js';
+import { exitCodeOf } from './exit-code.js';
+import { ONLY_NEW_FLAG, OUTPUT_FLAG, refuseOnlyNewAlone } from './output-flags.js';
 import { addSettingFlags, readSettings } from './setting-flags.js';
 import { refuseForeignPlace, rememberReach, trustStoredRun } from './stored-reach.js';
 
@@ -33,7 +34,7 @@ export function registerResume(program: Command, context: CommandContext, action
     .option(...ONLY_NEW_FLAG)
     .option('--force', 'overwrite a results file of another run')
     .option('--trust-store', 'use the servers, keys and folders that the store names without asking');
-  addSettingFlags(command, ['connection', 'pacing', 'budget', 'store', 'display']);
+  addSettingFlags(command, ['connection', 'pacing', 'budget', 'sharing', 'store', 'display']);
   command.action(
     action((run: string | undefined, options: ResumeOptions) => resume(command, context, run, options)),
   );
@@ -57,21 +58,7 @@ async function resume(
   const force = options.force ?? false;
   refuseOnlyNewAlone(options);
   return withStore(context, settings, 'change', async (store) => {
-    const found = await findRun(store, runName);
-    if (found.status === 'cancelled') {
-      throw usageError(
-        'RUN_CANCELLED',
-        `Run '${found.name}' was cancelled for good.`,
-        `its answers are kept: llm-batch results ${shellWord(found.name)}; to send its documents after all, run the input under another --name`,
-      );
-    }
-    if (found.status === 'importing') {
-      throw usageError(
-        'RUN_IMPORTING',
-        `The import of run '${found.name}' was cut off, so its documents are not all here.`,
-        `run the input again, it goes on where it was: llm-batch run ${shellWord(found.inputPath)}`,
-      );
-    }
+    const found = await findRunToResume(store, runName);
     const stored = withGivenFlags(settingsOfRun(found), resolved, context.workingFolder);
     const runSettings =
       options.output === undefined
@@ -82,12 +69,7 @@ async function resume(
     checkConnection(runSettings, context);
     checkTokenLimit(runSettings);
     await checkPrices(runSettings, context);
-    await store.acquireDrainLock({
-      pid: context.processId,
-      host: context.hostName,
-      runName: found.name,
-      sinceMs: context.clock.now(),
-    });
+    await ownStore(context, store, found.name);
     const output = options.output ?? runSettings.output ?? undefined;
     const outputPaths = outputPathsFor(found.inputPath, {
       workingDirectory: context.workingFolder,
@@ -103,20 +85,12 @@ async function resume(
       inputPath: found.inputPath,
       force,
     });
-    const display = new Display(context, settings);
+    const tell = watchRun(context, settings);
     const unusedLanes = unusedLanesNotice(resolved, settingsOfRun(found).connection.lanes);
-    if (unusedLanes !== null) display.warn(unusedLanes);
-    rememberReach(context, display, runSettings, outputPaths, homes);
+    if (unusedLanes !== null) tell({ type: 'warning', message: unusedLanes });
+    rememberReach(context, tell, runSettings, outputPaths, homes);
     const run = await store.updateRun(found.id, { settings: settingsToJson(runSettings, store.folder) });
-    return driveRun({
-      context,
-      display,
-      store,
-      settings,
-      run,
-      outputPaths,
-      force,
-      onlyNew: options.onlyNew ?? false,
-    });
+    const outputs = { paths: outputPaths, force, onlyNew: options.onlyNew ?? false };
+    return exitCodeOf(await sendRun(context, { settings, store, run, outputs, tell }));
   });
 }

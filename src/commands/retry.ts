@@ -1,11 +1,12 @@
 /** `retry`: failed tasks go back to pending; nothing is called until `resume`. */
 import { type Command, Option } from 'commander';
 import type { CommandContext } from '../app/context.js';
-import { withStore } from '../app/open-store.js';
-import { EXIT_CODES, type ExitCode, usageError } from '../core/errors.js';
+import { ownStore, withStore } from '../app/open-store.js';
+import { EXIT_CODES, type ExitCode } from '../core/errors.js';
 import { FAILURE_KINDS, type FailureKind } from '../core/failure.js';
 import { printable } from '../core/foreign-text.js';
-import { findRun } from '../runs/find-run.js';
+import { findRunAlive } from '../runs/find-run.js';
+import { retryRun } from '../runs/retry-run.js';
 import { shellWord } from '../ui/next-command.js';
 import type { Action } from './action.js';
 import { addSettingFlags, readSettings } from './setting-flags.js';
@@ -46,27 +47,11 @@ async function retry(
   options: RetryOptions,
 ): Promise<ExitCode> {
   const { settings } = await readSettings(command, context);
-  const { kind, id } = options;
+  const { kind = null, id = null } = options;
   return withStore(context, settings, 'change', async (store) => {
-    const run = await findRun(store, runName);
-    if (run.status === 'cancelled') {
-      throw usageError(
-        'RUN_CANCELLED',
-        `Run '${run.name}' was cancelled for good.`,
-        'to send its documents after all, run the input under another --name',
-      );
-    }
-    await store.acquireDrainLock({
-      pid: context.processId,
-      host: context.hostName,
-      runName: run.name,
-      sinceMs: context.clock.now(),
-    });
-    const count = await store.retryTasks(run.id, {
-      ...(kind === undefined ? {} : { kind }),
-      ...(id === undefined ? {} : { key: id }),
-    });
-    if (count > 0) await store.updateRun(run.id, { status: 'open' });
+    const run = await findRunAlive(store, runName);
+    await ownStore(context, store, run.name);
+    const count = await retryRun(store, run, { kind, id });
     context.stderr.write(
       count === 0
         ? `No failed document of run '${printable(run.name)}' matches; nothing changed.\n`

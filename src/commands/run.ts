@@ -2,25 +2,21 @@
 import type { Command } from 'commander';
 import { checkConnection, checkPrices } from '../app/composition.js';
 import type { CommandContext } from '../app/context.js';
-import { homeFolders, withStore } from '../app/open-store.js';
+import { startRun } from '../app/start-run.js';
+import { watchRun } from '../app/watch-run.js';
 import { EXIT_CODES, type ExitCode, usageError } from '../core/errors.js';
 import { parseParameters } from '../documents/parameter.js';
 import { createRequestBuilder } from '../documents/request.js';
 import { locateInput } from '../input/input-files.js';
 import { type OutputPaths, outputPathsFor } from '../results/output-paths.js';
-import { chooseRunName, findRunForInput, givenName } from '../runs/find-run.js';
-import { settingsToJson } from '../runs/run-settings.js';
 import { checkTokenLimit } from '../runs/token-limit.js';
-import { shellWord } from '../ui/next-command.js';
 import type { Action } from './action.js';
-import { Display } from './display.js';
-import { driveRun } from './drive-run.js';
+import { runSettingsFrom, unusedLanesNotice } from './asked-settings.js';
 import { dryRun } from './dry-run.js';
-import { bringIn } from './import-documents.js';
+import { exitCodeOf } from './exit-code.js';
 import { addInputArgument } from './input-argument.js';
-import { checkOutputs, ONLY_NEW_FLAG, OUTPUT_FLAG, refuseOnlyNewAlone } from './outputs.js';
+import { ONLY_NEW_FLAG, OUTPUT_FLAG, refuseOnlyNewAlone } from './output-flags.js';
 import { collect } from './repeated-flag.js';
-import { runSettingsFrom, unusedLanesNotice } from './run-settings.js';
 import { addSettingFlags, readSettings } from './setting-flags.js';
 import { refuseOddPlace, rememberReach } from './stored-reach.js';
 
@@ -51,7 +47,7 @@ export function registerRun(program: Command, context: CommandContext, action: A
     .option('--force', 'overwrite a results file of another run')
     .option('--dry-run', 'print tokens, cost and time and the first request; send and store nothing')
     .option('--simulate', 'rehearse against a simulated server on this machine: free, nobody is called');
-  addSettingFlags(command, ['input', 'connection', 'pacing', 'budget', 'store', 'display']);
+  addSettingFlags(command, ['input', 'connection', 'pacing', 'budget', 'sharing', 'store', 'display']);
   command.action(
     action((inputs: readonly string[], options: RunOptions) => run(command, context, inputs, options)),
   );
@@ -118,68 +114,25 @@ async function run(
   };
   // A path that can be no output is told before there is a store.
   pathsOf(null);
-  const display = new Display(context, settings);
+  const tell = watchRun(context, settings);
   const unusedLanes = unusedLanesNotice(resolved, null);
-  if (unusedLanes !== null) display.warn(unusedLanes);
+  if (unusedLanes !== null) tell({ type: 'warning', message: unusedLanes });
 
-  return withStore(context, settings, 'write', async (store) => {
-    const existing = await findRunForInput(store, {
-      name: options.name ?? null,
-      inputPath,
-      query: settings.query,
-      simulated: simulate,
-    });
-    if (existing?.status === 'cancelled') {
-      throw usageError(
-        'RUN_CANCELLED',
-        `Run '${existing.name}' of this input was cancelled for good.`,
-        `its answers are kept: llm-batch results ${shellWord(existing.name)}; to send the documents again, name another run: --name ${shellWord(await chooseRunName(store, inputPath, simulate))}`,
-      );
-    }
-    const name = existing?.name ?? options.name ?? (await chooseRunName(store, inputPath, simulate));
-    await store.acquireDrainLock({
-      pid: context.processId,
-      host: context.hostName,
-      runName: name,
-      sinceMs: context.clock.now(),
-    });
-    const force = options.force ?? false;
-    const outputPaths = pathsOf(givenName({ name, inputPath, simulated: simulate }));
-    await checkOutputs(store, existing, { paths: outputPaths, inputPath, force });
-    // Before the run is there to be resumed.
-    rememberReach(context, display, runSettings, outputPaths, await homeFolders(context, settings));
-    const imported = await bringIn({
-      context,
-      display,
-      store,
-      existing,
-      newRun: {
-        name,
-        inputPath,
-        simulated: simulate,
-        settings: settingsToJson(runSettings, store.folder),
-        createdAtMs: context.clock.now(),
-      },
-      settings: runSettings,
-      inputs,
-      inputFormat: settings.inputFormat,
-      query: settings.query,
-      maxLineBytes: settings.maxLineBytes,
+  const sent = await startRun(context, {
+    settings,
+    runSettings,
+    inputs,
+    inputPath,
+    name: options.name ?? null,
+    rules: {
       changed: options.rerunChanged ? 'rerun' : options.keep ? 'keep' : 'ask',
       skipBadLines: options.skipBadLines ?? false,
-      rejectsPath: outputPaths.rejects,
-      force,
-    });
-    if (imported === 'interrupted') return EXIT_CODES.interrupted;
-    return driveRun({
-      context,
-      display,
-      store,
-      settings,
-      run: imported,
-      outputPaths,
-      force,
-      onlyNew: options.onlyNew ?? false,
-    });
+      force: options.force ?? false,
+    },
+    onlyNew: options.onlyNew ?? false,
+    pathsOf,
+    onPlaces: (paths, homes) => rememberReach(context, tell, runSettings, paths, homes),
+    tell,
   });
+  return sent === 'interrupted' ? EXIT_CODES.interrupted : exitCodeOf(sent);
 }

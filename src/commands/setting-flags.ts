@@ -2,7 +2,7 @@
 import { type Command, Option } from 'commander';
 import type { CommandContext } from '../app/context.js';
 import { type ResolvedSettings, resolveSettings } from '../config/load.js';
-import { SETTINGS, type SettingGroup, type Settings, settingsOf } from '../config/settings.js';
+import { SETTINGS, type SettingGroup, type Settings, settingsIn } from '../config/settings.js';
 import { dotEnvOf, readTrustedConfig } from './folder-settings.js';
 
 /** @param hidden settings of the groups that are taken, but are not in the help of the command */
@@ -11,9 +11,9 @@ export function addSettingFlags(
   groups: readonly SettingGroup[],
   hidden: readonly (keyof Settings)[] = [],
 ): Command {
-  for (const { name, flags, help, initialText, environment } of settingsOf(groups)) {
+  for (const { name, flags, help, initialText, environment } of settingsIn(groups)) {
     const notes = [
-      ...(initialText === '' ? [] : [`default ${initialText}`]),
+      ...(initialText === undefined ? [] : [`default ${initialText}`]),
       ...(environment === '' ? [] : [environment]),
     ];
     command.addOption(new Option(flags, `${help} (${notes.join('; ')})`).hideHelp(hidden.includes(name)));
@@ -26,8 +26,8 @@ export function addSettingFlags(
  * @param shown those that mean something to this command
  */
 export function addOtherRunFlags(command: Command, shown: readonly (keyof Settings)[]): Command {
-  const groups = ['input', 'connection', 'pacing', 'budget', 'store', 'display'] as const;
-  const hidden = settingsOf(groups)
+  const groups = ['input', 'connection', 'pacing', 'budget', 'sharing', 'store', 'display'] as const;
+  const hidden = settingsIn(groups)
     .map(({ name }) => name)
     .filter((name) => !shown.includes(name));
   return addSettingFlags(command, groups, hidden);

@@ -3,6 +3,7 @@
 import type { TokenUsage } from '../core/usage.js';
 import { isoTime } from '../results/result-line.js';
 import type { RunInspection } from '../runs/inspect-run.js';
+import { haltReasonText } from '../ui/halt-reason.js';
 
 export function statusJson({ run, summary, owner, ...rates }: RunInspection): object {
   const { counts, calls, usage } = summary;
@@ -13,7 +14,7 @@ export function statusJson({ run, summary, owner, ...rates }: RunInspection): ob
     input: run.inputPath,
     created_at: isoTime(run.createdAtMs),
     stopped_at: run.stoppedAtMs === null ? null : isoTime(run.stoppedAtMs),
-    halt_reason: run.haltReason,
+    halt_reason: run.haltReason === null ? null : haltReasonText(run.haltReason),
     drained_by: owner === null ? null : { pid: owner.pid, host: owner.host, since: isoTime(owner.sinceMs) },
     documents: {
       total: Object.values(counts).reduce((sum, count) => sum + count, 0),

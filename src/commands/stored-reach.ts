@@ -10,6 +10,7 @@ import { isInside } from '../config/inside.js';
 import type { ResolvedSettings } from '../config/load.js';
 import { type TrustedFact, TrustRecord } from '../config/trust-record.js';
 import { usageError } from '../core/errors.js';
+import type { TellEvent } from '../core/event.js';
 import type { OutputPaths } from '../results/output-paths.js';
 import {
   type ConnectionSettings,
@@ -20,7 +21,6 @@ import {
 } from '../runs/run-settings.js';
 import { shellWord } from '../ui/next-command.js';
 import { trustOrRefuse } from './confirm.js';
-import type { Display } from './display.js';
 
 /**
  * Before a stored run is sent on, or its servers are asked anything.
@@ -60,7 +60,7 @@ export async function trustStoredRun(
 /** Notes where a run leads that this user has started, or agreed to, so that nothing is asked when it goes on. */
 export function rememberReach(
   context: CommandContext,
-  display: Display,
+  tell: TellEvent,
   settings: RunSettings,
   paths: OutputPaths,
   homes: HomeFolders,
@@ -73,7 +73,9 @@ export function rememberReach(
   ].filter(({ name }) => !isAtHome(name, homes));
   const facts = [...serversOf(settings), ...filesReadBy(settings, homes), ...places];
   if (facts.every((fact) => record.remember(fact))) return;
-  display.warn('which servers and folders this run uses could not be noted for this user: `resume` will ask');
+  const message =
+    'which servers and folders this run uses could not be noted for this user: `resume` will ask';
+  tell({ type: 'warning', message });
 }
 
 /**

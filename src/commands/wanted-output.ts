@@ -3,15 +3,15 @@ import { basename, resolve } from 'node:path';
 import type { Settings } from '../config/settings.js';
 import { usageError } from '../core/errors.js';
 import { isJsonObject, type JsonObject } from '../core/json.js';
-import type { RequestSettings } from '../documents/request.js';
-import { chatResponseFormat, type StructuredOutput, structuredOutput } from '../runs/response-format.js';
+import { type RequestSettings, runEndpointOf } from '../documents/request.js';
+import { type OutputFormat, structuredOutput } from '../endpoints/structured-output.js';
 import type { OutputSettings } from '../runs/run-settings.js';
 import { shellWord } from '../ui/next-command.js';
 import { readNamedFile } from './named-file.js';
 
 export interface WantedOutput {
   readonly check: NonNullable<OutputSettings['check']>;
-  readonly format: StructuredOutput | 'json_object';
+  readonly format: OutputFormat;
 }
 
 /** @throws LlmBatchError (exit 2) for a schema that cannot be read or used, or two formats at once */
@@ -57,14 +57,31 @@ async function readSchema(path: string): Promise<JsonObject> {
   );
 }
 
+/** @throws LlmBatchError ENDPOINT_LACKS (exit 2) for settings that the endpoint has no place for */
+export function checkEndpoint({ schema, jsonMode, repair }: Settings, request: RequestSettings): void {
+  const { outputParameters, withMistake, placeFile, takesSystemMessage } = runEndpointOf(request);
+  const asksFor: readonly [flag: string, isAsked: boolean, isThere: boolean][] = [
+    ['--schema', schema !== null, outputParameters !== null],
+    ['--json-mode', jsonMode, outputParameters !== null],
+    ['--repair', repair, withMistake !== null],
+    ['--system', request.systemTemplate !== null, takesSystemMessage],
+    ['{{image …}} in --prompt', /\{\{\s*image\s/.test(request.promptTemplate ?? ''), placeFile !== null],
+  ];
+  const lacking = asksFor.find(([, isAsked, isThere]) => isAsked && !isThere);
+  if (lacking === undefined) return;
+  throw usageError(
+    'ENDPOINT_LACKS',
+    `${lacking[0]} means nothing to --endpoint ${request.endpoint}.`,
+    'leave one of the two out',
+  );
+}
+
 /** @throws LlmBatchError (exit 2) when the request would contradict itself or be refused by every server */
 export function askFor({ format }: WantedOutput, request: RequestSettings): RequestSettings {
-  if (Object.hasOwn(request.parameters, 'response_format')) {
-    throw usageError(
-      'OUTPUT_TWICE',
-      '--param response_format contradicts --schema and --json-mode.',
-      'keep one',
-    );
+  const asking = runEndpointOf(request).outputParameters?.(format) ?? {};
+  const twice = Object.keys(asking).find((name) => Object.hasOwn(request.parameters, name));
+  if (twice !== undefined) {
+    throw usageError('OUTPUT_TWICE', `--param ${twice} contradicts --schema and --json-mode.`, 'keep one');
   }
   const templates = [request.promptTemplate, request.systemTemplate].filter((text) => text !== null);
   if (format === 'json_object' && templates.length > 0 && !templates.some((text) => /json/i.test(text))) {
@@ -74,5 +91,5 @@ export function askFor({ format }: WantedOutput, request: RequestSettings): Requ
       "say what JSON to write, e.g. --system 'Answer with a JSON object.'",
     );
   }
-  return { ...request, parameters: { ...request.parameters, response_format: chatResponseFormat(format) } };
+  return { ...request, parameters: { ...request.parameters, ...asking } };
 }

@@ -38,6 +38,12 @@ export interface CallEnd {
   readonly message: string | null;
 }
 
+/** A call that was in the ledger and did not leave after all: there was none. */
+export interface WithdrawnCall {
+  readonly callId: number;
+  readonly isWithdrawn: true;
+}
+
 /** One task's share of a call's bill; the shares of a call add up to it. */
 export interface CallShare {
   readonly usage: TokenUsage | null;

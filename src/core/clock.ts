@@ -45,4 +45,14 @@ export const systemClock: Clock = {
   },
 };
 
+/**
+ * Resolves once the event loop has looked at input, output and signals, which work without a wait of its own would
+ * keep from being heard. No time: there is nothing in it for a test to hold.
+ */
+export function nextTurn(): Promise<void> {
+  return new Promise((resolve) => {
+    setImmediate(resolve);
+  });
+}
+
 export const systemRandom: Random = () => Math.random();

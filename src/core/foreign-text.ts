@@ -29,6 +29,11 @@ export function shortLine(text: string, maxLength: number): string {
   return `${line.slice(0, maxLength - 1).replace(/[\ud800-\udbff]$/, '')}…`;
 }
 
+/** False for a text with nothing to answer: empty or white space only. */
+export function hasText(text: string): boolean {
+  return /\S/.test(text);
+}
+
 /** The same JSON, in which what steers a terminal is escaped. @param json well-formed, so these stand in strings alone */
 export function escapedJson(json: string): string {
   return json.replace(STEERING, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`);

@@ -1,5 +1,5 @@
 /** What became of a task: its answer, its error, or its way back. */
-import type { CallEnd, CallShare, CallTask } from './call.js';
+import type { CallEnd, CallShare, CallTask, WithdrawnCall } from './call.js';
 import type { FailureKind } from './failure.js';
 
 export interface CompletedResult {
@@ -48,7 +48,7 @@ export type TaskOutcome =
 
 /** What one call came to, or tasks for which none was made: recorded whole or not at all. */
 export interface Settlement {
-  readonly call: CallEnd | null;
+  readonly call: CallEnd | WithdrawnCall | null;
   readonly outcomes: readonly TaskOutcome[];
 }
 

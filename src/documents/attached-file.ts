@@ -3,6 +3,7 @@ import { closeSync, openSync, readSync, realpathSync, type Stats, statSync } fro
 import { open } from 'node:fs/promises';
 import { isAbsolute, relative, resolve, sep } from 'node:path';
 import pLimit from 'p-limit';
+import type { AttachedFile, ImagePlace } from '../core/attachment.js';
 import {
   type ImageSize,
   LONG_HEAD_BYTES,
@@ -11,27 +12,6 @@ import {
   SHORT_HEAD_BYTES,
   sizeOfImage,
 } from '../core/image-head.js';
-
-/** Where documents may name files. */
-export interface ImagePlace {
-  /** What relative paths start from. */
-  readonly folder: string;
-  /** Files outside the folder are taken too. */
-  readonly isOpen: boolean;
-}
-
-export interface AttachedFile {
-  /** As the document gives it. */
-  readonly path: string;
-  readonly absolutePath: string;
-  readonly place: ImagePlace;
-  readonly mediaType: MediaType;
-  /** Null for a PDF and where the head does not tell it. */
-  readonly size: ImageSize | null;
-  readonly bytes: number;
-  /** Whole milliseconds since the epoch. */
-  readonly changedAtMs: number;
-}
 
 /**
  * What OpenAI takes of images and of files in one request (its guides to vision and to file inputs); others take less
@@ -115,7 +95,7 @@ function realPathIn({ folder, isOpen }: ImagePlace, absolutePath: string): strin
 }
 
 function outside({ folder }: ImagePlace): string {
-  return `which lies outside ${folder}; --image-folder names another folder, --allow-any-path takes files from anywhere`;
+  return `which lies outside ${folder}`;
 }
 
 function clause(absolutePath: string, problem: string): string {

@@ -1,37 +1,10 @@
-/** A part of a prompt that is no text: an image or a PDF, from a local file, a URL or a data URL. */
-import { basename } from 'node:path';
+/** From what a document's field says to an attachment, and from there to the body that is sent. */
+import { type Attachment, attachedUrl, type ImagePlace } from '../core/attachment.js';
 import type { ExactJson } from '../core/exact-json.js';
 import { showName } from '../core/field.js';
-import { type ImageSize, sizeOfDataUrl } from '../core/image-head.js';
-import { isJsonObject, type Json, type JsonObject } from '../core/json.js';
-import type { LineProblem } from '../input/bad-line.js';
-import {
-  type AttachedFile,
-  type ImagePlace,
-  inspectFile,
-  loadFile,
-  MOST_FILE_BYTES,
-  showBytes,
-} from './attached-file.js';
-
-export interface Attachment {
-  readonly kind: 'image' | 'pdf';
-  /** As it stands in the body; of a file, what holds the place of its bytes until the call is sent. */
-  readonly url: string;
-  /** In pixels; null where it is not known. */
-  readonly size: ImageSize | null;
-  /** Of the image or the PDF itself, not of its base64; 0 where it is not known. */
-  readonly bytes: number;
-  /** Null: `url` is sent as it is. */
-  readonly file: AttachedFile | null;
-  /** The document's field that names it, for messages. */
-  readonly field: string;
-  /**
-   * What the request's hash covers. Of a file its path as given, its size and its time of change, as make and rsync
-   * tell a file that was edited: to hash what is in it, every import would have to read every picture.
-   */
-  readonly identity: string;
-}
+import type { LineProblem } from '../core/line-problem.js';
+import type { PlaceFile } from '../endpoints/endpoint.js';
+import { inspectFile, loadFile, MOST_FILE_BYTES, showBytes } from './attached-file.js';
 
 /**
  * The attachments that a field's value means: one, or one for each member of a list.
@@ -83,13 +56,6 @@ function attachmentOf(field: string, value: ExactJson, place: ImagePlace): Attac
   };
 }
 
-function attachedUrl(url: string): Omit<Attachment, 'field' | 'identity'> {
-  const kind = /^data:application\/pdf[;,]/i.test(url) ? 'pdf' : 'image';
-  const size = kind === 'pdf' ? null : sizeOfDataUrl(url);
-  const bytes = Math.floor((Math.max(0, url.length - url.indexOf(',') - 1) * 3) / 4);
-  return { kind, url, size, bytes, file: null };
-}
-
 function unusable(field: string, what: string): LineProblem {
   return { reason: `the image field ${showName(field)} ${what}`, field };
 }
@@ -105,54 +71,25 @@ export function refuseTooMuch(attachments: readonly Attachment[]): LineProblem |
   );
 }
 
-/** The part of a chat completion's message. */
-export function attachmentPart({ kind, url, file }: Attachment): JsonObject {
-  if (kind === 'image') return { type: 'image_url', image_url: { url } };
-  const filename = file === null ? 'document.pdf' : basename(file.absolutePath);
-  return { type: 'file', file: { filename, file_data: url } };
-}
-
-/** The attachments of messages that came whole, parts in the shape of chat completions. */
-export function attachmentsIn(messages: readonly Json[]): Attachment[] {
-  const attachments: Attachment[] = [];
-  for (const message of messages) {
-    const content = isJsonObject(message) ? message['content'] : null;
-    for (const part of Array.isArray(content) ? content : []) {
-      const url = isJsonObject(part) ? urlOf(part) : null;
-      if (url !== null) attachments.push({ ...attachedUrl(url), field: 'messages', identity: url });
-    }
-  }
-  return attachments;
-}
-
-function urlOf({ type, image_url: image, file }: JsonObject): string | null {
-  const url =
-    type === 'image_url' && isJsonObject(image)
-      ? image['url']
-      : type === 'file' && isJsonObject(file)
-        ? file['file_data']
-        : null;
-  return typeof url === 'string' ? url : null;
-}
-
 /**
  * Puts the files into a body, where until now something held their places.
+ * @param place writes one into it, as the endpoint does
  * @returns the body to send, or what is wrong with a file by now
  */
 export async function loadAttachments(
   bodyJson: string,
   attachments: readonly Attachment[],
+  place: PlaceFile,
 ): Promise<string | LineProblem> {
   let loaded = bodyJson;
   const seen = new Set<string>();
-  for (const { kind, file, url, field } of attachments) {
+  for (const attachment of attachments) {
+    const { file, url, field } = attachment;
     if (file === null || seen.has(url)) continue;
     seen.add(url);
     const data = await loadFile(file);
     if (typeof data !== 'string') return unusable(field, data.problem);
-    const name = kind === 'image' ? 'url' : 'file_data';
-    // Inside a text its quotes would be escaped, so only the field itself can be meant.
-    loaded = loaded.replaceAll(`"${name}":${JSON.stringify(url)}`, () => `"${name}":"${data}"`);
+    loaded = place(loaded, attachment, data);
   }
   return loaded;
 }

@@ -1,13 +1,14 @@
 /** Documents ready to be stored, a page at a time. */
-import { type BadLine, isLineProblem, type LineProblem } from '../input/bad-line.js';
+import { isLineProblem, type LineProblem } from '../core/line-problem.js';
+import type { RenderedRequest } from '../endpoints/rendered-request.js';
+import type { BadLine } from '../input/bad-line.js';
 import type { Input } from '../input/input.js';
 import type { InputRecord } from '../input/source.js';
-import { createDocumentParser, type DocumentParser } from './document.js';
+import { createDocumentParser, type DocumentParser, type ParsedDocument } from './document.js';
 import { checkFirstRecord, describeFirst, type FirstDocument, refuseJsonFile } from './first-document.js';
 import { documentKey } from './key.js';
 import { OccurrenceCounter } from './occurrence.js';
-import { requestHash } from './rendered-request.js';
-import { createRequestBuilder, type RequestBuilder, type RequestSettings } from './request.js';
+import { createRequestBuilder, type RequestBuilder, type RequestSettings, requestHash } from './request.js';
 
 /** A document ready to be stored as a task; of the same shape as the store's `NewTask`. */
 export interface PreparedDocument {
@@ -23,6 +24,9 @@ export interface PreparedDocument {
   /** A line of JSON as it was; the JSON of a row of any other format. */
   readonly body: string;
   readonly metadataJson: string | null;
+  /** What `body` was parsed to, and the request that it makes. */
+  readonly document: ParsedDocument;
+  readonly request: RenderedRequest;
 }
 
 export interface DocumentPage {
@@ -135,6 +139,8 @@ export class PageCollector {
       priority: document.priority ?? 0,
       body: text,
       metadataJson: document.metadataJson,
+      document,
+      request,
     });
     return null;
   }

@@ -7,6 +7,7 @@
  * - `record`: any other object; it is data, and a template or its text field makes the request.
  */
 
+import { DEFAULT_ENDPOINT, ENDPOINT_NAMES, type EndpointName } from '../core/endpoint-name.js';
 import {
   type ExactJson,
   type ExactObject,
@@ -17,7 +18,9 @@ import {
 import { findField, showName } from '../core/field.js';
 import { isJsonObject, type JsonObject } from '../core/json.js';
 import { memberText } from '../core/json-text.js';
-import type { LineProblem } from '../input/bad-line.js';
+import type { LineProblem } from '../core/line-problem.js';
+import { ENDPOINTS } from '../endpoints/endpoints.js';
+import { unsupportedRequest } from '../endpoints/unsupported.js';
 import { describeJsonError } from './json-syntax.js';
 import { findLoneSurrogate, mayHoldLoneSurrogate } from './lone-surrogate.js';
 import { compileTemplate } from './template.js';
@@ -28,6 +31,8 @@ export interface ParsedDocument {
   readonly form: DocumentForm;
   /** The whole line; what templates and `--id-field` see. */
   readonly fields: ExactObject;
+  /** Where the request goes; null for a record. */
+  readonly endpoint: EndpointName | null;
   /** What is to be sent, before settings fill it up; null for a record. */
   readonly request: JsonObject | null;
   /** Null when the line gives none. */
@@ -41,44 +46,21 @@ export interface DocumentRules {
   readonly promptTemplate: string | null;
   /** Beside a prompt template too, whole requests are no records. Absent in runs of earlier versions: they are none. */
   readonly requestsAsTheyAre?: boolean;
+  /** Where all requests go. Absent: to the endpoint that each shows to be its own. */
+  readonly endpoint?: EndpointName | null;
   /** A field used as the id; not sent with a request. */
   readonly idField: string | null;
 }
 
 export type DocumentParser = (text: string) => ParsedDocument | LineProblem;
 
-/**
- * Fields that tell a request with a bare `prompt` or `input` from a record that happens to have such a column. Names
- * that are as likely a column of data (`user`, `stop`, `store`, `seed`) are left out.
- */
-const REQUEST_FIELDS = [
-  'model',
-  'temperature',
-  'top_p',
-  'max_tokens',
-  'max_completion_tokens',
-  'response_format',
-  'reasoning_effort',
-  'frequency_penalty',
-  'presence_penalty',
-  'logit_bias',
-  'logprobs',
-  'top_logprobs',
-  'tools',
-  'tool_choice',
-  'service_tier',
-  'stream',
-] as const;
-
-/** The second is what Azure's Batch API documents. */
-const CHAT_URLS: readonly ExactJson[] = ['/v1/chat/completions', '/chat/completions'];
-
 /** @throws LlmBatchError TEMPLATE_SYNTAX (exit 2) */
 export function createDocumentParser(rules: DocumentRules): DocumentParser {
-  const template = rules.promptTemplate === null ? null : compileTemplate(rules.promptTemplate, '--prompt');
+  const template = rules.promptTemplate === null ? null : compileTemplate(rules.promptTemplate, 'prompt');
+  const asked = rules.endpoint ?? null;
   const templateRoots = new Set(template?.fields.map((field) => field.split('.')[0] as string));
 
-  /** A template that names `messages` or `body` itself means to use it as data. */
+  /** A template that names `body` or what a request asks means to use it as data. */
   const formOf = (fields: ExactObject): DocumentForm => {
     if (template !== null && rules.requestsAsTheyAre === false) return 'record';
     const hasBatchFields = fields['url'] !== undefined && fields['method'] !== undefined;
@@ -87,12 +69,9 @@ export function createDocumentParser(rules: DocumentRules): DocumentParser {
       if (fields['custom_id'] !== undefined) return 'batch_line';
       if (template === null && hasBatchFields) return 'batch_line';
     }
-    if (template !== null) {
-      return Array.isArray(fields['messages']) && !templateRoots.has('messages') ? 'request' : 'record';
-    }
-    if (fields['messages'] !== undefined) return 'request';
-    const hasInput = fields['prompt'] !== undefined || fields['input'] !== undefined;
-    return hasInput && REQUEST_FIELDS.some((name) => Object.hasOwn(fields, name)) ? 'request' : 'record';
+    if (template === null) return endpointOfBody(fields, asked) === null ? 'record' : 'request';
+    const surely = ENDPOINT_NAMES.find((name) => ENDPOINTS[name].recognise(fields) === 'surely');
+    return surely !== undefined && !templateRoots.has(ENDPOINTS[surely].contentField) ? 'request' : 'record';
   };
 
   return (text) => {
@@ -100,10 +79,10 @@ export function createDocumentParser(rules: DocumentRules): DocumentParser {
     if (parsed.problem !== null) return parsed.problem;
     const { fields, unusualNumbers } = parsed;
     const form = formOf(fields);
+    const endpoint = endpointOf(form, fields, asked);
+    if (typeof endpoint === 'object' && endpoint !== null) return endpoint;
     const request = requestOf(form, fields, rules.idField);
-    const problem =
-      (form === 'batch_line' ? checkBatchLine(fields) : null) ??
-      (request !== null && unusualNumbers ? checkNumbersToSend(request, form) : null);
+    const problem = request !== null && unusualNumbers ? checkNumbersToSend(request, form) : null;
     if (problem !== null) return problem;
     const priority = readPriority(fields['priority'], form);
     if (typeof priority === 'object' && priority !== null) return priority;
@@ -112,6 +91,7 @@ export function createDocumentParser(rules: DocumentRules): DocumentParser {
     return {
       form,
       fields,
+      endpoint,
       // Without a bigint left in it, an ExactObject is a JsonObject.
       request: request as JsonObject | null,
       priority,
@@ -157,18 +137,63 @@ function loneSurrogate(field: string): LineProblem {
   };
 }
 
-function checkBatchLine(fields: ExactObject): LineProblem | null {
-  const { url, method, body } = fields;
-  if (url !== undefined && !CHAT_URLS.includes(url)) {
-    return { reason: `url ${showValue(url)} is not supported; only /v1/chat/completions is`, field: 'url' };
+function endpointOf(
+  form: DocumentForm,
+  fields: ExactObject,
+  asked: EndpointName | null,
+): EndpointName | null | LineProblem {
+  if (form === 'record') return null;
+  return form === 'batch_line' ? endpointOfBatchLine(fields, asked) : endpointOfBody(fields, asked);
+}
+
+/** The endpoint of which this is a request body; null for a record. */
+function endpointOfBody(fields: ExactObject, asked: EndpointName | null): EndpointName | null | LineProblem {
+  const known = ENDPOINT_NAMES.find((name) => ENDPOINTS[name].recognise(fields) !== 'no');
+  if (known !== undefined && (asked === null || known === asked)) return known;
+  const unsupported = unsupportedRequest(fields);
+  if (asked !== null) {
+    const content = fields[ENDPOINTS[asked].contentField];
+    if (content !== undefined && (unsupported !== null || Array.isArray(content))) return asked;
   }
+  if (known !== undefined) return { reason: `is a request for ${known}, and the run is for ${asked}` };
+  return unsupported === null ? null : { reason: unsupported };
+}
+
+function endpointOfBatchLine(
+  { url, method, body }: ExactObject,
+  asked: EndpointName | null,
+): EndpointName | LineProblem {
   if (method !== undefined && method !== 'POST') {
     return { reason: `method ${showValue(method)} is not supported; only POST is`, field: 'method' };
   }
-  if (!isObject(body) || body['messages'] === undefined) {
-    return { reason: 'body has no messages', field: 'body.messages' };
+  const endpoint = url === undefined ? endpointWithoutUrl(body, asked) : endpointOfUrl(url);
+  if (typeof endpoint === 'object') return endpoint;
+  if (asked !== null && endpoint !== asked) {
+    return {
+      reason: `url ${showValue(url ?? null)} is for ${endpoint}, and the run is for ${asked}`,
+      field: 'url',
+    };
   }
-  return null;
+  const { contentField } = ENDPOINTS[endpoint];
+  if (!isObject(body) || body[contentField] === undefined) {
+    return { reason: `body has no ${contentField}`, field: `body.${contentField}` };
+  }
+  return endpoint;
+}
+
+function endpointOfUrl(url: ExactJson): EndpointName | LineProblem {
+  const endpoint = ENDPOINT_NAMES.find((name) => ENDPOINTS[name].urls.some((known) => known === url));
+  if (endpoint !== undefined) return endpoint;
+  const known = ENDPOINT_NAMES.map((name) => ENDPOINTS[name].urls[0]).join(' and ');
+  return { reason: `url ${showValue(url)} is not supported; only ${known} are`, field: 'url' };
+}
+
+function endpointWithoutUrl(
+  body: ExactJson | undefined,
+  asked: EndpointName | null,
+): EndpointName | LineProblem {
+  const found = isObject(body) ? endpointOfBody(body, asked) : null;
+  return found ?? asked ?? DEFAULT_ENDPOINT;
 }
 
 function requestOf(form: DocumentForm, fields: ExactObject, idField: string | null): ExactObject | null {

@@ -1,9 +1,9 @@
 /** What the first documents of an input show of all of them, good and bad. */
 import { usageError } from '../core/errors.js';
 import { describeFields } from '../core/field.js';
+import type { RenderedRequest } from '../endpoints/rendered-request.js';
 import type { DocumentForm, ParsedDocument } from './document.js';
 import { findPromptField, missingPromptField } from './prompt-field.js';
-import type { RenderedRequest } from './rendered-request.js';
 import type { RequestSettings } from './request.js';
 import { compileTemplate } from './template.js';
 
@@ -42,22 +42,22 @@ export function checkFirstRecord(
   const names = Object.keys(fields);
   if (settings.promptTemplate === null) {
     if (findPromptField(fields) !== null) return;
-    const { reason, flag } = missingPromptField(fields);
+    const { reason, field } = missingPromptField(fields);
     throw usageError(
       'PROMPT_FIELD_MISSING',
       `The input ${inputName} does not show what to send: ${reason}.`,
-      `Say it with ${flag}.`,
+      { field },
     );
   }
-  const template = compileTemplate(settings.promptTemplate, '--prompt');
+  const template = compileTemplate(settings.promptTemplate, 'prompt');
   if (template.fields.length > 0) return;
   const single = /\{([^{}\s]+)\}/.exec(settings.promptTemplate)?.[1];
   throw usageError(
     'PROMPT_WITHOUT_FIELD',
-    `The --prompt template names no field, so every document would get the same request; the fields are: ${describeFields(names)}.`,
+    `The prompt template names no field, so every document would get the same request; the fields are: ${describeFields(names)}.`,
     single !== undefined && Object.hasOwn(fields, single)
       ? `Write two braces: {{${single}}}.`
-      : `Put one in, for example ${missingPromptField(fields).flag}.`,
+      : { field: missingPromptField(fields).field },
   );
 }
 

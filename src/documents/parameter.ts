@@ -2,6 +2,7 @@
 import { usageError } from '../core/errors.js';
 import { findField } from '../core/field.js';
 import type { Json, JsonObject } from '../core/json.js';
+import type { Endpoint } from '../endpoints/endpoint.js';
 
 export interface Parameter {
   readonly name: string;
@@ -16,14 +17,10 @@ export function parseParameter(text: string): Parameter {
   const equals = text.indexOf('=');
   const name = text.slice(0, Math.max(equals, 0)).trim();
   if (name === '') {
-    throw usageError(
-      'PARAMETER_SYNTAX',
-      `--param ${text} is not name=value.`,
-      'Write for example --param temperature=0.2.',
-    );
+    throw usageError('PARAMETER_SYNTAX', `The parameter ${text} is not name=value.`, { name: null });
   }
   const value = parseValue(name, text.slice(equals + 1));
-  refuse(name, value);
+  refuse(name);
   return { name, value };
 }
 
@@ -42,15 +39,15 @@ function parseValue(name: string, text: string): Json {
     if (!/^\s*["{[]/.test(text)) return text;
     throw usageError(
       'PARAMETER_SYNTAX',
-      `--param ${name} begins like JSON but is not: ${text.slice(0, 60)}`,
-      `Quote it for the shell, for example --param '${name}={"key": "value"}'.`,
+      `The parameter ${name} begins like JSON but is not: ${text.slice(0, 60)}`,
+      { name },
     );
   }
   if (isInexact(value) || findField(value, isInexact) !== null) {
     throw usageError(
       'PARAMETER_INEXACT',
-      `--param ${name} holds a whole number beyond 2^53, which would be rounded.`,
-      `Write it as a string: --param '${name}="…"'.`,
+      `The parameter ${name} holds a whole number beyond 2^53, which would be rounded.`,
+      { name },
     );
   }
   return value;
@@ -60,36 +57,25 @@ function isInexact(value: unknown): boolean {
   return typeof value === 'number' && (!Number.isFinite(value) || Math.abs(value) > Number.MAX_SAFE_INTEGER);
 }
 
-function refuse(name: string, value: Json): void {
+function refuse(name: string): void {
   if (name === 'model') {
-    throw usageError('PARAMETER_REFUSED', '--param cannot set the model.', 'Use --model.');
+    throw usageError('PARAMETER_REFUSED', 'A parameter cannot set the model.', { name });
   }
   if (name === 'messages' || name === 'prompt' || name === 'input') {
-    throw usageError(
-      'PARAMETER_REFUSED',
-      `--param cannot set ${name}: it comes from each document.`,
-      'Use --prompt and --system.',
-    );
+    const message = `A parameter cannot set ${name}: it comes from each document.`;
+    throw usageError('PARAMETER_REFUSED', message, { name });
   }
   if (name === '__proto__') {
-    throw usageError('PARAMETER_REFUSED', '--param __proto__ is no request parameter.', 'Leave it out.');
+    throw usageError('PARAMETER_REFUSED', '__proto__ is no request parameter.', { name });
   }
-  const reason = refusedValue(name, value);
-  if (reason !== null)
-    throw usageError(
-      'PARAMETER_REFUSED',
-      `--param ${name}=${JSON.stringify(value)} cannot be sent: ${reason}.`,
-      'Leave it out.',
-    );
 }
 
-/** Why a request may not carry this value, wherever it was written; null when it may. */
-export function refusedValue(name: string, value: unknown): string | null {
-  if (name === 'stream' && value !== undefined && value !== null && value !== false) {
-    return 'stream must be left out: an answer is kept whole or not at all';
+/** @throws LlmBatchError PARAMETER_REFUSED (exit 2) for a value that no request of this endpoint may carry */
+export function checkParameters(parameters: JsonObject, endpoint: Endpoint): void {
+  for (const [name, value] of Object.entries(parameters)) {
+    const reason = endpoint.refusedValue(name, value);
+    if (reason === null) continue;
+    const message = `The parameter ${name}=${JSON.stringify(value)} cannot be sent: ${reason}.`;
+    throw usageError('PARAMETER_REFUSED', message, { name });
   }
-  if (name === 'n' && value !== undefined && value !== null && value !== 1) {
-    return 'n must be 1: one answer a document is kept';
-  }
-  return null;
 }

@@ -10,19 +10,14 @@ export function findPromptField(fields: ExactObject): string | null {
   return DEFAULT_PROMPT_FIELDS.find((name) => typeof fields[name] === 'string') ?? null;
 }
 
-/** What to say when a record has no default field. */
-export function missingPromptField(fields: ExactObject): { readonly reason: string; readonly flag: string } {
+/** What to say when a record has no default field, and the one that a prompt could name. */
+export function missingPromptField(fields: ExactObject): { readonly reason: string; readonly field: string } {
   const names = Object.keys(fields);
   const candidate = names.find(
     (name) => name !== 'id' && name !== 'custom_id' && typeof fields[name] === 'string',
   );
   return {
     reason: `none of the fields ${DEFAULT_PROMPT_FIELDS.join(', ')} is a string; the fields are: ${describeFields(names)}`,
-    flag: `--prompt '…{{${candidate ?? 'field'}}}…'`,
+    field: candidate ?? 'field',
   };
-}
-
-/** False for a message with nothing to answer: empty or white space only. */
-export function hasText(text: string): boolean {
-  return /\S/.test(text);
 }

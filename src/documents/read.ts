@@ -1,10 +1,10 @@
 /** The whole way from an input's rows to documents, and back from a stored document to its request. */
 import { usageError } from '../core/errors.js';
-import { isLineProblem, type LineProblem } from '../input/bad-line.js';
+import { isLineProblem, type LineProblem } from '../core/line-problem.js';
+import type { RenderedRequest } from '../endpoints/rendered-request.js';
 import type { Input } from '../input/input.js';
 import { createDocumentParser } from './document.js';
 import { type DocumentPage, PageCollector } from './document-page.js';
-import type { RenderedRequest } from './rendered-request.js';
 import { createRequestBuilder, type RequestSettings } from './request.js';
 
 export type { DocumentPage, PreparedDocument } from './document-page.js';

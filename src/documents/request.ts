@@ -1,25 +1,24 @@
 /** Documents to requests. What a line says comes first, then `--param` and `--model`, then the defaults. */
 
+import type { Attachment, ImagePlace } from '../core/attachment.js';
+import { digest } from '../core/digest.js';
+import { DEFAULT_ENDPOINT, type EndpointName } from '../core/endpoint-name.js';
 import type { ExactObject } from '../core/exact-json.js';
+import { hasText } from '../core/foreign-text.js';
 import type { JsonObject } from '../core/json.js';
-import { isLineProblem, type LineProblem } from '../input/bad-line.js';
-import type { ImagePlace } from './attached-file.js';
-import { type Attachment, attachmentsOf, refuseTooMuch } from './attachment.js';
+import { isLineProblem, type LineProblem } from '../core/line-problem.js';
+import type { Endpoint, RequestMaker } from '../endpoints/endpoint.js';
+import { ENDPOINTS } from '../endpoints/endpoints.js';
+import type { RenderedRequest } from '../endpoints/rendered-request.js';
+import { attachmentsOf, refuseTooMuch } from './attachment.js';
 import type { ParsedDocument } from './document.js';
-import { findPromptField, hasText, missingPromptField } from './prompt-field.js';
-import { FrameMaker, PartsRequest, RecordRequest } from './record-request.js';
-import type { RenderedRequest } from './rendered-request.js';
+import { findPromptField, missingPromptField } from './prompt-field.js';
 import { compileTemplate, compileTextTemplate, type Template, type TemplatePiece } from './template.js';
-import { completeRequest } from './whole-request.js';
-
-/**
- * Used when neither line nor `--model` names one: small, cheap, known to every price table, and no reasoning model,
- * so that `temperature` and `max_tokens` are taken and no hidden tokens are paid for.
- */
-export const DEFAULT_MODEL = 'gpt-4o-mini';
 
 /** All that turns a stored document into its request; stored with the run, so it must be JSON. */
 export interface RequestSettings {
+  /** Where all requests go. Absent or null: records to the default endpoint, each request to its own. */
+  readonly endpoint?: EndpointName | null;
   readonly model: string | null;
   readonly promptTemplate: string | null;
   readonly systemTemplate: string | null;
@@ -35,32 +34,65 @@ export interface RequestSettings {
   readonly idField: string | null;
 }
 
+/** The endpoint that records go to, and for which the run's model and parameters are. */
+export function runEndpointOf({ endpoint }: Pick<RequestSettings, 'endpoint'>): Endpoint {
+  return ENDPOINTS[endpoint ?? DEFAULT_ENDPOINT];
+}
+
+/** The model of records and of requests that name none. */
+export function modelOf(settings: Pick<RequestSettings, 'model' | 'endpoint'>): string {
+  return settings.model ?? runEndpointOf(settings).defaultModel;
+}
+
+/** The hash of a request, for telling an edited document from one that only moved. */
+export function requestHash(request: RenderedRequest): string {
+  return `sha256:${digest(request.fingerprint)}`;
+}
+
 /** @returns the request, or why the line cannot become one */
 export type RequestBuilder = (document: ParsedDocument) => RenderedRequest | LineProblem;
 
 /** @throws LlmBatchError TEMPLATE_SYNTAX (exit 2) */
 export function createRequestBuilder(settings: RequestSettings): RequestBuilder {
-  const prompt =
-    settings.promptTemplate === null ? null : compileTemplate(settings.promptTemplate, '--prompt');
+  const prompt = settings.promptTemplate === null ? null : compileTemplate(settings.promptTemplate, 'prompt');
   const system =
-    settings.systemTemplate === null ? null : compileTextTemplate(settings.systemTemplate, '--system');
-  const model = settings.model ?? DEFAULT_MODEL;
+    settings.systemTemplate === null ? null : compileTextTemplate(settings.systemTemplate, 'system');
   const { parameters, imageFolder = '.', allowAnyPath = true } = settings;
+  const runEndpoint = settings.endpoint ?? DEFAULT_ENDPOINT;
   const place = { folder: imageFolder, isOpen: allowAnyPath };
-  const frames = new FrameMaker(model, parameters);
+  const makers = new Map<EndpointName, RequestMaker>();
+  const makerOf = (name: EndpointName): RequestMaker => {
+    let maker = makers.get(name);
+    if (maker === undefined) {
+      maker = ENDPOINTS[name].createRequests(
+        name === runEndpoint ? { model: modelOf(settings), parameters } : { model: null, parameters: {} },
+      );
+      makers.set(name, maker);
+    }
+    return maker;
+  };
 
-  return ({ form, fields, request }) => {
+  return ({ form, fields, endpoint, request }) => {
+    if (
+      endpoint !== null &&
+      endpoint !== runEndpoint &&
+      (system !== null || Object.keys(parameters).length > 0)
+    )
+      return {
+        reason: `is a request for ${endpoint}, and what the run adds to requests is for ${runEndpoint}`,
+      };
     const systemText = system === null ? null : system.render(fields);
     if (typeof systemText === 'object' && systemText !== null) return systemText;
+    const maker = makerOf(endpoint ?? runEndpoint);
     if (request !== null) {
-      const completed = completeRequest(request, { model, parameters, systemText });
+      const completed = maker.ofBody(request, systemText);
       return form === 'batch_line' && isLineProblem(completed) ? insideBody(completed) : completed;
     }
     const message = userMessage(fields, prompt);
-    if (typeof message === 'string') return new RecordRequest(frames.frame(systemText), message);
+    if (typeof message === 'string') return maker.ofRecord(message, systemText);
     if ('reason' in message) return message;
     const parts = partsOf(message, place);
-    return 'reason' in parts ? parts : new PartsRequest(frames.frame(systemText), parts);
+    return 'reason' in parts ? parts : maker.ofRecord(parts, systemText);
   };
 }
 
@@ -81,13 +113,13 @@ function userMessage(
     const { reason } = rendered;
     return {
       ...rendered,
-      reason: `${reason}; --requests-as-they-are sends whole requests without the prompt`,
+      reason: `${reason}; whole requests may be sent without the prompt`,
     };
   }
   const field = findPromptField(fields);
   if (field === null) {
-    const { reason, flag } = missingPromptField(fields);
-    return { reason: `${reason}; name the one to send with ${flag}` };
+    const missing = missingPromptField(fields);
+    return { reason: `${missing.reason}; name the one to send in a prompt: '…{{${missing.field}}}…'` };
   }
   const text = fields[field] as string;
   return hasText(text) ? text : { reason: `the field ${field}, which is the message, is empty`, field };

@@ -8,7 +8,7 @@
 import { usageError } from '../core/errors.js';
 import { type ExactJson, type ExactObject, stringifyExact } from '../core/exact-json.js';
 import { describeFields, lookUpField, showName } from '../core/field.js';
-import type { LineProblem } from '../input/bad-line.js';
+import type { LineProblem } from '../core/line-problem.js';
 
 export interface Template {
   /** The fields it names, each once, in order. */
@@ -41,7 +41,7 @@ interface TemplateText {
 }
 
 /**
- * @param name what messages call the template, e.g. `--prompt`
+ * @param name what messages call the template, `prompt` or `system`
  * @throws LlmBatchError TEMPLATE_SYNTAX (exit 2)
  */
 export function compileTemplate(source: string, name: string): Template {
@@ -68,7 +68,7 @@ export function compileTextTemplate(source: string, name: string): TextTemplate 
     throw usageError(
       'TEMPLATE_SYNTAX',
       `The ${name} template has {{${image}}}, and only the user's message takes images.`,
-      'Move it to --prompt.',
+      { isImage: true },
     );
   }
   return { render: (document) => renderText(text, document) };

@@ -2,7 +2,7 @@
 
 import type { CallEnd } from '../core/call.js';
 import { doubtOf } from '../core/usage.js';
-import { isWithinBound } from '../pricing/service-tier.js';
+import { isWithinBound } from '../pricing/cost.js';
 import type { Budget, Spending } from './budget.js';
 
 /** Bounds of what a call can be billed. */

@@ -1,48 +1,31 @@
-/** One task's way through one call, as steps in a row: prepare → admit → record → send → judge. */
-
-import type { CallEnd, CallShare } from '../core/call.js';
+/**
+ * One call's way, for the one or more documents that it asks for:
+ *
+ *   admit ──▶ record ──▶ ready ──a slot is free──▶ send ──▶ settle the limits ──▶ judge each document
+ *     │         │          └── its lane was silenced meanwhile, or the run stops ──▶ withdrawn
+ *     └─────────┴── not possible ──▶ the documents go back, or fail, or go in smaller groups
+ *
+ * What comes before the slot takes a commit to disk; done ahead, in a small stock of ready calls, it is no part of the
+ * time that the slot is taken for.
+ */
 import type { Clock, Random } from '../core/clock.js';
 import type { ProviderFailure } from '../core/failure.js';
-import { shortLine } from '../core/foreign-text.js';
-import { errorWithoutCall, type TaskError, type TaskOutcome } from '../core/outcome.js';
-import { type AttemptHistory, decideRetry, isTrouble, type RetryPolicy } from '../core/retry.js';
+import { errorWithoutCall, type Settlement, type TaskError } from '../core/outcome.js';
+import type { RetryPolicy } from '../core/retry.js';
 import type { LeasedTask } from '../core/task.js';
-import { NO_TOKENS, type TokenUsage } from '../core/usage.js';
-import type { Cost, Grant, RefusalEffect, RefusalReason } from '../limiter/limiter.js';
-import type { ProviderAnswer, ProviderReply, ProviderRequest } from '../provider/provider.js';
-import { type BillingBounds, billedFor, mostTokensOf, NOTHING_SPENT, type RunBudget } from './billing.js';
-import type { Lacking } from './budget.js';
+import type { Grant } from '../limiter/limiter.js';
+import type { ProviderReply, ProviderRequest } from '../provider/provider.js';
+import { billedFor, mostTokensOf, NOTHING_SPENT, type RunBudget } from './billing.js';
+import type { Lacking, Spending } from './budget.js';
 import type { Journal } from './journal.js';
+import { billOf, callEndOf, failed, judge, released } from './judge-reply.js';
 import type { Gate, Lane } from './lane.js';
-import type { LaneHealth } from './lane-health.js';
-
-export interface PreparedCall {
-  /** A function where the body is large: called once the call is admitted, so that nobody holds it while waiting. */
-  readonly request: ProviderRequest | LoadRequest;
-  /** The model asked for, where a server does not say which one answered. */
-  readonly model: string;
-  readonly cost: Cost;
-  readonly billing: BillingBounds;
-  /** Whether an answer is what was asked for; null: any text is. */
-  readonly checkOutput: CheckOutput | null;
-  /** Told the real usage, so that later estimates follow it. */
-  readonly learn: (usage: TokenUsage) => void;
-}
-
-/** Makes the request, or says what has come between since the call was prepared. Never rejects for that. */
-export type LoadRequest = () => Promise<ProviderRequest | { readonly refused: TaskError }>;
-
-/** Reads an answer's text. @returns what is stored of it as JSON text, or what is wrong with it, in words that may be foreign */
-export type CheckOutput = (
-  output: string,
-) => Promise<{ readonly outputJson: string } | { readonly problem: string }>;
-
-/** Renders a stored document as a request; a document that cannot be rendered any more is an error value. */
-export type PrepareCall = (task: LeasedTask) => PreparedCall | { readonly refused: TaskError };
+import { heard, type LaneChange, settleGrant } from './lane-signals.js';
+import { billingOf, costOf, halvesOf, type JoinRequests, type PreparedTask } from './prepared-task.js';
 
 export interface CallContext {
   readonly runId: number;
-  readonly prepare: PrepareCall;
+  readonly join: JoinRequests;
   readonly clock: Clock;
   readonly random: Random;
   readonly retry: RetryPolicy;
@@ -62,86 +45,84 @@ export interface CallContext {
   readonly onExhausted: (lacking: Lacking) => void;
 }
 
-/** What became of a task, and of the call that was made for it, if one was. */
-export interface PerformedTask {
-  readonly task: LeasedTask;
-  /** Null: none was made. */
-  readonly call: CallEnd | null;
-  readonly outcome: TaskOutcome;
+/** A call that may leave: admitted by its lane and the budget, and in the ledger. */
+export interface ReadyCall {
+  readonly group: readonly PreparedTask[];
+  readonly request: ProviderRequest;
+  readonly lane: Lane;
+  readonly grant: Grant;
+  /** See `Gate.isRecalled`. */
+  readonly recalls: number;
+  readonly callId: number;
+  /** Set aside in the budget. */
+  readonly most: Spending | null;
+}
+
+/** What became of a group of documents, and of the call that was made for it, if one was. */
+export interface PerformedCall {
+  readonly group: readonly PreparedTask[];
+  readonly settlement: Settlement;
+  /** At least one document was answered. */
+  readonly isAnswered: boolean;
+  /** Of the call, or of the first document that it did not answer; null for a good answer, or when none was made. */
   readonly failure: ProviderFailure | null;
   readonly lane: Lane | null;
   /** What the call showed of its lane's server. */
   readonly laneChange: LaneChange | null;
+  /** Documents without an outcome: which of them the failure comes from shows when they go in these smaller groups. */
+  readonly split: readonly (readonly PreparedTask[])[];
 }
 
-export type LaneChange =
-  | { readonly type: 'down' }
-  /** It had not answered since that monotonic time. */
-  | { readonly type: 'up'; readonly downSinceMs: number };
-
-interface CalledTask extends PerformedTask {
-  /** As the answer names it; null where it does not, or nothing was answered. */
-  readonly answeredTier: string | null;
-}
-
-/** Makes at most one call and says what became of the task. */
-export async function performTask(task: LeasedTask, context: CallContext): Promise<PerformedTask> {
-  const prepared = context.prepare(task);
-  if ('refused' in prepared)
-    return uncalledTask(task, failedOutcome(task, null, prepared.refused, context.clock.now()));
-
+/** Takes a call as far as it can go without a slot. @returns what became of it where it cannot be made */
+export async function makeReady(
+  group: readonly PreparedTask[],
+  context: CallContext,
+): Promise<ReadyCall | PerformedCall> {
   const { budget } = context;
-  if (budget === null) return callFor(task, prepared, context);
-  const most = budget.mostOf(prepared.billing);
+  if (budget === null) return admitAndRecord(group, null, context);
+  const most = budget.mostOf(billingOf(group));
   const answer = await budget.admit(most);
   if (answer !== 'granted') {
     if (answer !== 'closed') context.onExhausted(answer.exhausted);
-    return uncalledTask(task, releaseOutcome(task, null));
+    return releasedGroup(group);
   }
-  let billed = NOTHING_SPENT;
+  let isReady = false;
   try {
-    const performed = await callFor(task, prepared, context);
-    billed = billedFor(performed.call, most, prepared.billing.serviceTier, performed.answeredTier);
-    return performed;
+    const made = await admitAndRecord(group, most, context);
+    isReady = 'callId' in made;
+    return made;
   } finally {
-    budget.settle(most, billed);
+    if (!isReady) budget.settle(most, NOTHING_SPENT);
   }
 }
 
-function uncalledTask(task: LeasedTask, outcome: TaskOutcome): PerformedTask {
-  return { task, call: null, outcome, failure: null, lane: null, laneChange: null };
-}
-
-async function callFor(task: LeasedTask, prepared: PreparedCall, context: CallContext): Promise<CalledTask> {
-  const uncalled = (outcome: TaskOutcome): CalledTask => ({
-    ...uncalledTask(task, outcome),
-    answeredTier: null,
-  });
+async function admitAndRecord(
+  group: readonly PreparedTask[],
+  most: Spending | null,
+  context: CallContext,
+): Promise<ReadyCall | PerformedCall> {
   const { clock, gate, journal } = context;
-  const admission = await gate.admit(prepared.cost);
+  const cost = costOf(group);
+  const admission = await gate.admit(cost);
   if (!admission.admitted) {
-    if (!admission.impossible) return uncalled(releaseOutcome(task, null));
-    return uncalled(failedOutcome(task, null, errorWithoutCall('too_large', admission.reason), clock.now()));
+    if (!admission.impossible) return releasedGroup(group);
+    if (group.length > 1) return performedWith(group, { call: null, outcomes: [] }, halvesOf(group));
+    return failedGroup(group, errorWithoutCall('too_large', admission.reason), clock.now());
   }
   const { lane, grant } = admission;
-  const withdraw = (): void => {
-    lane.limiter.cancel(grant, clock.monotonicMs());
-    gate.healthOf(lane).withdrawn(clock.monotonicMs());
-    gate.poke();
-  };
-
-  const request = typeof prepared.request === 'function' ? await prepared.request() : prepared.request;
+  const joined = context.join(group);
+  const request = typeof joined === 'function' ? await joined() : joined;
   if ('refused' in request) {
-    withdraw();
-    return uncalled(failedOutcome(task, null, request.refused, clock.now()));
+    giveBack(lane, grant, context);
+    return failedGroup(group, request.refused, clock.now());
   }
-  const { billing } = prepared;
+  const billing = billingOf(group);
   const callId = await journal.start({
     runId: context.runId,
-    tasks: [{ taskId: task.taskId, attemptToken: task.attemptToken }],
+    tasks: group.map(({ task: { taskId, attemptToken } }) => ({ taskId, attemptToken })),
     lane: lane.name,
     startedAtMs: clock.now(),
-    reservedTokens: prepared.cost.tokens,
+    reservedTokens: cost.tokens,
     mostTokens: mostTokensOf(billing),
     mostCostMicroUsd: lane.mostOf(
       billing.model,
@@ -151,157 +132,56 @@ async function callFor(task: LeasedTask, prepared: PreparedCall, context: CallCo
     ),
   });
   if (callId === null) {
-    withdraw();
-    return uncalled(releaseOutcome(task, null));
+    giveBack(lane, grant, context);
+    return releasedGroup(group);
   }
+  return { group, request, lane, grant, recalls: admission.recalls, callId, most };
+}
 
-  const sentAtMs = clock.monotonicMs();
-  lane.limiter.sent(grant, sentAtMs);
-  const reply = await send(request, lane, context);
-  const endedAtMs = clock.monotonicMs();
-  const health = gate.healthOf(lane);
-  const standing = heard(health, task, reply, sentAtMs, endedAtMs, context.mayBeDown());
-  const refusal = settleGrant(lane, grant, reply, health.downSinceMs !== null, endedAtMs);
+function giveBack(lane: Lane, grant: Grant, { clock, gate }: CallContext): void {
+  lane.limiter.cancel(grant, clock.monotonicMs());
+  gate.healthOf(lane).withdrawn(clock.monotonicMs());
   gate.poke();
-  if ('usage' in reply && reply.usage !== null) prepared.learn(reply.usage);
-  const checked = await checkReply(reply, prepared, lane);
-  const call = callEnd(callId, checked, prepared.model, lane, endedAtMs - sentAtMs, clock.now());
-  const failure = 'failure' in checked ? checked.failure : null;
-  const answeredTier = ('usage' in reply ? reply.usage?.serviceTier : null) ?? null;
-  const outcome = judge(task, checked, call, prepared.model, refusal, standing.trouble, context);
-  if (outcome.action === 'failed') health.forget(task.taskId);
-  return { task, call, lane, failure, outcome, answeredTier, laneChange: standing.laneChange };
 }
 
-interface Standing {
-  readonly trouble: AttemptHistory['trouble'];
-  readonly laneChange: LaneChange | null;
+/** A call that was ready and is not sent after all: as if it had never been. */
+export function withdrawCall(ready: ReadyCall, context: CallContext): PerformedCall {
+  const { group, lane, grant, callId, most } = ready;
+  giveBack(lane, grant, context);
+  if (most !== null) context.budget?.settle(most, NOTHING_SPENT);
+  const call = { callId, isWithdrawn: true } as const;
+  return performedWith(group, { call, outcomes: group.map((each) => released(each, null)) });
 }
 
-/** Takes what came back as word of the lane's server. */
-function heard(
-  health: LaneHealth,
-  task: LeasedTask,
-  reply: ProviderReply,
-  sentAtMs: number,
-  nowMs: number,
-  mayBeDown: boolean,
-): Standing {
-  const isSilent = 'aborted' in reply || (!reply.ok && reply.failure.shortOf === 'connections');
-  if (isSilent) return { trouble: null, laneChange: null };
-  if (reply.ok || !isTrouble(reply.failure.kind)) {
-    const downSinceMs = health.answered(task.taskId, sentAtMs, nowMs);
-    return { trouble: null, laneChange: downSinceMs === null ? null : { type: 'up', downSinceMs } };
+/** Sends a call that is ready, and says what became of its documents. */
+export async function sendCall(ready: ReadyCall, context: CallContext): Promise<PerformedCall> {
+  const { group, request, lane, grant, callId, most } = ready;
+  const { clock, gate } = context;
+  const { task, model, billing } = group[0] as PreparedTask;
+  let billed = NOTHING_SPENT;
+  try {
+    const sentAtMs = clock.monotonicMs();
+    lane.limiter.sent(grant, sentAtMs);
+    const reply = await send(request, lane, context);
+    const endedAtMs = clock.monotonicMs();
+    const health = gate.healthOf(lane);
+    const { trouble, laneChange } = heard(health, task, reply, sentAtMs, endedAtMs, context.mayBeDown());
+    const refusal = settleGrant(lane, grant, reply, health.downSinceMs !== null, endedAtMs);
+    if (refusal === 'slowed' || laneChange?.type === 'down') gate.recall(lane);
+    gate.poke();
+    const bill = billOf(reply, model, lane);
+    const finishedAtMs = clock.now();
+    const judged = await judge(group, reply, bill, { trouble, refusal, lane, finishedAtMs }, context);
+    for (const outcome of judged.outcomes) if (outcome.action === 'failed') health.forget(outcome.taskId);
+    const end = { callId, finishedAtMs, latencyMs: endedAtMs - sentAtMs };
+    const call = callEndOf(reply, judged.isAnswered ? null : judged.failure, bill, end);
+    const answeredTier = ('usage' in reply ? reply.usage?.serviceTier : null) ?? null;
+    if (most !== null) billed = billedFor(call, most, billing.serviceTier, answeredTier);
+    const { outcomes, isAnswered, failure, split } = judged;
+    return { group, settlement: { call, outcomes }, isAnswered, failure, lane, laneChange, split };
+  } finally {
+    if (most !== null) context.budget?.settle(most, billed);
   }
-  const isCutOff = reply.failure.shortOf === 'network';
-  const trouble = health.troubled(task.taskId, task.attempts, nowMs, mayBeDown || isCutOff);
-  return { trouble, laneChange: trouble.wentDown ? { type: 'down' } : null };
-}
-
-type CheckedReply =
-  | (ProviderAnswer & { readonly outputJson: string })
-  | Exclude<ProviderReply, ProviderAnswer>;
-
-/** As long as other failures' messages are at most. */
-const LONGEST_PROBLEM = 500;
-
-/** An answer that is not what was asked for was billed all the same, and is a failure from here on. */
-async function checkReply(
-  reply: ProviderReply,
-  { checkOutput }: PreparedCall,
-  { provider }: Lane,
-): Promise<CheckedReply> {
-  if (!reply.ok) return reply;
-  const checked = await (checkOutput === null
-    ? { outputJson: JSON.stringify(reply.output) }
-    : // Whatever an answer brings its check to, it is the answer's fault: the run goes on.
-      checkOutput(reply.output).catch((error: unknown) => ({
-        problem: `The answer could not be checked: ${String(error)}`,
-      })));
-  if ('outputJson' in checked) return { ...reply, ...checked };
-  const { usage, costMicroUsd, hints, httpStatus, requestId, output } = reply;
-  return {
-    ok: false,
-    usage,
-    costMicroUsd,
-    hints,
-    failure: {
-      kind: 'bad_output',
-      message: shortLine(provider.redact?.(checked.problem) ?? checked.problem, LONGEST_PROBLEM),
-      httpStatus,
-      partialOutputJson: JSON.stringify(output),
-      ...(requestId === null ? {} : { requestId }),
-    },
-  };
-}
-
-/** @returns what a refusal did to the lane; null for anything else */
-function settleGrant(
-  lane: Lane,
-  grant: Grant,
-  reply: ProviderReply,
-  isDown: boolean,
-  nowMs: number,
-): RefusalEffect | null {
-  const { limiter } = lane;
-  if ('aborted' in reply) {
-    limiter.commit(grant, null, nowMs);
-    return null;
-  }
-  limiter.observe(reply.hints, nowMs, grant);
-  if (reply.ok) {
-    limiter.commit(grant, usedTokens(reply.usage), nowMs);
-    limiter.succeeded(nowMs, grant);
-    return null;
-  }
-  const { kind, retryAfterMs, isUnsent = false } = reply.failure;
-  if (isUnsent) limiter.cancel(grant, nowMs);
-  else limiter.commit(grant, kind === 'rate_limited' ? 0 : usedTokens(reply.usage), nowMs);
-  const reason = isDown && isTrouble(kind) ? 'unreachable' : refusalReason(reply.failure);
-  return reason === null ? null : limiter.throttled(retryAfterMs ?? null, nowMs, grant, reason);
-}
-
-/** A refused call whose lane goes on comes back after this at the least. */
-const STRAY_WAIT_MS = 1_000;
-
-function usedTokens(usage: TokenUsage | null): number | null {
-  return usage === null ? null : usage.inputTokens + usage.outputTokens;
-}
-
-/** A server that breaks (500) is not one that is full (503, 529): to slow down does not mend it. */
-function refusalReason({ kind, code, httpStatus }: ProviderFailure): RefusalReason | null {
-  if (kind === 'overloaded') return httpStatus === 503 || httpStatus === 529 ? 'overload' : null;
-  if (kind !== 'rate_limited') return null;
-  return code === 'slow_down' ? 'slow_down' : 'rate';
-}
-
-function judge(
-  task: LeasedTask,
-  reply: CheckedReply,
-  call: CallEnd,
-  requestedModel: string,
-  refusal: RefusalEffect | null,
-  trouble: AttemptHistory['trouble'],
-  context: CallContext,
-): TaskOutcome {
-  if (reply.ok) {
-    return {
-      action: 'completed',
-      taskId: task.taskId,
-      attemptToken: task.attemptToken,
-      share: shareOf(call),
-      atMs: call.finishedAtMs,
-      result: {
-        outputJson: reply.outputJson,
-        model: reply.model === '' ? requestedModel : reply.model,
-        finishReason: reply.finishReason,
-        detailsJson: reply.detailsJson,
-        responseJson: reply.responseJson,
-      },
-    };
-  }
-  if ('aborted' in reply) return releaseOutcome(task, call);
-  return failureOutcome(task, call, reply.failure, refusal, trouble, context);
 }
 
 async function send(request: ProviderRequest, lane: Lane, context: CallContext): Promise<ProviderReply> {
@@ -315,112 +195,19 @@ async function send(request: ProviderRequest, lane: Lane, context: CallContext):
   }
 }
 
-function failureOutcome(
-  task: LeasedTask,
-  call: CallEnd,
-  failure: ProviderFailure,
-  refusal: RefusalEffect | null,
-  trouble: AttemptHistory['trouble'],
-  context: CallContext,
-): TaskOutcome {
-  const { retry, clock } = context;
-  const history = { attempts: task.attempts, throttledSinceMs: context.throttledSinceMs(task), trouble };
-  const decision = decideRetry(failure, history, retry, clock.monotonicMs(), context.random);
-  switch (decision.action) {
-    case 'halt':
-      return releaseOutcome(task, call);
-    case 'release':
-      return {
-        ...releaseOutcome(task, call),
-        isThrottled: true,
-        delayMs: releasedForMs(decision.delayMs, refusal, isTrouble(failure.kind)),
-      };
-    case 'fail':
-      return failedOutcome(task, call, taskError(failure), clock.now());
-    case 'retry':
-      return {
-        action: 'retry',
-        taskId: task.taskId,
-        attemptToken: task.attemptToken,
-        share: shareOf(call),
-        error: taskError(failure),
-        delayMs: decision.delayMs,
-      };
-  }
+/** Documents that go back, none the worse, without a call. */
+export function releasedGroup(group: readonly PreparedTask[]): PerformedCall {
+  return performedWith(group, { call: null, outcomes: group.map((each) => released(each, null)) });
 }
 
-/** A lane that slowed down holds the task back by itself; one that did not leaves the waiting to the task. */
-function releasedForMs(delayMs: number, refusal: RefusalEffect | null, isTroubled: boolean): number | null {
-  if (isTroubled) return delayMs;
-  return refusal === 'stray' ? Math.max(STRAY_WAIT_MS, delayMs) : null;
+function failedGroup(group: readonly PreparedTask[], error: TaskError, atMs: number): PerformedCall {
+  return performedWith(group, { call: null, outcomes: group.map((each) => failed(each, null, error, atMs)) });
 }
 
-/** The task goes back unharmed: no attempt used. The lane's pause, not the task, makes it wait. */
-export function releaseOutcome(
-  task: LeasedTask,
-  call: CallEnd | null,
-): Extract<TaskOutcome, { action: 'released' }> {
-  return {
-    action: 'released',
-    taskId: task.taskId,
-    attemptToken: task.attemptToken,
-    share: shareOf(call),
-    delayMs: null,
-    isThrottled: false,
-  };
-}
-
-function failedOutcome(task: LeasedTask, call: CallEnd | null, error: TaskError, atMs: number): TaskOutcome {
-  const { taskId, attemptToken } = task;
-  return { action: 'failed', taskId, attemptToken, share: shareOf(call), error, atMs };
-}
-
-/** A task that has the call for itself takes the whole bill. */
-function shareOf(call: CallEnd | null): CallShare | null {
-  return call === null ? null : { usage: call.usage, costMicroUsd: call.costMicroUsd };
-}
-
-function callEnd(
-  callId: number,
-  reply: ProviderReply,
-  model: string,
-  lane: Lane,
-  latencyMs: number,
-  finishedAtMs: number,
-): CallEnd {
-  const end = { callId, finishedAtMs, latencyMs, message: 'failure' in reply ? reply.failure.message : null };
-  if ('aborted' in reply) {
-    const free = reply.isUnsent ? { usage: NO_TOKENS, costMicroUsd: 0 } : { usage: null, costMicroUsd: null };
-    return { ...end, ...free, httpStatus: null, kind: 'aborted', requestId: null };
-  }
-  if (!reply.ok && reply.failure.isUnsent) {
-    const { kind } = reply.failure;
-    return { ...end, httpStatus: null, kind, usage: NO_TOKENS, costMicroUsd: 0, requestId: null };
-  }
-  const { usage } = reply;
-  // What the server itself says of the cost is nearer the bill than any table.
-  const costMicroUsd = reply.costMicroUsd ?? (usage === null ? null : lane.costOf(model, usage));
-  if (reply.ok) {
-    return {
-      ...end,
-      httpStatus: reply.httpStatus,
-      kind: null,
-      usage,
-      costMicroUsd,
-      requestId: reply.requestId,
-    };
-  }
-  const { httpStatus = null, kind, requestId = null } = reply.failure;
-  return { ...end, httpStatus, kind, usage, costMicroUsd, requestId };
-}
-
-function taskError(failure: ProviderFailure): TaskError {
-  return {
-    kind: failure.kind,
-    message: failure.message,
-    httpStatus: failure.httpStatus ?? null,
-    code: failure.code ?? null,
-    requestId: failure.requestId ?? null,
-    partialOutputJson: failure.partialOutputJson ?? null,
-  };
+function performedWith(
+  group: readonly PreparedTask[],
+  settlement: Settlement,
+  split: PerformedCall['split'] = [],
+): PerformedCall {
+  return { group, settlement, isAnswered: false, failure: null, lane: null, laneChange: null, split };
 }

@@ -9,27 +9,31 @@
  *      └── store trouble that lasts: acts as stop(), what open calls bring is salvaged, and rejects
  */
 import pLimit from 'p-limit';
-import type { CallEnd } from '../core/call.js';
 import type { Clock, Random } from '../core/clock.js';
 import { LlmBatchError } from '../core/errors.js';
+import type { ReachedLimit } from '../core/event.js';
 import type { ProviderFailure } from '../core/failure.js';
 import type { Settlement, TaskOutcome } from '../core/outcome.js';
 import { haltsRun, type RetryPolicy } from '../core/retry.js';
 import { type LeasedTask, SUSPECT_AFTER_CRASHES } from '../core/task.js';
 import type { Store } from '../store/store.js';
 import type { RunBudget } from './billing.js';
-import type { Lacking } from './budget.js';
 import {
   type CallContext,
-  type PerformedTask,
-  type PrepareCall,
-  performTask,
-  releaseOutcome,
+  makeReady,
+  type PerformedCall,
+  type ReadyCall,
+  releasedGroup,
+  sendCall,
+  withdrawCall,
 } from './call.js';
 import { type ConcurrencyController, createConcurrencyController } from './concurrency.js';
 import { Guard, type GuardReport } from './guard.js';
 import { Journal } from './journal.js';
+import { failed, released } from './judge-reply.js';
 import { Gate, type GateHold, type Lane } from './lane.js';
+import { type GroupBounds, Packer } from './packer.js';
+import type { JoinRequests, PreparedTask, PrepareTask } from './prepared-task.js';
 import { mayPass, StoreTrouble } from './store-trouble.js';
 
 export interface DrainOptions {
@@ -37,7 +41,9 @@ export interface DrainOptions {
   readonly runId: number;
   readonly workerId: string;
   readonly lanes: readonly Lane[];
-  readonly prepare: PrepareCall;
+  readonly prepare: PrepareTask;
+  readonly join: JoinRequests;
+  readonly grouping: GroupBounds;
   readonly clock: Clock;
   readonly random: Random;
   /** Calls open at once; `auto` follows what brings answers. */
@@ -56,7 +62,7 @@ export interface DrainOptions {
   readonly budget: RunBudget | null;
   /** Says, after each commit, whether more documents have failed than the user accepts; null: never. */
   readonly tooManyFailures: ((completed: number, failed: number) => boolean) | null;
-  /** Keeps what the store cannot take. @returns the path of the file they are in */
+  /** Keeps outcomes that the store cannot take. @returns the path of the file they are in */
   readonly salvage: (settlements: readonly Settlement[]) => Promise<string>;
   /** After each commit, in commit order. */
   readonly onSettled?: (settled: readonly SettledTask[]) => void;
@@ -67,9 +73,6 @@ export interface SettledTask {
   readonly task: LeasedTask;
   readonly outcome: TaskOutcome;
 }
-
-/** A limit that the user set on spending or on failures. */
-export type ReachedLimit = Lacking | 'failures';
 
 export type DrainNotice =
   | { readonly type: 'throttled'; readonly lane: string; readonly failure: ProviderFailure }
@@ -141,6 +144,8 @@ export interface DrainSnapshot {
 const STORE_TROUBLE_LIMIT_MS = 60_000;
 /** A lease survives two missed heartbeats. */
 const HEARTBEATS_PER_LEASE = 3;
+/** Bounds the transaction of a claim. */
+const MOST_PER_CLAIM = 1_000;
 const A_DAY_MS = 24 * 3_600_000;
 /** When this machine could open no more connections, no more are tried for so long. */
 const FEWER_CONNECTIONS_MS = 60_000;
@@ -150,7 +155,11 @@ export class Drain {
   readonly #gate: Gate;
   readonly #journal: Journal;
   readonly #trouble: StoreTrouble;
-  readonly #guard: Guard<PerformedTask>;
+  readonly #guard: Guard<PerformedCall>;
+  readonly #packer: Packer;
+  /** Calls on their way to being ready, and those that are. */
+  readonly #stock: ReturnType<typeof pLimit>;
+  /** Calls that have left and are not back. */
   readonly #pool: ReturnType<typeof pLimit>;
   readonly #controller: ConcurrencyController | null;
   readonly #held = new Map<number, LeasedTask>();
@@ -168,7 +177,7 @@ export class Drain {
   #halted: { failure: ProviderFailure; lane: string } | null = null;
   #limitReached: ReachedLimit | null = null;
   #crash: { error: unknown } | null = null;
-  /** Outcomes that no file could take so far. */
+  /** What no file could take so far. */
   #unsalvaged: Settlement[] = [];
   /** Of the last try: whatever failed before, this is what the user has to hear of. */
   #salvageFailure: { error: unknown } | null = null;
@@ -182,6 +191,8 @@ export class Drain {
     this.#gate = new Gate(options.lanes, options.clock, options.isUntried);
     this.#controller = options.concurrency === 'auto' ? createConcurrencyController() : null;
     this.#pool = pLimit(this.#concurrency);
+    this.#stock = pLimit(stockFor(this.#concurrency));
+    this.#packer = new Packer(options.grouping, options.clock, (group) => this.#start(group));
     this.#guard = new Guard(options.isGuarded);
     this.#trouble = new StoreTrouble({
       clock: options.clock,
@@ -221,6 +232,7 @@ export class Drain {
     this.#stopping = true;
     this.#gate.close();
     this.#options.budget?.close();
+    this.#packer.flush();
     this.#wake();
     const { clock, graceMs } = this.#options;
     this.#abortAtMs = clock.monotonicMs() + graceMs;
@@ -242,7 +254,7 @@ export class Drain {
   async run(): Promise<DrainEnd> {
     const stopHeartbeat = this.#startHeartbeat();
     try {
-      await this.#claimUntilDone().catch((error: unknown) => this.#crashed(null, error));
+      await this.#claimUntilDone().catch((error: unknown) => this.#crashed([], error));
       this.#follow(this.#guard.idle(false));
       await this.#poolIdle();
       await this.#journal.flush();
@@ -257,25 +269,26 @@ export class Drain {
   }
 
   async #claimUntilDone(): Promise<void> {
-    const { store, runId } = this.#options;
+    const { store, runId, grouping } = this.#options;
     while (!this.#stopping) {
       const { concurrency } = this.#pool;
       // Twice the concurrency keeps the pool fed across a commit; a quarter free is worth a claim. A single call is
-      // that of the only task held, so that three crashes tell whether it is their cause.
-      const capacity = concurrency === 1 ? 1 : concurrency * 2;
-      const refillAt = capacity - Math.max(1, Math.floor(concurrency / 2));
-      const busy = this.#held.size - this.#guard.heldCount;
+      // that of the only documents held, so that three crashes tell whether one of them is their cause.
+      const capacity = (concurrency === 1 ? 1 : concurrency * 2) * grouping.documents;
+      const refillAt = capacity - Math.max(1, Math.floor(concurrency / 2)) * grouping.documents;
+      const heldBack = this.#guard.held.reduce((sum, { group }) => sum + group.length, 0);
+      const busy = this.#held.size - heldBack;
       if (busy > refillAt || this.#trouble.isActive || this.#heldSuspect !== null) {
         await this.#nextWake(null);
         continue;
       }
-      const tasks = await this.#claim(capacity - busy);
+      const tasks = await this.#claim(Math.min(capacity - busy, MOST_PER_CLAIM));
       for (const task of tasks) this.#begin(task);
       if (tasks.length > 0) continue;
       const waitMs = await store.nextDueMs(runId);
       if (waitMs === null && busy === 0) {
         // What was held back may be tried again, so it is settled before the run counts as drained.
-        if (this.#guard.heldCount === 0) return;
+        if (heldBack === 0) return;
         this.#follow(this.#guard.idle(true));
         continue;
       }
@@ -314,41 +327,84 @@ export class Drain {
       this.#hasToldSuspects = true;
       this.#options.onNotice?.({ type: 'suspects', left: suspectsLeft });
     }
-    void this.#pool(() => this.#perform(task)).catch((error: unknown) => this.#crashed(task, error));
+    const prepared = this.#options.prepare(task);
+    if ('refused' in prepared) {
+      const outcome = failed({ task }, null, prepared.refused, this.#options.clock.now());
+      this.#record({ call: null, outcomes: [outcome] });
+    } else if (isSuspect(task)) this.#start([prepared]);
+    else this.#packer.add(prepared);
   }
 
-  async #perform(task: LeasedTask): Promise<void> {
-    if (!isSuspect(task)) await this.#guard.cleared();
-    const performed = this.#stopping
-      ? { task, call: null, outcome: releaseOutcome(task, null), failure: null, lane: null, laneChange: null }
-      : await performTask(task, this.#context);
-    this.#laneHeard(performed);
-    this.#adaptConcurrency(performed);
-    if (isSuspect(task)) {
-      // Held back it would not be alone any more, and nothing more could be claimed.
-      this.#settle(performed);
+  /** Calls are made ready ahead of their slots; not where one call at a time is made, which must be the only one in the ledger. */
+  #start(group: readonly PreparedTask[]): void {
+    const isAlone = this.#pool.concurrency === 1 || group.some(({ task }) => isSuspect(task));
+    const started = isAlone
+      ? this.#pool(() => this.#perform(group))
+      : this.#stock(() => this.#prepare(group));
+    void started.catch((error: unknown) => this.#crashed(tasksOf(group), error));
+  }
+
+  async #perform(group: readonly PreparedTask[]): Promise<void> {
+    const made = await this.#makeReady(group);
+    if ('callId' in made) await this.#send(made);
+    else this.#ended(made);
+  }
+
+  /** A call that is ready keeps its place in the stock until it has a slot. */
+  async #prepare(group: readonly PreparedTask[]): Promise<void> {
+    const made = await this.#makeReady(group);
+    if (!('callId' in made)) {
+      this.#ended(made);
       return;
     }
-    this.#follow(this.#guard.add(performed, this.#openCalls.size));
+    await new Promise<void>((resolve) => {
+      const sent = this.#pool(() => {
+        resolve();
+        return this.#send(made);
+      });
+      void sent.catch((error: unknown) => this.#crashed(tasksOf(group), error));
+    });
+  }
+
+  async #makeReady(group: readonly PreparedTask[]): Promise<ReadyCall | PerformedCall> {
+    if (!group.some(({ task }) => isSuspect(task))) await this.#guard.cleared();
+    return this.#stopping ? releasedGroup(group) : makeReady(group, this.#context);
+  }
+
+  async #send(ready: ReadyCall): Promise<void> {
+    const isRecalled = this.#gate.isRecalled(ready);
+    this.#ended(isRecalled ? withdrawCall(ready, this.#context) : await sendCall(ready, this.#context));
+  }
+
+  #ended(performed: PerformedCall): void {
+    this.#laneHeard(performed);
+    this.#adaptConcurrency(performed);
+    // A suspect that is held back would not be alone any more, and nothing more could be claimed.
+    if (performed.group.some(({ task }) => isSuspect(task))) this.#settle(performed);
+    else this.#follow(this.#guard.add(performed, this.#openCalls.size));
   }
 
   /** Does what the guard makes of the calls that have ended. */
-  #follow({ settle, giveBack, convicted }: GuardReport<PerformedTask>): void {
+  #follow({ settle, giveBack, convicted }: GuardReport<PerformedCall>): void {
     this.#wake();
     for (const each of settle) this.#settle(each);
-    for (const each of giveBack) this.#settle({ ...each, outcome: releaseOutcome(each.task, each.call) });
+    for (const { group, settlement } of giveBack) {
+      const { call, outcomes } = settlement;
+      const shareOf = (index: number) => outcomes[index]?.share ?? null;
+      this.#record({ call, outcomes: group.map((each, index) => released(each, shareOf(index))) });
+    }
     if (convicted === null) return;
     const { calls, failure, example } = convicted;
-    const { line, key } = example.task;
+    const { line, key } = (example.group[0] as PreparedTask).task;
     if (example.lane !== null) this.#halt(failure, example.lane, { calls, line, key });
   }
 
   /** Acts upon what a call showed of its lane, and only then lets others follow a first one. */
-  #laneHeard({ failure, lane, laneChange, task }: PerformedTask): void {
+  #laneHeard({ failure, lane, laneChange, group }: PerformedCall): void {
     if (lane === null) return;
     const { clock, onNotice, retry } = this.#options;
     const health = this.#gate.healthOf(lane);
-    if (failure !== null) this.#failureSeen(failure, lane, task);
+    if (failure !== null) this.#failureSeen(failure, lane, (group[0] as PreparedTask).task);
     // Who stops does not ask again.
     if (laneChange?.type === 'down' && failure !== null && !this.#stopping)
       onNotice?.({ type: 'lane_down', lane: lane.name, failure });
@@ -363,7 +419,7 @@ export class Drain {
     this.#gate.poke();
   }
 
-  #adaptConcurrency({ call, failure, lane }: PerformedTask): void {
+  #adaptConcurrency({ settlement, failure, lane }: PerformedCall): void {
     const nowMs = this.#options.clock.monotonicMs();
     if (failure?.shortOf === 'connections') {
       // Of calls that leave together some get a connection and the others fail: those that are still open are as many
@@ -373,8 +429,9 @@ export class Drain {
     } else if (nowMs >= (this.#fewerConnections?.untilMs ?? 0)) this.#fewerConnections = null;
     // A server that is gone says nothing of how much it can do.
     const isGone = lane !== null && this.#gate.healthOf(lane).downSinceMs !== null;
-    if (!isGone) this.#observeLatency(call, failure, nowMs);
+    if (!isGone) this.#observeLatency(settlement.call, failure, nowMs);
     this.#pool.concurrency = this.#concurrency;
+    this.#stock.concurrency = stockFor(this.#concurrency);
   }
 
   get #concurrency(): number {
@@ -383,33 +440,41 @@ export class Drain {
     return Math.min(wanted, mostConnections, this.#fewerConnections?.most ?? wanted);
   }
 
-  #observeLatency(call: CallEnd | null, failure: ProviderFailure | null, nowMs: number): void {
-    if (this.#controller === null || call === null || call.kind === 'aborted') return;
+  #observeLatency(call: Settlement['call'], failure: ProviderFailure | null, nowMs: number): void {
+    if (this.#controller === null || call === null || 'isWithdrawn' in call || call.kind === 'aborted')
+      return;
     // A refusal for quota says nothing of how many calls the server can work on side by side, nor does this machine.
     if (failure?.kind === 'rate_limited' || failure?.shortOf !== undefined) return;
     const couldNotCope = failure?.kind === 'overloaded' || failure?.kind === 'timeout';
     this.#controller.observe(call.latencyMs, !couldNotCope, nowMs);
   }
 
+  #settle({ settlement, split }: PerformedCall): void {
+    if (settlement.call !== null || settlement.outcomes.length > 0) this.#record(settlement);
+    for (const group of split) this.#start(group);
+  }
+
   /** The slot is free as soon as the answer is here; the commit goes on beside the next call. */
-  #settle({ task, call, outcome }: PerformedTask): void {
-    void this.#journal.settle({ call, outcomes: [outcome] }).then(
-      () => this.#letGo(task),
-      (error: unknown) => this.#crashed(task, error),
+  #record(settlement: Settlement): void {
+    void this.#journal.settle(settlement).then(
+      () => this.#letGo(settlement.outcomes),
+      (error: unknown) => this.#crashed(settlement.outcomes, error),
     );
   }
 
-  #letGo(task: LeasedTask): void {
-    this.#held.delete(task.taskId);
-    this.#throttledSinceMs.delete(task.taskId);
+  #letGo(tasks: readonly Pick<LeasedTask, 'taskId'>[]): void {
+    for (const { taskId } of tasks) {
+      this.#held.delete(taskId);
+      this.#throttledSinceMs.delete(taskId);
+    }
     this.#wake();
   }
 
   get #context(): CallContext {
-    const { prepare, clock, random, retry, timeoutMs, runId } = this.#options;
+    const { join, clock, random, retry, timeoutMs, runId } = this.#options;
     return {
       runId,
-      prepare,
+      join,
       clock,
       random,
       retry,
@@ -459,12 +524,14 @@ export class Drain {
 
   #committed(settlements: readonly Settlement[]): void {
     const settled: SettledTask[] = [];
-    for (const { call } of settlements) this.#costMicroUsd += call?.costMicroUsd ?? 0;
-    for (const outcome of settlements.flatMap(({ outcomes }) => outcomes)) {
-      if (outcome.action === 'completed') this.#completed += 1;
-      else if (outcome.action === 'failed') this.#failed += 1;
-      const task = this.#held.get(outcome.taskId);
-      if (task !== undefined) settled.push({ task, outcome });
+    for (const { call, outcomes } of settlements) {
+      if (call !== null && !('isWithdrawn' in call)) this.#costMicroUsd += call.costMicroUsd ?? 0;
+      for (const outcome of outcomes) {
+        if (outcome.action === 'completed') this.#completed += 1;
+        else if (outcome.action === 'failed') this.#failed += 1;
+        const task = this.#held.get(outcome.taskId);
+        if (task !== undefined) settled.push({ task, outcome });
+      }
     }
     if (settled.length > 0) this.#options.onSettled?.(settled);
     if (this.#options.tooManyFailures?.(this.#completed, this.#failed)) this.#reachLimit('failures');
@@ -492,9 +559,9 @@ export class Drain {
    * What must not happen has happened: end, and leave the task to the next start, which puts it back. A store that
    * fails says nothing against the calls that are open: they are paid for, and what they bring can be salvaged.
    */
-  #crashed(task: LeasedTask | null, error: unknown): void {
+  #crashed(tasks: readonly Pick<LeasedTask, 'taskId'>[], error: unknown): void {
     this.#crash ??= { error };
-    if (task !== null) this.#letGo(task);
+    this.#letGo(tasks);
     if (error instanceof LlmBatchError) this.stop();
     else this.abort();
   }
@@ -512,7 +579,7 @@ export class Drain {
         });
       }
     };
-    void beat().catch((error: unknown) => this.#crashed(null, error));
+    void beat().catch((error: unknown) => this.#crashed([], error));
     return () => ended.abort();
   }
 
@@ -534,6 +601,15 @@ export class Drain {
   async #poolIdle(): Promise<void> {
     while (this.#held.size > 0) await this.#nextWake(null);
   }
+}
+
+/** Half of the calls that are open leave while a commit takes place that lasts half as long as they do. */
+function stockFor(concurrency: number): number {
+  return Math.ceil(concurrency / 2);
+}
+
+function tasksOf(group: readonly PreparedTask[]): readonly LeasedTask[] {
+  return group.map(({ task }) => task);
 }
 
 function isSuspect(task: LeasedTask): boolean {

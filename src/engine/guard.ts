@@ -13,11 +13,11 @@
  * those documents untouched.
  */
 import type { FailureKind, ProviderFailure } from '../core/failure.js';
-import type { TaskOutcome } from '../core/outcome.js';
 import { haltsRun, isTrouble } from '../core/retry.js';
 
 export interface EndedCall {
-  readonly outcome: Pick<TaskOutcome, 'action'>;
+  /** At least one of its documents was answered. */
+  readonly isAnswered: boolean;
   /** Null for a good answer, or when no call was made. */
   readonly failure: ProviderFailure | null;
 }
@@ -69,8 +69,8 @@ export class Guard<Call extends EndedCall> {
   }
 
   /** Calls whose outcome is held back. */
-  get heldCount(): number {
-    return this.#held.length;
+  get held(): readonly Call[] {
+    return this.#held;
   }
 
   /** All calls so far have ended in one bad way: nobody knows yet whether the run is in order. */
@@ -173,8 +173,8 @@ export class Guard<Call extends EndedCall> {
  * as the end of a key. Whatever a
  * server does instead of answering is of one sort; other refusals are where their text is the same but for its numbers.
  */
-function sortOf({ failure, outcome }: EndedCall): string | null {
-  if (outcome.action === 'completed') return ANSWERED;
+function sortOf({ failure, isAnswered }: EndedCall): string | null {
+  if (isAnswered) return ANSWERED;
   if (failure === null || failure.kind === 'rate_limited' || haltsRun(failure.kind)) return null;
   if (failure.shortOf !== undefined) return null;
   const { kind, httpStatus, code, message } = failure;

@@ -1,10 +1,10 @@
 /**
- * The journal makes progress durable before anybody acts on it. Calls about to leave and settlements that came
+ * The journal makes progress durable before anybody acts on it. Calls about to leave and outcomes that came
  * back are collected for a few milliseconds and committed together, because an fsync costs the same for one
  * row as for fifty; whoever waits for an entry learns of it only after that commit.
  *
  * While the disk is full the journal holds what was paid for and tries again. If that does not help it hands
- * the settlements to `salvage` (a file elsewhere) and fails for good: the engine then stops.
+ * the outcomes to `salvage` (a file elsewhere) and fails for good: the engine then stops.
  */
 
 import type { CallStart } from '../core/call.js';
@@ -24,7 +24,7 @@ export interface JournalOptions {
   readonly onCommitted: (settlements: readonly Settlement[]) => void;
   /** For a commit that fails in a way that may pass. */
   readonly trouble: StoreTrouble;
-  /** Last resort for what cannot be stored. */
+  /** Last resort for outcomes that cannot be stored. */
   readonly salvage: (settlements: readonly Settlement[]) => Promise<void>;
 }
 
@@ -63,7 +63,7 @@ export class Journal {
     });
   }
 
-  /** Resolves once the settlement is on disk. */
+  /** Resolves once the outcome is on disk. */
   settle(settlement: Settlement): Promise<void> {
     return new Promise((resolve, reject) => {
       this.#settlements.push({ settlement, resolve, reject });
@@ -116,7 +116,7 @@ export class Journal {
         startsToWrite.map(({ start }) => start),
         settled,
       );
-    const keepSettlementsOnly = (): boolean => {
+    const keepOutcomesOnly = (): boolean => {
       // What has not been paid for yet is not worth waiting for: those tasks go back.
       for (const { resolve } of startsToWrite) resolve(null);
       startsToWrite = [];
@@ -124,18 +124,13 @@ export class Journal {
     };
     let recorded: RecordedProgress;
     try {
-      recorded = await trouble.waitOut(attempt, keepSettlementsOnly);
+      recorded = await trouble.waitOut(attempt, keepOutcomesOnly);
     } catch (error) {
       if (settled.length === 0 && mayPass(error)) return;
       return this.#giveUp(settled, error);
     }
     const { callIds, lostTaskIds } = recorded;
-    onCommitted(
-      settled.map(({ call, outcomes }) => ({
-        call,
-        outcomes: outcomes.filter(({ taskId }) => !lostTaskIds.includes(taskId)),
-      })),
-    );
+    onCommitted(withoutLost(settled, new Set(lostTaskIds)));
     startsToWrite.forEach(({ resolve }, index) => {
       resolve(callIds[index] ?? null);
     });
@@ -145,10 +140,21 @@ export class Journal {
   async #giveUp(settled: readonly Settlement[], error: unknown): Promise<never> {
     this.#broken = error;
     // A task that goes back without a call goes back by itself at the next start.
-    const worthKeeping = settled.filter(
-      ({ call, outcomes }) => call !== null || outcomes.some(({ action }) => action !== 'released'),
-    );
+    const worthKeeping = settled.filter(isWorthKeeping);
     if (worthKeeping.length > 0) await this.#options.salvage(worthKeeping);
     throw error;
   }
+}
+
+function withoutLost(settled: readonly Settlement[], lost: ReadonlySet<number>): readonly Settlement[] {
+  if (lost.size === 0) return settled;
+  return settled.map(({ call, outcomes }) => ({
+    call,
+    outcomes: outcomes.filter(({ taskId }) => !lost.has(taskId)),
+  }));
+}
+
+function isWorthKeeping({ call, outcomes }: Settlement): boolean {
+  const wasSent = call !== null && !('isWithdrawn' in call);
+  return wasSent || outcomes.some(({ action }) => action !== 'released');
 }

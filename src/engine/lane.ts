@@ -30,7 +30,13 @@ export interface Lane {
 }
 
 export type Admission =
-  | { readonly admitted: true; readonly lane: Lane; readonly grant: Grant }
+  | {
+      readonly admitted: true;
+      readonly lane: Lane;
+      readonly grant: Grant;
+      /** See `isRecalled`. */
+      readonly recalls: number;
+    }
   /** No lane could ever carry it: larger than every whole limit. */
   | { readonly admitted: false; readonly impossible: true; readonly reason: string }
   /** The gate was closed while it waited. */
@@ -52,6 +58,7 @@ export class Gate {
   #lanes: readonly Lane[];
   readonly #admitted = new Map<Lane, number>();
   readonly #health: ReadonlyMap<Lane, LaneHealth>;
+  readonly #recalls = new Map<Lane, number>();
   readonly #clock: Clock;
   readonly #waiters: Waiter[] = [];
   #closed = false;
@@ -113,6 +120,20 @@ export class Gate {
     }
   }
 
+  /** The lane is silent from now on: what it has admitted and what is not on its way yet has to ask again. */
+  recall(lane: Lane): void {
+    this.#recalls.set(lane, this.#recallsOf(lane) + 1);
+  }
+
+  /** Whether what was admitted may leave no more: its lane was recalled or set aside since then, or the gate closed. */
+  isRecalled({ lane, recalls }: { readonly lane: Lane; readonly recalls: number }): boolean {
+    return this.#closed || recalls !== this.#recallsOf(lane) || !this.#lanes.includes(lane);
+  }
+
+  #recallsOf(lane: Lane): number {
+    return this.#recalls.get(lane) ?? 0;
+  }
+
   /** Takes a lane out of service, because its key or its account fails. @returns how many are left */
   setAside(lane: Lane): number {
     this.#lanes = this.#lanes.filter((other) => other !== lane);
@@ -144,7 +165,7 @@ export class Gate {
       if (reservation.granted) {
         health.admitted(nowMs);
         this.#admitted.set(lane, this.#shareOf(lane) * lane.weight + 1);
-        return { admitted: true, lane, grant: reservation.grant };
+        return { admitted: true, lane, grant: reservation.grant, recalls: this.#recallsOf(lane) };
       }
       if (reservation.impossible) reason = reservation.reason;
       else if (shortest === null || reservation.waitMs < shortest.waitMs) shortest = reservation;

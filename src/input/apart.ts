@@ -9,19 +9,19 @@ import type { FromReader, ReaderRequest, ToReader } from './reader-process.js';
 import type { InputRecord, RecordSource } from './source.js';
 
 const MEBIBYTE = 1024 * 1024;
-/** Of JavaScript's values, whose number a file of some bytes can make what it likes. */
+/** For JavaScript's values: a file of a few bytes can ask for as many of them as it likes. */
 const MOST_HEAP_MEBIBYTES = 1024;
-/** Beyond what the file itself takes: a group of rows is held packed and unpacked. */
+/** On top of what the file itself takes, since a group of rows is held both packed and unpacked. */
 const MOST_MEMORY_BYTES = 1536 * MEBIBYTE;
-/** Text beyond both is no table that somebody packed well, but one made to fill the disk. */
+/** A table that unpacks to more than both was not packed well; it was made to fill the disk. */
 const MOST_TEXT = { characters: 1024 * MEBIBYTE, perByteOfFile: 1_000 } as const;
 
 export interface ApartRequest extends Omit<ReaderRequest, 'mostMemoryBytes'> {
-  /** Ends the reading, whatever it is at. */
+  /** Ends the reading at once, whatever it is doing. */
   readonly signal?: AbortSignal;
-  /** The text of all rows together, where it is more than a thousand times the file; default a gibibyte. */
+  /** Of the text of all rows together, unless a thousand times the file is more. Default: a gibibyte. */
   readonly mostCharacters?: number;
-  /** Besides three times the file; default 1.5 GiB. */
+  /** On top of three times the file. Default: 1.5 GiB. */
   readonly mostMemoryBytes?: number;
 }
 
@@ -35,7 +35,7 @@ export async function openApart(request: ApartRequest): Promise<RecordSource> {
   } = request;
   const fileBytes = await stat(resolve(asked.cwd, asked.path)).then(
     ({ size }) => size,
-    // The reader says what is wrong with it.
+    // The reader process says what is wrong with the file.
     () => 0,
   );
   const reader = new Reader(asked.path, signal);
@@ -85,14 +85,14 @@ class Reader {
 
   constructor(name: string, signal: AbortSignal | undefined) {
     this.#name = name;
-    // The tests run the source, which a process of its own cannot; the package knows where the program is.
+    // Tests run the TypeScript source, but a forked process needs the built file; package.json says where that is.
     this.#child = fork(createRequire(import.meta.url).resolve('#reader-process'), [], {
       serialization: 'advanced',
       stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
       execArgv: [`--max-old-space-size=${MOST_HEAP_MEBIBYTES}`],
-      // Nothing of the user's, least of all a key.
+      // Nothing from the user's environment, least of all a key.
       env: {},
-      // Ctrl-C goes to the whole group of a terminal, and what it means is decided here.
+      // Ctrl-C reaches every process of the terminal's group, but only the parent decides what it means.
       detached: true,
     });
     this.#ended = once(this.#child, 'exit');
@@ -111,8 +111,8 @@ class Reader {
       const reply = await Promise.race([answered, ended]);
       if (reply === null) throw costly(this.#name);
       if ('refused' in reply) {
-        const { message: sentence, code, exitCode, hint } = reply.refused;
-        throw new LlmBatchError(sentence, { code, exitCode, ...(hint === undefined ? {} : { hint }) });
+        const { message: sentence, code, exitCode, hint, facts } = reply.refused;
+        throw new LlmBatchError(sentence, { code, exitCode, facts, ...(hint === undefined ? {} : { hint }) });
       }
       if ('failed' in reply) throw new Error(reply.failed);
       return reply;

@@ -17,9 +17,9 @@ export interface ByteInput {
   readonly name: string;
   /** Uncompressed bytes. Each chunk is overwritten once the next is asked for. */
   readonly chunks: AsyncIterable<Uint8Array>;
-  /** Bytes to be read from the source, compressed where it is; null where the end is not known beforehand. */
+  /** Bytes to be read from the source, as compressed as it is; null when the length is not known in advance. */
   readonly totalBytes: number | null;
-  /** Bytes read from the source so far; of the same kind as `totalBytes`. */
+  /** Bytes read from the source so far, counted like `totalBytes`. */
   bytesRead(): number;
   /** `-` for standard input. */
   readonly absolutePath: string;
@@ -28,7 +28,7 @@ export interface ByteInput {
 }
 
 const STANDARD_INPUT = '-';
-/** Larger chunks gain nothing in speed and cost memory, smaller ones cut more lines in two. */
+/** Larger chunks are no faster and cost memory; smaller ones cut more lines in two. */
 const CHUNK_BYTES = 256 * 1024;
 
 /** As long as the longest of the signatures below. */
@@ -36,7 +36,7 @@ const SIGNATURE_BYTES = 6;
 
 /**
  * Opens an input and looks at its first bytes. Gzip is recognised by its first two bytes, whatever the name.
- * @throws LlmBatchError (exit 2) when there is no such file, it is a folder, unreadable, empty or no text.
+ * @throws LlmBatchError (exit 2) for a file that is missing, a folder, unreadable, empty or not text.
  *   Damage that shows later (a gzip file cut off) is thrown while `chunks` is read.
  */
 export async function openBytes(path: string, options: ByteOptions): Promise<ByteInput> {
@@ -49,7 +49,7 @@ export async function openBytes(path: string, options: ByteOptions): Promise<Byt
       name: path,
       absolutePath,
       source: new ByteSource(readFile(handle, path)),
-      // A pipe given as a path has a size of 0 that says nothing.
+      // The size of a named pipe is 0, which says nothing.
       totalBytes: status.isFile() ? status.size : null,
       release: () => handle.close(),
     });
@@ -104,7 +104,7 @@ async function inspectInput(opened: OpenedSource): Promise<ByteInput> {
   };
 }
 
-/** Counts bytes and lets the first ones be looked at before they are taken. */
+/** Counts bytes, and shows the first ones before they are consumed. */
 class ByteSource implements AsyncIterable<Uint8Array> {
   readonly #chunks: AsyncGenerator<Uint8Array>;
   #head: Uint8Array = new Uint8Array();
@@ -114,7 +114,7 @@ class ByteSource implements AsyncIterable<Uint8Array> {
     this.#chunks = chunks;
   }
 
-  /** The first bytes, enough to know a format by; fewer when there are no more. */
+  /** The first bytes, enough to recognise a format by; fewer if the input is shorter. */
   async peek(): Promise<Uint8Array> {
     while (this.#head.length < SIGNATURE_BYTES) {
       const next = await this.#chunks.next();
@@ -134,7 +134,7 @@ class ByteSource implements AsyncIterable<Uint8Array> {
     }
   }
 
-  /** Does not wait: a terminal or pipe may never deliver what is being waited for. */
+  /** Does not wait for the source: a terminal or a pipe may never send another byte. */
   stop(): void {
     this.#chunks.return(undefined).catch(() => {});
   }
@@ -171,7 +171,7 @@ async function* toBytes(stdin: AsyncIterable<Uint8Array | string>): AsyncGenerat
 
 async function* gunzip(source: ByteSource, name: string): AsyncGenerator<Uint8Array> {
   const stream = createGunzip({ chunkSize: CHUNK_BYTES });
-  // Errors, the source's own among them, reach the reader through the stream itself.
+  // All errors, the source's own included, reach the reader through the stream.
   pipeline(Readable.from(copied(source)), stream, () => {});
   try {
     for await (const chunk of stream) yield chunk as Buffer;
@@ -187,7 +187,7 @@ async function* gunzip(source: ByteSource, name: string): AsyncGenerator<Uint8Ar
   }
 }
 
-/** The decompressor keeps chunks while the source overwrites them. */
+/** Copies, since the decompressor still holds a chunk when the source overwrites it. */
 async function* copied(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
   for await (const chunk of chunks) yield Buffer.from(chunk);
 }
@@ -207,7 +207,7 @@ const OTHER_ENCODINGS: readonly { readonly name: string; readonly bytes: readonl
   { name: 'xz data', bytes: [0xfd, 0x37, 0x7a, 0x58, 0x5a] },
 ];
 
-/** Every line of such a file would be a bad line; one sentence says it better. */
+/** Every line of such a file would be a bad line; one sentence is clearer. */
 function refuseOtherEncodings(head: Uint8Array, name: string): void {
   const found = OTHER_ENCODINGS.find(({ bytes }) => bytes.every((byte, index) => head[index] === byte));
   if (found === undefined) return;
@@ -224,17 +224,15 @@ const PARQUET_START = Buffer.from([0x50, 0x41, 0x52, 0x31, 0x15]);
 function refuseParquet(head: Uint8Array, name: string, isStandardInput: boolean): void {
   if (!PARQUET_START.equals(head.subarray(0, PARQUET_START.length))) return;
   if (isStandardInput) throw parquetInStream();
-  throw usageError(
-    'INPUT_IS_PARQUET',
-    `The input ${name} is a Parquet file and its name does not say so.`,
-    'Add --input-format parquet.',
-  );
+  throw usageError('INPUT_IS_PARQUET', `The input ${name} is a Parquet file and its name does not say so.`, {
+    isNamed: false,
+  });
 }
 
 export function parquetInStream(): LlmBatchError {
   return usageError(
     'INPUT_IS_PARQUET',
-    'Parquet is read from the end of the file, which standard input does not have.',
+    'A Parquet file is read from its end, which standard input does not have.',
     'Save it to a file and name that.',
   );
 }
@@ -248,14 +246,14 @@ function refuseSqlite(head: Uint8Array, name: string, isStandardInput: boolean):
   throw usageError(
     'INPUT_IS_SQLITE',
     `The input ${name} is a SQLite database and its name does not say so.`,
-    `Add --input-format sqlite --query 'SELECT …'.`,
+    { isNamed: false },
   );
 }
 
 export function sqliteInStream(): LlmBatchError {
   return usageError(
     'INPUT_IS_SQLITE',
-    'A SQLite database is read here and there in the file, which standard input does not have.',
+    'A SQLite database is read by jumping about in the file, which standard input does not allow.',
     'Save it to a file and name that.',
   );
 }

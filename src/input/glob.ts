@@ -1,16 +1,16 @@
 /**
- * File patterns as shells have them, for patterns that a user put in quotes: `*` and `?` inside one name, `[abc]`,
- * `{one,other}`, and `**` for any folders. Names that begin with a dot are found only by a pattern that says the dot.
+ * The file patterns of shells, for patterns that a user put in quotes: `*` and `?` inside one name, `[abc]`,
+ * `{one,other}`, and `**` for any folders. A name that begins with a dot is found only by a pattern that spells it out.
  */
 import { readdir, stat } from 'node:fs/promises';
 import { join, posix } from 'node:path';
 
-/** Whether text means files by a pattern; a file of that very name has to be looked for first. */
+/** Whether text looks like a pattern. Look for a file of that very name first. */
 export function isGlob(text: string): boolean {
   return /[*?]|\[.+\]|\{.*,.*\}/.test(text);
 }
 
-/** The folder that everything a pattern finds lies in. @param pattern with forward slashes */
+/** The folder that holds everything a pattern can find. @param pattern with forward slashes */
 export function folderOfGlob(pattern: string): string {
   const parts = pattern.split('/');
   const firstGlob = parts.findIndex(isGlob);
@@ -36,8 +36,8 @@ function matchesParts(names: readonly string[], parts: readonly string[]): boole
 }
 
 /**
- * The files that a pattern finds, links to files among them, each once and sorted by path (by UTF-16 unit, the same
- * everywhere). Folders that may not be read are passed over, as shells do.
+ * The files that a pattern finds, links to files included, each once and sorted by path (by UTF-16 unit, the same
+ * everywhere). Folders that may not be read are skipped, as shells do.
  * @param pattern absolute, with forward slashes
  */
 export async function findFiles(pattern: string): Promise<string[]> {
@@ -79,7 +79,7 @@ async function walk(folder: string, parts: readonly string[], found: Set<string>
 async function entriesOf(folder: string) {
   try {
     const entries = await readdir(folder, { withFileTypes: true });
-    // A link is followed where the pattern names it, never on the way through `**`: it may lead in a circle.
+    // A link is followed where the pattern names it, but never through `**`: it may lead in a circle.
     return entries.map((entry) => ({
       name: entry.name,
       isFolder: entry.isDirectory(),
@@ -109,7 +109,7 @@ function nameMatcher(part: string): (name: string) => boolean {
   return (name) => (pattern?.test(name) ?? name === part) && (!name.startsWith('.') || part.startsWith('.'));
 }
 
-/** Null for a set such as `[z-a]`, which means nothing and so stands for itself. */
+/** Null for a set without meaning such as `[z-a]`, which then stands for itself. */
 function compile(source: string): RegExp | null {
   try {
     return new RegExp(`^${source}$`, 'su');

@@ -1,18 +1,14 @@
-/** What is kept of an input besides its documents, so that they can be written again in the input's own shape. */
+/** What is kept of an input besides its documents, so that they can be written back in the input's own shape. */
 import type { SchemaElement } from 'hyparquet';
 
-export const INPUT_FORMATS = ['jsonl', 'csv', 'tsv', 'text', 'parquet', 'sqlite'] as const;
-
-export type InputFormat = (typeof INPUT_FORMATS)[number];
-
-/** A table of text: what its header says and how it is written. */
+/** A CSV or TSV file: what its header says and how it is written. */
 export interface TableDescription {
   readonly format: 'csv' | 'tsv';
   /** The header's names in their order, all different and none empty. */
   readonly columns: readonly string[];
   /** One ASCII character. */
   readonly delimiter: string;
-  /** Whether the file begins with one, which is how Excel knows UTF-8. */
+  /** Whether the file begins with one: Excel takes it as the sign of UTF-8. */
   readonly byteOrderMark: boolean;
 }
 
@@ -22,7 +18,7 @@ export interface ParquetDescription {
   readonly schema: readonly SchemaElement[];
 }
 
-/** Rows of a database: what was asked of it. */
+/** A database, and the query it was asked. */
 export interface QueryDescription {
   readonly format: 'sqlite';
   readonly query: string;
@@ -31,7 +27,7 @@ export interface QueryDescription {
 /** Stored with the run, so it must be JSON. */
 export type InputDescription =
   | { readonly format: 'jsonl' }
-  /** `files`: each document is a whole file, not a line of one. */
+  /** `files`: each document is a whole file rather than a line of one. */
   | { readonly format: 'text'; readonly files: boolean }
   | TableDescription
   | ParquetDescription

@@ -1,24 +1,24 @@
-/** Which files an input is: what the user named, whether a shell or this program expands their patterns. */
+/** Which files an input consists of: the ones the user named, whether a shell or this program expanded their patterns. */
 import { stat } from 'node:fs/promises';
 import { dirname, extname, isAbsolute, posix, relative, resolve, sep } from 'node:path';
 import { usageError } from '../core/errors.js';
+import type { InputFormat } from '../core/input-format.js';
 import { inputIsFolder, unreadable } from './bytes.js';
+import { formatOfName, isWholeFileDocument } from './endings.js';
 import { findFiles, folderOfGlob, isGlob, matchesGlob } from './glob.js';
-import type { InputFormat } from './input-description.js';
-import { formatOfName, isWholeFileDocument } from './input-format.js';
 import type { TextFile } from './text-files.js';
 
 export interface LocateOptions {
   /** What relative paths start from. */
   readonly cwd: string;
-  /** What the user says the format is; null: what the names say. */
+  /** The format that the user states; null: the names decide. */
   readonly format?: InputFormat | null;
 }
 
 interface Located {
   /**
-   * The same for the same input however it was named: an absolute path, `-` for standard input, or an absolute pattern
-   * with `*` for several text files. A pattern stays the same when files come or go.
+   * The same for the same input, however it was named: an absolute path, `-` for standard input, or for several text files
+   * an absolute pattern with `*`, which stays the same when files come or go.
    */
   readonly identity: string;
   /** As messages call it. */
@@ -32,17 +32,17 @@ export type LocatedInput = Located &
   );
 
 const STANDARD_INPUT = '-';
-/** No name of a file has them, or hardly any. */
+/** Hardly any file name has them. */
 const IS_PATTERN = /[*?]/;
-/** What this program writes beside its inputs is never taken for one. */
+/** What this program writes beside its inputs is never taken for an input. */
 const OWN_OUTPUT = /\.(?:results|errors|rejects|joined)\.[a-z.]+$/;
 
-/** The folder of the text files that an identity stands for, null for one of another kind. */
+/** The folder of the text files that an identity stands for; null for other identities. */
 export function folderOfTextFiles(identity: string): string | null {
   return IS_PATTERN.test(identity) ? folderOfGlob(identity) : null;
 }
 
-/** Where an input lies: what relative paths in its documents start from. Of standard input, where the program runs. */
+/** Where an input lies, which relative paths in its documents start from; for standard input, the working folder. */
 export function folderOfInput(names: readonly string[], cwd: string): string {
   const [first = STANDARD_INPUT] = names;
   if (first === STANDARD_INPUT) return cwd;
@@ -50,7 +50,7 @@ export function folderOfInput(names: readonly string[], cwd: string): string {
   return (isGlob(first) ? folderOfTextFiles(slashed(path)) : null) ?? dirname(path);
 }
 
-/** Whether a file is the input, or would be one of its files. @param path absolute */
+/** Whether a file is the input or would be one of its files. @param path absolute */
 export function belongsToInput(path: string, identity: string): boolean {
   if (folderOfTextFiles(identity) === null) return path === identity;
   return matchesGlob(slashed(path), identity) && !OWN_OUTPUT.test(path);
@@ -119,7 +119,7 @@ function textFile(absolutePath: string, cwd: string): TextFile {
   return { absolutePath, path: shownPath(absolutePath, cwd) };
 }
 
-/** As a user who works in `cwd` would type it. */
+/** As a user in `cwd` would type it. */
 function shownPath(absolutePath: string, cwd: string): string {
   const path = relative(cwd, absolutePath);
   const isOutside = path.startsWith('..') || isAbsolute(path);
@@ -163,7 +163,7 @@ async function refuseMissing(name: string, absolutePath: string): Promise<void> 
   if (isFolder) throw inputIsFolder(name);
 }
 
-/** Rows of several files would have no line to be found on again, and no file to be joined to. */
+/** Rows of several files could not be found again by line, nor joined to one file. */
 function refuseData(paths: readonly string[], format: InputFormat | null): void {
   const isText = (path: string): boolean => (format ?? formatOfName(path) ?? 'text') === 'text';
   const data = paths.find((path) => !isText(path));
@@ -175,7 +175,7 @@ function refuseData(paths: readonly string[], format: InputFormat | null): void 
   );
 }
 
-/** The pattern that a shell expanded into these paths, as far as one can tell. */
+/** The pattern that a shell may have expanded into these paths. */
 function patternOf(paths: readonly string[]): string {
   const folders = paths.map((path) => posix.dirname(slashed(path)).split('/'));
   const shared = folders.reduce((one, other) => {

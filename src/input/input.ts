@@ -1,9 +1,9 @@
 /** Where documents come from: a file of any format, text files, or standard input. */
 import { usageError } from '../core/errors.js';
+import type { InputFormat } from '../core/input-format.js';
 import { openApart } from './apart.js';
 import { openBytes, parquetInStream, sqliteInStream } from './bytes.js';
-import { openCsv } from './csv.js';
-import type { InputFormat } from './input-description.js';
+import { openCsv } from './csv-table.js';
 import { locateInput } from './input-files.js';
 import { openJsonl } from './jsonl.js';
 import type { RecordSource } from './source.js';
@@ -19,7 +19,7 @@ export interface InputOptions {
   readonly format?: InputFormat | null;
   /** `--query`, for a database; null or absent: none was given. */
   readonly query?: string | null;
-  /** Ends the reading of what is read in a process of its own. */
+  /** Ends the reading of formats that are read in a process of their own. */
   readonly signal?: AbortSignal;
 }
 
@@ -28,7 +28,7 @@ export type Input = RecordSource;
 /**
  * Opens an input and looks at its beginning.
  * @param names a path, a pattern or `-`; or several text files, each a document
- * @throws LlmBatchError (exit 2) when there is no such file, it is a folder, unreadable, empty or of another format.
+ * @throws LlmBatchError (exit 2) for a file that is missing, a folder, unreadable, empty or of another format.
  *   Damage that shows later (a gzip file cut off) is thrown while its records are read.
  */
 export async function openInput(names: string | readonly string[], options: InputOptions): Promise<Input> {
@@ -37,8 +37,7 @@ export async function openInput(names: string | readonly string[], options: Inpu
   if (query !== null && (located.kind === 'text_files' || located.format !== 'sqlite')) {
     throw usageError(
       'QUERY_UNUSED',
-      `--query is for SQLite databases, and ${located.name} is read as ${located.kind === 'text_files' ? 'text' : located.format}.`,
-      'Leave it out, or say --input-format sqlite.',
+      `A query is for SQLite databases, and ${located.name} is read as ${located.kind === 'text_files' ? 'text' : located.format}.`,
     );
   }
   if (located.kind === 'text_files') return openTextFiles(located.name, located.files);

@@ -1,4 +1,4 @@
-/** JSON Lines: a line is a document as it stands. */
+/** JSON Lines: each line is a document as it stands. */
 import type { ByteInput } from './bytes.js';
 import { readLines } from './lines.js';
 import type { RecordSource } from './source.js';

@@ -1,16 +1,16 @@
 /**
- * Bytes to lines. Only `\n` ends a line: U+2028 and U+2029 may stand inside JSON strings. A region of plain ASCII, which
- * most input is, is decoded at once and cut as text; elsewhere every line is decoded by itself, so that the ASCII
- * lines among others stay strings of one byte a character, which are cheaper to parse and hash.
+ * Bytes to lines. Only `\n` ends a line, since JSON strings may hold U+2028 and U+2029. Most input is plain ASCII; a region
+ * of it is decoded at once and cut as text. Elsewhere each line is decoded on its own, so that ASCII lines among others
+ * stay strings of one byte per character, which are cheaper to parse and to hash.
  */
 import { constants, isAscii } from 'node:buffer';
 import type { InputRecord } from './source.js';
 import { decodeUtf8, firstInvalidByte } from './utf8.js';
 
-/** A line longer than this is reported and skipped; nothing of it is kept. */
+/** A longer line is reported and skipped, and nothing of it is kept. */
 export const DEFAULT_MAX_LINE_BYTES = 32 * 1024 * 1024;
 
-/** Blank lines count in the numbers. A good line's text comes without its line end. */
+/** Blank lines are counted in the line numbers. The text of a good line has no line end. */
 export type InputLine = InputRecord;
 
 export interface LineOptions {
@@ -19,9 +19,9 @@ export interface LineOptions {
 }
 
 /**
- * Splits a byte stream into lines, a page per chunk that ended at least one. Blank lines are left out but counted, a
- * byte order mark at the start and a `\r` before `\n` are dropped, the last line needs no `\n`. Memory stays within
- * about `maxLineBytes` and one chunk, whatever comes. A chunk may be reused by its source once the next is asked for.
+ * Splits a stream of bytes into lines and yields a page for each chunk that ended at least one. Blank lines are left out
+ * but counted, a byte order mark at the start and a `\r` before `\n` are dropped, and the last line needs no `\n`. Memory
+ * stays within about `maxLineBytes` and one chunk, whatever comes. The source may reuse a chunk once the next is asked for.
  */
 export async function* readLines(
   chunks: AsyncIterable<Uint8Array>,
@@ -36,7 +36,7 @@ export async function* readLines(
   if (page.length > 0) yield page;
 }
 
-/** Longer strings are large objects to V8, which cost more to make and to free. */
+/** V8 treats longer strings as large objects, which cost more to make and to free. */
 const REGION_BYTES = 64 * 1024;
 const NEWLINE = 0x0a;
 const CARRIAGE_RETURN = 0x0d;
@@ -47,14 +47,14 @@ const BLANK = /^[ \t\r]*$/;
 class LineSplitter {
   readonly #maxLineBytes: number;
   #line = 0;
-  /** The parts of a line whose end has not come yet. */
+  /** The parts so far of a line that has not ended yet. */
   #carried: Buffer[] = [];
   #carriedBytes = 0;
   #carriedEndsInReturn = false;
   #page: InputLine[] = [];
 
   constructor(maxLineBytes: number) {
-    // No string of V8 is longer, whatever the user allows.
+    // V8 has no longer strings, whatever the user allows.
     this.#maxLineBytes = Math.min(maxLineBytes, constants.MAX_STRING_LENGTH);
   }
 
@@ -94,9 +94,9 @@ class LineSplitter {
     if (part.length === 0) return;
     this.#carriedBytes += part.length;
     this.#carriedEndsInReturn = part[part.length - 1] === CARRIAGE_RETURN;
-    // One byte more than the cap is kept, for it may turn out to be the `\r` of the line end.
+    // One byte more than the cap is kept: it may turn out to be the `\r` of the line end.
     if (this.#carriedBytes > this.#maxLineBytes + 1) this.#carried = [];
-    // Copied, because the source may reuse its buffer.
+    // A copy, because the source may reuse its buffer.
     else this.#carried.push(Buffer.from(part));
   }
 
@@ -135,7 +135,7 @@ class LineSplitter {
     }
   }
 
-  /** For regions with a line that is not ASCII, is invalid or may be too long. */
+  /** For a region in which a line is not ASCII, is invalid or may be too long. */
   #splitLineByLine(region: Buffer): void {
     let start = 0;
     while (start < region.length) {
@@ -174,7 +174,7 @@ class LineSplitter {
   #addTooLong(bytes: number): void {
     this.#page.push({
       line: this.#line,
-      reason: `${bytes} bytes long, over the cap of ${this.#maxLineBytes} (--max-line-bytes)`,
+      reason: `${bytes} bytes long, over the cap of ${this.#maxLineBytes}`,
       text: null,
     });
   }

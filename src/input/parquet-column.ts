@@ -1,15 +1,15 @@
-/** The columns of a Parquet file, nested ones too: lists become JSON lists, structs and maps JSON objects. */
+/** The columns of a Parquet file, nested ones too: lists become JSON arrays, structs and maps become JSON objects. */
 import type { SchemaTree } from 'hyparquet';
 import { isListLike, isMapLike } from 'hyparquet/src/schema.js';
 import { leafOf, leafToJson } from './parquet-leaf.js';
 
-/** Kinds of keys that a name can stand for and be read back from. */
+/** Kinds of map keys that can be written as a name and read back from it. */
 const MAP_KEYS = ['text', 'uuid', 'boolean', 'integer', 'long', 'date', 'timestamp', 'time'];
 
-/** JSON text of one value of a column as hyparquet assembles it. @throws UnusableValue */
+/** The JSON text of one value of a column, as hyparquet assembles it. @throws UnusableValue */
 export type ValueToJson = (value: unknown) => string;
 
-/** @returns null where the column, or something inside it, is no text and no number */
+/** @returns null if the column, or something inside it, is neither text nor a number */
 export function columnToJson(column: SchemaTree): ValueToJson | null {
   const single = singleToJson(column);
   if (single === null || column.element.repetition_type !== 'REPEATED') return single;
@@ -26,7 +26,7 @@ function singleToJson(column: SchemaTree): ValueToJson | null {
   const [repeated] = children;
   if (repeated !== undefined && isListLike(column)) {
     const [item = repeated] = repeated.children;
-    // In lists of the older, two-level form the repeated element is the item itself.
+    // In the older lists of two levels, the repeated element is the item itself.
     const itemToJson = repeated.children.length === 1 ? columnToJson(item) : singleToJson(repeated);
     return itemToJson === null ? null : listToJson(itemToJson);
   }
@@ -45,7 +45,7 @@ function listToJson(itemToJson: ValueToJson): ValueToJson {
   return (value) => (isNull(value) ? 'null' : `[${Array.from(value as unknown[], itemToJson).join(',')}]`);
 }
 
-/** The reader has made names of the keys. */
+/** The reader has already turned the keys into names. */
 function mapToJson({ element }: SchemaTree, mapValue: SchemaTree): ValueToJson | null {
   const leaf = leafOf(element);
   const valueToJson = columnToJson(mapValue);

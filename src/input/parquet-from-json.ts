@@ -1,10 +1,10 @@
-/** The way back of parquet-column.ts: a Parquet schema to write, and JSON values in its physical types. */
+/** The inverse of parquet-column.ts: a Parquet schema to write, and JSON values in its physical types. */
 import { type ConvertedType, parquetSchema, type SchemaElement, type SchemaTree } from 'hyparquet';
 import { isListLike, isMapLike } from 'hyparquet/src/schema.js';
 import { type ExactJson, parseExact, stringifyExact } from '../core/exact-json.js';
 import { leafFromJson, leafOf, type ParquetLeaf, UnusableValue } from './parquet-leaf.js';
 
-/** @throws UnusableValue for JSON that does not fit */
+/** @throws UnusableValue for JSON that does not fit the column */
 type ValueFromJson = (json: ExactJson) => unknown;
 
 export interface ColumnFromJson {
@@ -15,8 +15,8 @@ export interface ColumnFromJson {
 }
 
 /**
- * Columns that hold what `columnToJson` made JSON of, in the types they had. Two kinds change: times of 96 bits, which are
- * no longer written, become nanoseconds; lists of the older, two-level form become columns of JSON.
+ * Columns for what `columnToJson` turned into JSON, in the types they had, with two exceptions: times of 96 bits, which
+ * nobody writes any more, become nanoseconds, and the older lists of two levels become columns of JSON.
  * @param schema with the root, as in a file's footer
  */
 export function columnsFromJson(schema: readonly SchemaElement[]): ColumnFromJson[] {
@@ -27,7 +27,7 @@ export function columnsFromJson(schema: readonly SchemaElement[]): ColumnFromJso
   });
 }
 
-/** The writer has no way to write a repeated value without a group around it. */
+/** The writer cannot write a repeated value without a group around it. */
 function hasRepeatedLeaf({ element, children }: SchemaTree): boolean {
   if (children.length === 0) return element.repetition_type === 'REPEATED';
   return children.some(hasRepeatedLeaf);
@@ -45,7 +45,7 @@ function elementsOf({ element, children }: SchemaTree): SchemaElement[] {
   return [children.length === 0 ? writtenLeaf(element) : element, ...children.flatMap(elementsOf)];
 }
 
-/** As the writer takes the values of `leafFromJson`. */
+/** The element as the writer needs it for the values of `leafFromJson`. */
 function writtenLeaf(element: SchemaElement): SchemaElement {
   const { converted_type: _converted, logical_type: logical, ...plain } = element;
   const leaf = leafOf(element);
@@ -55,7 +55,7 @@ function writtenLeaf(element: SchemaElement): SchemaElement {
     return { ...plain, converted_type: 'DECIMAL', scale: leaf.scale, ...(precision && { precision }) };
   }
   if (logical?.type === 'INTEGER') {
-    // The writer makes 32 bits of the logical type's width, which other readers refuse; the older note says the same.
+    // The writer would store the logical type's width as 32 bits, which other readers refuse; the older type says the same.
     const converted = `${logical.isSigned ? '' : 'U'}INT_${logical.bitWidth}` as ConvertedType;
     return { ...plain, converted_type: converted };
   }
@@ -111,7 +111,7 @@ function listFromJson(itemFromJson: ValueFromJson): ValueFromJson {
   };
 }
 
-/** JSON has names for keys; a key of another type is written as its JSON. */
+/** JSON objects have names for keys; a key of another type is written as its JSON. */
 function mapFromJson(key: SchemaTree, mapValue: SchemaTree): ValueFromJson {
   const keyLeaf = leafOf(key.element);
   const keyFromJson = fromJson(key);

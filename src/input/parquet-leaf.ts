@@ -10,10 +10,10 @@ export type ParquetLeaf =
   | { readonly kind: 'time'; readonly unit: TimeUnit }
   | { readonly kind: 'decimal'; readonly scale: number; readonly isExactAsNumber: boolean };
 
-/** A double holds every decimal of so many digits. */
+/** A double holds every decimal with this many digits. */
 const DIGITS_OF_DOUBLE = 15;
 
-/** @param element without children @returns null for what is no text and no number: bytes, geometry, intervals */
+/** @param element without children @returns null for what is neither text nor a number: bytes, geometry, intervals */
 export function leafOf(element: SchemaElement): ParquetLeaf | null {
   const { type, converted_type: converted, logical_type: logical } = element;
   if (logical?.type === 'DECIMAL' || converted === 'DECIMAL') return decimalOf(element);
@@ -60,7 +60,7 @@ function longOf({ converted_type: converted, logical_type: logical }: SchemaElem
   return { kind: 'long' };
 }
 
-/** Bytes without a note may be text of an older writer; what is noted as something else is none. */
+/** Bytes without a declared type may be text from an older writer; those with another type are not. */
 function isBytes({ converted_type: converted, logical_type: logical }: SchemaElement): boolean {
   if (logical?.type === 'STRING' || logical?.type === 'ENUM') return false;
   if (converted === 'UTF8' || converted === 'ENUM') return false;
@@ -68,8 +68,8 @@ function isBytes({ converted_type: converted, logical_type: logical }: SchemaEle
 }
 
 /**
- * The element without what would make the reader round or guess: values come as they are stored, but text as
- * strings and unsigned integers as such.
+ * The element without what would make the reader round or guess. Values come as they are stored, except that text comes as
+ * strings and unsigned integers as unsigned.
  */
 export function rawElement(element: SchemaElement): SchemaElement {
   const { converted_type: converted, logical_type: logical, ...plain } = element;
@@ -80,13 +80,13 @@ export function rawElement(element: SchemaElement): SchemaElement {
   return plain;
 }
 
-/** Text that is no UTF-8, in the place of its string. */
+/** Stands for text that is not UTF-8, in place of its string. */
 export class InvalidText {}
 
-/** A value that cannot be a document's; the message is a clause without the column's name. */
+/** A value that no document can hold; the message is a clause without the column's name. */
 export class UnusableValue extends Error {}
 
-/** JSON text of a value as the reader gives it under `rawElement`. @throws UnusableValue */
+/** The JSON text of a value, as the reader gives it for `rawElement`. @throws UnusableValue */
 export function leafToJson(leaf: ParquetLeaf, value: unknown): string {
   switch (leaf.kind) {
     case 'boolean':
@@ -115,7 +115,7 @@ export function leafToJson(leaf: ParquetLeaf, value: unknown): string {
   }
 }
 
-/** As the reader wants them: the same values that `leafToJson` takes, made of parsed JSON. @throws UnusableValue */
+/** The inverse: from parsed JSON to the value that `leafToJson` takes. @throws UnusableValue */
 export function leafFromJson(leaf: ParquetLeaf, value: unknown): unknown {
   switch (leaf.kind) {
     case 'boolean':
@@ -152,12 +152,12 @@ function expect(holds: boolean, value: unknown): unknown {
   return value;
 }
 
-/** JSON has no word for them. */
+/** JSON cannot write them. */
 function jsonNumber(value: number): string {
   return Number.isFinite(value) ? JSON.stringify(value) : 'null';
 }
 
-/** 0.1 and not 0.10000000149011612: the shortest number that is the same 32-bit float. */
+/** The shortest number that is the same 32-bit float: 0.1, not 0.10000000149011612. */
 function shortestFloat(value: number): number {
   for (let digits = 6; digits < 9; digits += 1) {
     const shorter = Number(value.toPrecision(digits));

@@ -1,4 +1,4 @@
-/** Parquet files, a part of a row group at a time: a row is a document whose fields are the columns. */
+/** Parquet files, read a part of a row group at a time: each row is a document, and the columns are its fields. */
 import { type FileHandle, open } from 'node:fs/promises';
 import { basename, resolve } from 'node:path';
 import * as zlib from 'node:zlib';
@@ -21,20 +21,20 @@ import { InvalidText, rawElement, UnusableValue } from './parquet-leaf.js';
 import type { InputRecord, RecordOptions, RecordSource } from './source.js';
 import { decodeUtf8 } from './utf8.js';
 
-/** Of decoded values held at once, all columns together; a row group may be as large as the file. */
+/** Decoded values held at once, all columns together; a row group may be as large as the file. */
 const DECODED_BYTES = 8 * 1024 * 1024;
-/** What a value takes besides its own bytes: an object's header and its place in a list. */
+/** What a value takes on top of its own bytes: an object's header and its place in a list. */
 const VALUE_BYTES = 40;
 const PAGE_ROWS = 1_000;
-/** Bounds a page of long rows. */
+/** Keeps a page of long rows small. */
 const PAGE_CHARACTERS = 8 * 1024 * 1024;
-/** Writers make pages of a mebibyte, some of all the group's rows. */
+/** Most writers make pages of a mebibyte; some put all rows of a group into one. */
 const MOST_PAGE_BYTES = 512 * 1024 * 1024;
 
 /**
  * Reads the file's footer.
- * @throws LlmBatchError (exit 2) for a file that is no Parquet, is packed in a way that cannot be unpacked here, or has
- *   columns of bytes
+ * @throws LlmBatchError (exit 2) for a file that is not Parquet, that is compressed in a way that cannot be unpacked here,
+ *   or that has columns of bytes
  */
 export async function openParquet(path: string, cwd: string): Promise<RecordSource> {
   const absolutePath = resolve(cwd, path);
@@ -102,7 +102,7 @@ interface Column {
   /** `{"id":`, `,"text":`, … */
   readonly memberStart: string;
   readonly toJson: ValueToJson;
-  /** Bytes that nothing says are text. */
+  /** Bytes that are not declared to be text. */
   readonly mayBeBytes: boolean;
 }
 
@@ -142,7 +142,7 @@ function bytesColumns(names: readonly string[], inputName: string): LlmBatchErro
   );
 }
 
-/** What Node has of its own; `zstdDecompressSync` came with Node 22.15. */
+/** The decompressors that Node brings along; `zstdDecompressSync` came with Node 22.15. */
 const COMPRESSORS: Compressors = {
   SNAPPY(input, length) {
     const output = new Uint8Array(boundOf(length) && length);
@@ -163,10 +163,10 @@ function zstdOfNode(): Compressors {
     : { ZSTD: (input, length) => zstdDecompressSync(input, boundOf(length)) };
 }
 
-/** A page, of a dictionary too, unpacks to what it says, and says no more than a page may have. */
+/** A page (dictionaries have pages too) must unpack to the size it states, and may not state more than the cap. */
 function boundOf(length: number): { maxOutputLength: number } {
   if (length > MOST_PAGE_BYTES) throw new Error(`a page of it has ${length} bytes`);
-  // Of an empty page the unpacker takes no bound of zero.
+  // The decompressor refuses a bound of zero, as an empty page would need.
   return { maxOutputLength: Math.max(1, length) };
 }
 
@@ -184,7 +184,7 @@ function refuseCodecs({ row_groups: groups }: FileMetaData, name: string): void 
   );
 }
 
-/** Everything else comes as it is stored; see `rawElement`. */
+/** All other values come as they are stored; see `rawElement`. */
 const PARSERS = {
   stringFromBytes: (bytes: Uint8Array | undefined) =>
     bytes === undefined
@@ -243,8 +243,8 @@ async function* readRows(reading: RowReading, onRows: (rows: number) => void): A
 }
 
 /**
- * How many rows of a column are decoded together. Of short values more than of long ones: a data page, which is decoded
- * as a whole each time, holds that many more of them.
+ * How many rows of a column are decoded together: more of short values than of long ones, since a data page is decoded
+ * as a whole each time and holds that many more of them.
  */
 function windowRows(group: RowGroup | undefined, column: string, columns: number): number {
   const leaves = (group?.columns ?? []).flatMap(({ meta_data: leaf }) =>
@@ -258,7 +258,7 @@ function windowRows(group: RowGroup | undefined, column: string, columns: number
   return Math.max(1, Math.floor(rows / PAGE_ROWS)) * PAGE_ROWS;
 }
 
-/** The rows of a column that are decoded at the moment. */
+/** The rows of a column that are decoded just now. */
 class ColumnWindow {
   readonly #rowEnd: number;
   readonly #rows: number;
@@ -274,10 +274,10 @@ class ColumnWindow {
     this.#read = read;
   }
 
-  /** Makes the page that begins at `row` readable. */
+  /** Decodes the window that holds the page beginning at `row`. */
   async reach(row: number): Promise<void> {
     if (row < this.#to) return;
-    // Let go first, so that two windows are never held.
+    // Freed first, so that two windows are never held at once.
     this.#values = [];
     this.#from = row;
     this.#to = Math.min(row + this.#rows, this.#rowEnd);
@@ -312,14 +312,14 @@ function recordOf(
   if (bytes > maxBytes) {
     return {
       line,
-      reason: `${bytes} bytes long, over the cap of ${maxBytes} (--max-line-bytes)`,
+      reason: `${bytes} bytes long, over the cap of ${maxBytes}`,
       text: null,
     };
   }
   return { line, text };
 }
 
-/** The reader's own errors all mean that the file is not what its footer says. */
+/** Whatever error the reader throws, the file is not what its footer says. */
 async function damageTold<Result>(name: string, read: () => Promise<Result>): Promise<Result> {
   try {
     return await read();
@@ -334,8 +334,8 @@ async function damageTold<Result>(name: string, read: () => Promise<Result>): Pr
 }
 
 /**
- * The file as the reader wants it. What was read of a row group is kept until the next one begins, since each
- * window is cut from the same column chunks.
+ * The file in the form that the reader wants. What was read of a row group is kept until the next group begins, since all
+ * its windows are cut from the same column chunks.
  */
 class GroupBuffer implements AsyncBuffer {
   readonly byteLength: number;

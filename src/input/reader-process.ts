@@ -1,7 +1,7 @@
 /**
- * The process that Parquet files and SQLite databases are read in, one input each. Both are programs of a kind (runs of a
- * thousand million values in five bytes, views that never end), and what reads them goes on, deaf to signals, until it is
- * done; a process can be ended at any moment, and takes what it filled of memory with it.
+ * The process in which a Parquet file or a SQLite database is read, one input per process. Both formats can hold as much
+ * work as a program (a run of a thousand million values in five bytes, a view that never ends), and their readers hear no
+ * signal until they are done. A process can be killed at any moment, and its memory goes with it.
  */
 
 import { isMainThread, Worker, workerData } from 'node:worker_threads';
@@ -13,7 +13,7 @@ export interface ReaderRequest {
   readonly path: string;
   readonly cwd: string;
   readonly query: string | null;
-  /** Of this process; it ends when it takes more. */
+  /** The process ends itself when it takes more. */
   readonly mostMemoryBytes: number;
 }
 
@@ -22,7 +22,7 @@ export type ToReader = ReaderRequest | { readonly next: RecordOptions };
 export type FromReader =
   | { readonly opened: Pick<RecordSource, 'name' | 'description' | 'totalBytes'> }
   | { readonly page: readonly InputRecord[] | null; readonly bytesRead: number }
-  | { readonly refused: Pick<LlmBatchError, 'message' | 'code' | 'exitCode' | 'hint'> }
+  | { readonly refused: Pick<LlmBatchError, 'message' | 'code' | 'exitCode' | 'hint' | 'facts'> }
   | { readonly failed: string };
 
 interface Watch {
@@ -35,13 +35,13 @@ const WATCH_EVERY_MS = 50;
 if (!isMainThread) watch(workerData as Watch);
 else if (process.send !== undefined) serve();
 
-/** A thread of its own, for the one that reads looks neither left nor right. */
+/** Runs in a thread of its own, since the reading thread hears nothing while it works. */
 function watch({ parentId, mostMemoryBytes }: Watch): void {
   const pause = new Int32Array(new SharedArrayBuffer(4));
   for (;;) {
     Atomics.wait(pause, 0, 0, WATCH_EVERY_MS);
     const isTooMuch = process.memoryUsage.rss() > mostMemoryBytes;
-    // Whoever asked has died, and this process has been given another parent.
+    // Another parent means that the one who asked has died.
     if (isTooMuch || process.ppid !== parentId) process.kill(process.pid, 'SIGKILL');
   }
 }
@@ -69,8 +69,8 @@ function serve(): void {
     answer(message)
       .catch((error: unknown): FromReader => {
         if (!(error instanceof LlmBatchError)) return { failed: String(error) };
-        const { message: sentence, code, exitCode, hint } = error;
-        return { refused: { message: sentence, code, exitCode, hint } };
+        const { message: sentence, code, exitCode, hint, facts } = error;
+        return { refused: { message: sentence, code, exitCode, hint, facts } };
       })
       .then((reply) => process.send?.(reply));
   });

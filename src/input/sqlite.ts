@@ -1,8 +1,9 @@
-/** SQLite databases: a row of a query is a document whose fields are the query's columns. */
+/** SQLite databases: each row of a query is a document, and the columns are its fields. */
+
 import { stat } from 'node:fs/promises';
 import { resolve } from 'node:path';
-import { setImmediate } from 'node:timers/promises';
 import Database from 'better-sqlite3';
+import { nextTurn } from '../core/clock.js';
 import { LlmBatchError, usageError } from '../core/errors.js';
 import { showName } from '../core/field.js';
 import { inputIsFolder, unreadable } from './bytes.js';
@@ -10,18 +11,18 @@ import { DEFAULT_MAX_LINE_BYTES } from './lines.js';
 import type { InputRecord, RecordOptions, RecordSource } from './source.js';
 
 const PAGE_ROWS = 1_000;
-/** Bounds a page of long rows. */
+/** Keeps a page of long rows small. */
 const PAGE_CHARACTERS = 1024 * 1024;
-/** SQLite waits for another program's lock without letting anything else go on here. */
+/** While SQLite waits for another program's lock, nothing else in this process goes on. */
 const LOCK_WAIT_MS = 1_000;
 
 type Row = readonly (bigint | number | string | Uint8Array | null)[];
 
 /**
- * Opens the database for reading alone and prepares the query; no row is read yet.
- * @param query one SELECT statement; null where the user gave none, for which the error names the tables
- * @throws LlmBatchError (exit 2) for a file that is no database or cannot be read now, and for a query that is none,
- *   changes something, takes parameters or gives two columns one name
+ * Opens the database read-only and prepares the query; no row is read yet.
+ * @param query one SELECT statement; null if the user gave none: then the error lists the tables
+ * @throws LlmBatchError (exit 2) for a file that is not a database or cannot be read now, and for a query that is missing or
+ *   broken, changes something, takes parameters or gives two columns one name
  */
 export async function openSqlite(path: string, cwd: string, query: string | null): Promise<RecordSource> {
   const absolutePath = resolve(cwd, path);
@@ -30,7 +31,7 @@ export async function openSqlite(path: string, cwd: string, query: string | null
     return new Database(absolutePath, { readonly: true, fileMustExist: true, timeout: LOCK_WAIT_MS });
   });
   try {
-    // The file is first looked at here: what goes wrong later is the query's own.
+    // The first look at the file: whatever goes wrong after this is the query's fault.
     errorsTold(path, () => database.pragma('schema_version'));
     if (query === null) throw queryMissing(path, database);
     return describeQuery(path, database, query);
@@ -77,8 +78,8 @@ function describeQuery(name: string, database: Database.Database, query: string)
         yield page;
         page = [];
         pageCharacters = 0;
-        // Rows come without a wait of their own; Ctrl-C and the progress line need one.
-        await setImmediate();
+        // Reading rows never yields to the event loop, which Ctrl-C and the progress line need.
+        await nextTurn();
       }
       characters += pageCharacters;
       if (page.length > 0) yield page;
@@ -106,7 +107,8 @@ function prepare(
   try {
     statement.bind();
   } catch {
-    throw badQuery(
+    throw usageError(
+      'INPUT_QUERY',
       'The query has parameters (?, :name), for which there are no values.',
       'Write the values into it.',
     );
@@ -147,12 +149,12 @@ function rowReader(
     text += '}';
     const bytes = text.length * 3 > maxLineBytes ? Buffer.byteLength(text) : 0;
     if (bytes <= maxLineBytes) return { line, text };
-    const reason = `${bytes} bytes long, over the cap of ${maxLineBytes} (--max-line-bytes)`;
+    const reason = `${bytes} bytes long, over the cap of ${maxLineBytes}`;
     return { line, reason, text: null };
   };
 }
 
-/** Whole numbers with all their digits; null for what JSON cannot hold. */
+/** Integers keep all their digits; null for what JSON cannot hold. */
 function toJson(value: Row[number]): string | null {
   if (value === null) return 'null';
   if (typeof value === 'bigint') return value.toString();
@@ -182,38 +184,35 @@ function queryMissing(name: string, database: Database.Database): LlmBatchError 
   return usageError(
     'INPUT_QUERY_MISSING',
     `The input ${name} is a SQLite database with ${named}, and no query says which rows are the documents.`,
-    `Add --query '${`SELECT * FROM ${identifier}`.replaceAll("'", `'\\''`)}'`,
+    { query: `SELECT * FROM ${identifier}` },
   );
 }
 
-function badQuery(message: string, hint: string): LlmBatchError {
-  return usageError('INPUT_QUERY', message, hint);
+function badQuery(message: string, example: string): LlmBatchError {
+  return usageError('INPUT_QUERY', message, { example });
 }
 
-/** Errors of the query itself, in SQLite's words. */
+/** Turns an error in the query into one of ours, with SQLite's words. */
 function queryErrorsTold<Result>(name: string, work: () => Result): Result {
   return errorsTold(name, () => {
     try {
       return work();
     } catch (error) {
       const { message } = error as Error;
-      // The driver's own: none or more than one statement.
+      // The driver's own error: no statement, or more than one.
       if (error instanceof RangeError) throw badQuery(`The query cannot be run: ${message}.`, ONE_SELECT);
       if ((error as { code?: unknown }).code !== 'SQLITE_ERROR') throw error;
       const isQuoted = message.includes('single-quotes');
-      throw badQuery(
-        `The query of ${name} cannot be run: ${message}.`,
-        isQuoted
-          ? `Texts stand in single quotes, names in double ones: --query "SELECT … WHERE language = 'en'"`
-          : ONE_SELECT,
-      );
+      throw badQuery(`The query of ${name} cannot be run: ${message}.`, isQuoted ? QUOTED : ONE_SELECT);
     }
   });
 }
 
-const ONE_SELECT = "Give one SELECT statement: --query 'SELECT id, text FROM …'";
+const ONE_SELECT = 'SELECT id, text FROM …';
+/** Texts stand in single quotes, names in double ones. */
+const QUOTED = "SELECT … WHERE language = 'en'";
 
-/** @throws LlmBatchError (exit 2) whatever SQLite finds wrong with the file */
+/** @throws LlmBatchError (exit 2) for whatever SQLite finds wrong with the file */
 function errorsTold<Result>(name: string, work: () => Result): Result {
   try {
     return work();

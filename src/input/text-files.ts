@@ -1,4 +1,4 @@
-/** A text file a document: fields `id` and `path` (the path as the user would type it), `name` and `text`. */
+/** Text files, each a document with the fields `id` and `path` (as the user would type it), `name` and `text`. */
 import { readFile, stat } from 'node:fs/promises';
 import { basename } from 'node:path';
 import { unreadable } from './bytes.js';
@@ -8,14 +8,14 @@ import { decodeUtf8, firstInvalidByte } from './utf8.js';
 
 export interface TextFile {
   readonly absolutePath: string;
-  /** Its identity: relative to where the program runs where it lies there, with forward slashes. */
+  /** Its identity: with forward slashes, and relative if it lies inside the working folder. */
   readonly path: string;
 }
 
 const PAGE_FILES = 100;
 const BYTE_ORDER_MARK = '\ufeff';
 
-/** @param files in the order their documents are to have */
+/** @param files in the order in which their documents are to come */
 export async function openTextFiles(name: string, files: readonly TextFile[]): Promise<RecordSource> {
   let totalBytes = 0;
   for (const file of files) totalBytes += await readable(file, async (path) => (await stat(path)).size);
@@ -56,7 +56,7 @@ async function* readFiles(
 async function recordOf(file: TextFile, line: number, size: number, maxBytes: number): Promise<InputRecord> {
   const { path } = file;
   const bad = (reason: string): InputRecord => ({ line, reason, text: null, place: path });
-  if (size > maxBytes) return bad(`${size} bytes long, over the cap of ${maxBytes} (--max-line-bytes)`);
+  if (size > maxBytes) return bad(`${size} bytes long, over the cap of ${maxBytes}`);
   const bytes = await readable(file, (absolutePath) => readFile(absolutePath));
   if (bytes.includes(0)) return bad('a binary file: it holds a NUL byte');
   const decoded = decodeUtf8(bytes);

@@ -1,4 +1,4 @@
-/** Plain text: a line is a document with the one field `text`. */
+/** Plain text: each line is a document with the single field `text`. */
 import type { ByteInput } from './bytes.js';
 import { readLines } from './lines.js';
 import type { InputRecord, RecordOptions, RecordSource } from './source.js';

@@ -1,7 +1,7 @@
-/** Bytes to text, and where bytes stop being text. */
+/** Bytes to text, and the place where bytes stop being text. */
 import { isAscii, isUtf8 } from 'node:buffer';
 
-/** The text, null for what is no UTF-8. Plain ASCII becomes a string of one byte a character, cheaper to parse and hash. */
+/** The text; null if it is not UTF-8. Plain ASCII becomes a string of one byte per character, cheaper to parse and hash. */
 export function decodeUtf8(bytes: Buffer): string | null {
   if (isAscii(bytes)) return bytes.toString('latin1');
   return isUtf8(bytes) ? bytes.toString('utf8') : null;
@@ -9,7 +9,7 @@ export function decodeUtf8(bytes: Buffer): string | null {
 
 const SEARCH_BLOCK_BYTES = 4096;
 
-/** Offset of the first byte that does not go on as UTF-8. @param bytes invalid UTF-8 */
+/** The offset of the first byte that is not valid UTF-8. @param bytes invalid UTF-8 */
 export function firstInvalidByte(bytes: Buffer): number {
   let offset = 0;
   for (;;) {

@@ -1,30 +1,30 @@
 import type { Amount } from './rolling-window.js';
 
 /**
- * Which tokens the server counts, and so which sum of the window has to stay below the limit.
+ * Which tokens the server counts, and so which sum of the window has to stay within the limit.
  *
  *   'tokensAtCap'  prompt and output cap in full, whatever was answered
  *   'tokensHeld'   the cap while a call is open, then what it used
  *   'tokens'       what is used: expected while a call is open, then counted
  *
- *   tokensHeld ─── an answer tells what is left ───────────────────────────▶ tokensAtCap
+ *   tokensHeld ─── an answer says what is left ────────────────────────────▶ tokensAtCap
  *              ─── a refusal that only the cap explains ───────────────────▶ tokensAtCap
  *              ─── more was let in than a server lets in that charges caps ▶ tokens
  *   tokensAtCap ── the same ───────────────────────────────────────────────▶ tokens
  *   tokens ─────── the server counts as if it charged caps, three times ───▶ tokensAtCap
  *          ─────── a refusal that only held caps explain ──────────────────▶ tokensHeld
  *
- * A server that tells what is left is taken to charge the cap until more was let in than that allows; so that
- * this can come about, a call may go as well when what the server told to be left holds it and all open calls at
- * their caps, which is safe however it charges. A server that tells nothing is taken to hold the cap of open calls.
+ * A server that says what is left is assumed to charge the cap until it has let in more than that allows. So that this can
+ * happen, a call may also go when what the server says is left has room for it and for all open calls, each at its cap,
+ * which is safe however the server charges. A server that says nothing is assumed to hold the cap of open calls.
  */
 export class Charging {
   #counted: Amount = 'tokensHeld';
   #tellsRemaining = false;
-  /** Proved wrong by a refusal once; without the server's figures that is not tried again. */
+  /** A refusal once proved it wrong; without the server's figures, it is not tried again. */
   #demoted = false;
   #countedAtCap = 0;
-  /** The least that was told to be left, by the second in which the call was sent: the last one and that before. */
+  /** The least that the server said was left, for calls sent in the latest second and in the one before. */
   #told = {
     second: Number.NEGATIVE_INFINITY,
     least: Number.POSITIVE_INFINITY,
@@ -37,13 +37,13 @@ export class Charging {
     return this.#counted;
   }
 
-  /** True or false once the server's behaviour proves it, null until then. */
+  /** Null until the server's behaviour proves it true or false. */
   get chargesOutputCap(): boolean | null {
     if (this.#counted === 'tokens') return false;
     return this.#countedAtCap >= PROOFS ? true : null;
   }
 
-  /** Whether the server said that it has room for a call, with all open calls at their caps. */
+  /** Whether the server has said that there is room for a call beside all open ones, each at its cap. */
   hasRoomFor(tokensAtCap: number): boolean {
     if (this.#counted !== 'tokensAtCap' || !this.#tellsRemaining) return false;
     return this.#openAtCap + tokensAtCap <= Math.min(this.#told.least, this.#told.leastBefore);
@@ -58,8 +58,8 @@ export class Charging {
   }
 
   /**
-   * The server told what was left when it took the call sent at `sentAtMs`. Of the calls answered, the one taken
-   * last told the least, and it is among those sent last, for calls do not overtake each other by a second.
+   * The server said what was left when it took the call sent at `sentAtMs`. Of the answered calls, the one it took last has
+   * the smallest figure, and that call is among those sent last, since no call overtakes another by a second.
    */
   told(remaining: number, sentAtMs: number): void {
     if (!this.#tellsRemaining) {
@@ -76,8 +76,8 @@ export class Charging {
   }
 
   /**
-   * The server took a call though the calls of the last minute, at cap, were `atCap`. A bucket that was full
-   * and has refilled within the minute, or two minutes' counts around an edge, come to twice the limit at most.
+   * The server took a call although those of the last minute, at their caps, came to `atCap`. A full bucket that refilled
+   * within the minute, or the counts on both sides of a fixed minute's edge, come to twice the limit at most.
    */
   accepted(atCap: number, limit: number | null): void {
     if (limit === null || atCap <= MOST_LET_IN * limit || (this.#demoted && !this.#tellsRemaining)) return;
@@ -86,9 +86,9 @@ export class Charging {
   }
 
   /**
-   * What the server had counted, beside what we did.
-   * @param expected the most that a server counts which charges use
-   * @param atCap what one counts that charges the cap
+   * Compares the server's count with ours.
+   * @param expected the most that a server counts if it charges what is used
+   * @param atCap what it counts if it charges the cap
    */
   compared(counted: number, expected: number, atCap: number, limit: number): void {
     if (atCap > MOST_LET_IN * limit || counted < CLEARLY_MORE * expected) return;
@@ -98,8 +98,8 @@ export class Charging {
   }
 
   /**
-   * A call was refused though what we count fits.
-   * @returns whether another way of charging explains it; then that is assumed from here on
+   * A call was refused although it fits by our count.
+   * @returns whether another way of charging explains that; if so, it is assumed from here on
    */
   explains(heldWhenSent: number, atCapWhenSent: number, limit: number | null): boolean {
     if (limit === null) return false;
@@ -111,9 +111,9 @@ export class Charging {
   }
 }
 
-/** One may come from others who share the key. */
+/** A single one may be due to others who share the key. */
 const PROOFS = 3;
-/** By a server that charges caps, in times its limit over a minute. */
+/** The most that a server which charges caps lets in within a minute, as a multiple of its limit. */
 const MOST_LET_IN = 2.1;
-/** Below this ratio the two ways of charging are too near to tell apart, or to matter. */
+/** Below this ratio the two ways of charging are too close to tell apart, or to matter. */
 const CLEARLY_MORE = 1.5;

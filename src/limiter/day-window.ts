@@ -1,13 +1,15 @@
 import type { Leaving } from './rolling-window.js';
 
 const DAY_MS = 24 * 60 * 60_000;
-/** Calls this close together leave together, as late as the last of them: a day is then at most 1,440 entries. */
+/** Calls within this span leave together, with the last of them, so that a day has at most 1,440 entries. */
 const GRAIN_MS = 60_000;
 
-/** Requests of the last 24 hours, rolling: within it, a server's own day fits whenever that begins. */
+/** Requests of the last 24 hours, whichever hours the server's own day may consist of. */
 export class DayWindow {
   /** Reserved and sent requests, as of the last `advance`. */
   requests = 0;
+  /** The part of these that is reserved and not sent. */
+  unsent = 0;
   #grains: { readonly firstSentAtMs: number; lastSentAtMs: number; requests: number }[] = [];
 
   advance(nowMs: number): void {
@@ -18,20 +20,22 @@ export class DayWindow {
 
   reserve(requests: number): void {
     this.requests += requests;
+    this.unsent += requests;
   }
 
-  /** Takes back requests that reached nobody. @param sentAtMs null: they were not sent */
+  /** Takes back requests that reached nobody. @param sentAtMs null if they were not sent */
   cancel(requests: number, sentAtMs: number | null): void {
     if (sentAtMs !== null) {
       const grain = this.#grains.find((each) => each.lastSentAtMs >= sentAtMs);
       if (grain === undefined) return;
       grain.requests -= requests;
-    }
+    } else this.unsent -= requests;
     this.requests -= requests;
   }
 
-  /** Of requests reserved before. `nowMs` must not be earlier than any earlier send. */
+  /** For requests that were reserved. `nowMs` must not be earlier than any earlier send. */
   send(requests: number, nowMs: number): void {
+    this.unsent -= requests;
     const last = this.#grains.at(-1);
     if (last !== undefined && nowMs - last.firstSentAtMs < GRAIN_MS) {
       last.requests += requests;
@@ -42,11 +46,9 @@ export class DayWindow {
   }
 
   *leaving(nowMs: number): Generator<Leaving> {
-    let unsent = this.requests;
     for (const grain of this.#grains) {
-      unsent -= grain.requests;
       yield { atMs: grain.lastSentAtMs + DAY_MS, amount: grain.requests };
     }
-    yield { atMs: nowMs + DAY_MS, amount: unsent };
+    yield { atMs: nowMs + DAY_MS, amount: this.unsent };
   }
 }

@@ -1,20 +1,16 @@
 import type { Leaving } from './rolling-window.js';
 
 /**
- * One limit over one window: the lower of what the user allows and what the server says, less what others use
- * of it. Others are seen in the server's count of what is left, when it is lower than our own calls explain;
- * what they used fades evenly until the server says that the quota would be full again.
+ * One limit over one window: what the user allows us, within what the server allows us and others together. Others
+ * are seen in the server's count of what is left, when it is lower than our own calls explain; what they used fades
+ * evenly until the server says that the quota would be full again.
  */
 export class Quota {
-  readonly #declared: number | null;
+  #declared: number | null = null;
   #learnt: number | null = null;
   #others = { amount: 0, fromMs: 0, untilMs: 0 };
 
-  /** @param declared what the user allows; null: not limited by us */
-  constructor(declared: number | null) {
-    this.#declared = declared;
-  }
-
+  /** What the user allows; null: not limited by us. */
   get declared(): number | null {
     return this.#declared;
   }
@@ -23,17 +19,26 @@ export class Quota {
     return this.#learnt;
   }
 
-  /** The limit in force; null where none is known. */
+  /** What we and others have together, as far as is known. */
+  get shared(): number | null {
+    return this.#learnt ?? this.#declared;
+  }
+
+  /** The limit on our own calls; null where none is known. */
   get limit(): number | null {
-    if (this.#declared === null || this.#learnt === null) return this.#declared ?? this.#learnt;
-    return Math.min(this.#declared, this.#learnt);
+    return lower(this.#declared, this.#learnt);
+  }
+
+  /** Replaces what the user allows. */
+  declare(limit: number | null): void {
+    this.#declared = limit;
   }
 
   learn(limit: number): void {
     if (Number.isFinite(limit) && limit > 0) this.#learnt = limit;
   }
 
-  /** Replaces what is believed of others. */
+  /** Replaces what is believed about others. */
   setOthers(amount: number, nowMs: number, fadesMs: number): void {
     this.#others = { amount: Math.max(0, amount), fromMs: nowMs, untilMs: nowMs + fadesMs };
   }
@@ -44,32 +49,38 @@ export class Quota {
   }
 
   /**
-   * The earliest moment at which `cost` fits, if nothing else happens; `nowMs` when it fits now. A cost above the
-   * whole limit, which only a learnt limit can meet, goes alone: the server itself has the word on it.
+   * The earliest moment at which `cost` fits if nothing else happens; `nowMs` if it fits now. A cost above the whole limit,
+   * which can only happen with a learnt limit, goes alone: the server has the last word on it.
    * @param leaving what leaves the window, earliest first; read only as far as needed
    */
   fitsAtMs(cost: number, used: number, leaving: Iterable<Leaving>, nowMs: number): number {
     const limit = this.limit;
     if (limit === null) return nowMs;
     let room = limit - Math.min(cost, limit) - used;
-    if (this.othersAt(nowMs) <= room) return nowMs;
+    const notOurs = (this.shared ?? limit) - limit;
+    if (room >= 0 && this.othersAt(nowMs) <= room + notOurs) return nowMs;
     let atMs = nowMs;
     for (const next of leaving) {
       if (room >= 0) {
-        const fadedAtMs = Math.max(atMs, this.#othersFallToAtMs(room));
+        const fadedAtMs = Math.max(atMs, this.#othersFallToAtMs(room + notOurs));
         if (fadedAtMs <= next.atMs) return fadedAtMs;
       }
       room += next.amount;
       atMs = Math.max(atMs, next.atMs);
     }
-    return Math.max(atMs, this.#othersFallToAtMs(Math.max(0, room)));
+    return Math.max(atMs, this.#othersFallToAtMs(Math.max(0, room) + notOurs));
   }
 
-  /** Rounded up to a whole millisecond, so that it is not a rounding error too early. */
+  /** Rounded up to a whole millisecond, so that no rounding error makes it too early. */
   #othersFallToAtMs(amount: number): number {
     const others = this.#others;
     if (others.amount <= amount) return others.fromMs;
     const shareLeft = amount / others.amount;
     return Math.min(others.untilMs, Math.ceil(others.untilMs - shareLeft * (others.untilMs - others.fromMs)));
   }
+}
+
+/** The lower of two limits; null is none. */
+export function lower(one: number | null, other: number | null): number | null {
+  return one === null || other === null ? (one ?? other) : Math.min(one, other);
 }

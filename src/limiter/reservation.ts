@@ -2,11 +2,11 @@
 
 export interface Cost {
   readonly requests: number;
-  /** What the call is expected to be charged, prompt and output together; rather above than below. */
+  /** What the call is expected to be charged, prompt and output together; rather too much than too little. */
   readonly tokens: number;
   /**
-   * What a server charges that counts the output cap in full: prompt plus cap. Absent: the same as `tokens`. The
-   * limiter finds out which of the two holds.
+   * What the call is charged if the server counts the output cap in full: prompt plus cap. Absent: the same as `tokens`.
+   * The limiter finds out which of the two holds.
    */
   readonly tokensAtCap?: number;
 }
@@ -14,13 +14,13 @@ export interface Cost {
 export type BlockedBy = 'requests' | 'tokens' | 'requests_per_day' | 'concurrency' | 'pause';
 
 /**
- * Why the server refused: its quota (`rate`), growth that was too fast for it (`slow_down`), or a lack of
- * capacity that has nothing to do with our quota (`overload`: 503, 529); or it does not answer at all
- * (`unreachable`), which is for the caller to conclude.
+ * Why the server refused: its quota (`rate`), growth that was too fast for it (`slow_down`), or a lack of capacity that has
+ * nothing to do with our quota (`overload`: 503, 529). Or it does not answer at all (`unreachable`), which is for the caller
+ * to conclude.
  */
 export type RefusalReason = 'rate' | 'slow_down' | 'overload' | 'unreachable';
 
-/** What a refusal did: the lane is silent (`slowed`), or only the refused call has to wait (`stray`). */
+/** The effect of a refusal: the lane is silent (`slowed`), or only the refused call has to wait (`stray`). */
 export type RefusalEffect = 'slowed' | 'stray';
 
 /** A place in the window, handed from `reserve` to `sent` and then `commit` or `cancel`. Opaque. */
@@ -34,8 +34,8 @@ export type Reservation =
       readonly granted: false;
       readonly impossible: false;
       /**
-       * Until the earliest moment at which this very cost could be granted if nothing else happens: a
-       * correction or a cancelled call may free room before, an unsent call or a failed probe may hold it longer.
+       * Until the earliest moment at which this very cost could be granted if nothing else happens. A correction or a
+       * cancelled call may free room sooner; an unsent call or a failed probe may hold it longer.
        */
       readonly waitMs: number;
       readonly blockedBy: BlockedBy;

@@ -2,7 +2,7 @@ import type { Random } from '../core/clock.js';
 import type { QuotaHint, RateLimitHints } from '../core/limits.js';
 import { Charging } from './charging.js';
 import { DayWindow } from './day-window.js';
-import { Quota } from './quota.js';
+import { lower, Quota } from './quota.js';
 import type { Call } from './recent-calls.js';
 import type { BlockedBy, Cost, Grant, RefusalEffect, RefusalReason, Reservation } from './reservation.js';
 import { type Amount, type Amounts, RollingWindow, type WindowEntry } from './rolling-window.js';
@@ -15,16 +15,20 @@ export interface SeedEntry {
   readonly requests?: number;
 }
 
-export interface LimiterOptions {
-  /** Null: not limited by the user; the server's headers may still teach a limit. */
+/** What the user allows. */
+export interface DeclaredLimits {
+  /** Null: not limited by the user, but a limit may still be learnt from the server's headers. */
   readonly requestsPerMinute: number | null;
   readonly tokensPerMinute: number | null;
   /** Over any 24 hours. */
   readonly requestsPerDay?: number | null;
+}
+
+export interface LimiterOptions extends DeclaredLimits {
   readonly windowMs?: number;
   /**
-   * Lengthens the window: calls sent `windowMs` apart may reach the server closer together than that, because
-   * the way there takes a varying time.
+   * Lengthens the window, because the way to the server takes a varying time: calls sent `windowMs` apart may arrive closer
+   * together than that.
    */
   readonly marginMs?: number;
   readonly random: Random;
@@ -32,30 +36,35 @@ export interface LimiterOptions {
 
 const MINUTE_MS = 60_000;
 const DEFAULT_MARGIN_MS = 250;
-/** How much later than a call another one may have been sent and yet have reached the server before it. */
+/** A call sent up to this much later than another may have reached the server before it. */
 const OVERTAKING_MS = 1_000;
-/** The server's counts are compared with ours this often; at every answer would cost more than it tells. */
+/** How often the server's counts are compared with ours; doing so at every answer would cost more than it is worth. */
 const COMPARE_EVERY_MS = 250;
-/** The server's count may differ from ours by so much, of the limit, before others are suspected. */
+/** The server's count may differ from ours by this share of the limit before others are suspected. */
 const COUNTING_SLACK = 0.02;
 
 class LaneGrant implements Grant {
   settled = false;
-  /** What the window held when the call was sent, itself included. */
+  /** What the window held when the call was sent, the call included. */
   sumsWhenSent: Amounts | null = null;
+  /** The tokens per minute that the user allowed then. */
+  allowedTokensWhenSent: number | null = null;
 
+  /** @param limitsAge how many times the limits had been changed when the call was granted */
   constructor(
     readonly cost: Cost,
     readonly entry: WindowEntry,
     readonly call: Call,
+    readonly limitsAge: number,
   ) {}
 }
 
-/** Puts the parts together: each knows one thing, this knows in which order they are asked. See limiter.ts. */
+/** Puts the parts together: each knows one thing, and this knows the order in which to ask them. See limiter.ts. */
 export class RollingLimiter {
-  readonly #requests: Quota;
-  readonly #tokens: Quota;
-  readonly #requestsPerDay: Quota;
+  readonly #requests = new Quota();
+  readonly #tokens = new Quota();
+  readonly #requestsPerDay = new Quota();
+  #limitsAge = 0;
   readonly #window: RollingWindow;
   readonly #day = new DayWindow();
   readonly #charging = new Charging();
@@ -64,9 +73,7 @@ export class RollingLimiter {
   #compareAtMs = Number.NEGATIVE_INFINITY;
 
   constructor(options: LimiterOptions) {
-    this.#requests = new Quota(positiveLimit('requestsPerMinute', options.requestsPerMinute));
-    this.#tokens = new Quota(positiveLimit('tokensPerMinute', options.tokensPerMinute));
-    this.#requestsPerDay = new Quota(positiveLimit('requestsPerDay', options.requestsPerDay ?? null));
+    this.#declare(options);
     this.#window = new RollingWindow(
       (options.windowMs ?? MINUTE_MS) + (options.marginMs ?? DEFAULT_MARGIN_MS),
     );
@@ -86,11 +93,28 @@ export class RollingLimiter {
     const call = this.#throttle.granted(this.#workOf(amounts), now);
     this.#day.reserve(amounts.requests);
     this.#charging.opened(amounts.tokensAtCap);
-    return { granted: true, grant: new LaneGrant(asked, this.#window.reserve(amounts), call) };
+    return {
+      granted: true,
+      grant: new LaneGrant(asked, this.#window.reserve(amounts), call, this.#limitsAge),
+    };
   }
 
-  sent(grant: Grant, nowMs: number): void {
-    this.#send(own(grant), this.#advance(nowMs));
+  sent(grant: Grant, nowMs: number): boolean {
+    const now = this.#advance(nowMs);
+    const call = own(grant);
+    if (!this.#mayStillGo(call)) {
+      this.cancel(grant, now);
+      return false;
+    }
+    this.#send(call, now);
+    return true;
+  }
+
+  setLimits(limits: DeclaredLimits, nowMs: number): void {
+    const now = this.#advance(nowMs);
+    this.#declare(limits);
+    this.#limitsAge += 1;
+    this.#throttle.limitsChanged(now);
   }
 
   commit(grant: Grant, actualTokens: number | null, nowMs: number): void {
@@ -134,7 +158,10 @@ export class RollingLimiter {
     const now = this.#advance(nowMs);
     const call = grant === undefined ? null : own(grant);
     this.#throttle.succeeded(call?.call ?? null, now);
-    if (call?.sumsWhenSent) this.#charging.accepted(call.sumsWhenSent.tokensAtCap, this.#tokens.limit);
+    if (call?.sumsWhenSent) {
+      const limit = this.#tokens.learnt ?? call.allowedTokensWhenSent;
+      this.#charging.accepted(call.sumsWhenSent.tokensAtCap, limit);
+    }
   }
 
   observe(hints: RateLimitHints, nowMs: number, grant?: Grant): void {
@@ -206,7 +233,7 @@ export class RollingLimiter {
     };
   }
 
-  /** Time as the limiter takes it: an earlier moment than one already seen counts as that one. */
+  /** The limiter's time never runs backwards: a moment earlier than the latest one counts as the latest. */
   #advance(nowMs: number): number {
     this.#latestMs = Math.max(this.#latestMs, nowMs);
     this.#window.advance(this.#latestMs);
@@ -214,7 +241,7 @@ export class RollingLimiter {
     return this.#latestMs;
   }
 
-  /** When everything lets a call go, and what does so last. */
+  /** When every limit lets a call go, and which of them is the last to do so. */
   #opensAt(amounts: Amounts, now: number): { by: BlockedBy; atMs: number } {
     const window = this.#window;
     const ready = this.#throttle.readyAtMs(now);
@@ -258,6 +285,21 @@ export class RollingLimiter {
     this.#day.send(entry.amounts.requests, now);
     this.#throttle.sent(call.call, now);
     call.sumsWhenSent = { ...this.#window.sums };
+    call.allowedTokensWhenSent = this.#tokens.declared;
+  }
+
+  /** Whether a granted call still fits beside those that were sent, if the user's limits have changed since. */
+  #mayStillGo({ entry, limitsAge }: LaneGrant): boolean {
+    if (limitsAge === this.#limitsAge || entry.sentAtMs !== null) return true;
+    const { sums, unsent } = this.#window;
+    const fits = ({ declared }: Quota, cost: number, used: number): boolean =>
+      declared === null || used + cost <= declared;
+    const { counted } = this.#charging;
+    return (
+      fits(this.#requests, entry.amounts.requests, sums.requests - unsent.requests) &&
+      fits(this.#tokens, entry.amounts[counted], sums[counted] - unsent[counted]) &&
+      fits(this.#requestsPerDay, entry.amounts.requests, this.#day.requests - this.#day.unsent)
+    );
   }
 
   #correct(call: LaneGrant, actual: number): void {
@@ -272,7 +314,16 @@ export class RollingLimiter {
     );
   }
 
-  /** Only what the user declared: a learnt limit may be wrong, and the server says so itself when it is not. */
+  #declare(limits: DeclaredLimits): void {
+    const requests = positiveLimit('requestsPerMinute', limits.requestsPerMinute);
+    const tokens = positiveLimit('tokensPerMinute', limits.tokensPerMinute);
+    const requestsPerDay = positiveLimit('requestsPerDay', limits.requestsPerDay ?? null);
+    this.#requests.declare(requests);
+    this.#tokens.declare(tokens);
+    this.#requestsPerDay.declare(requestsPerDay);
+  }
+
+  /** Goes by what the user declared. A learnt limit may be wrong; if it is right, the server will say so itself. */
   #impossible({ requests, tokens }: Amounts): string | null {
     const tokenLimit = this.#tokens.declared;
     if (tokenLimit !== null && tokens > tokenLimit) {
@@ -289,7 +340,7 @@ export class RollingLimiter {
     return this.#requests.limit !== null || this.#tokens.limit !== null;
   }
 
-  /** How much of the lane's time a call takes at full speed, in milliseconds; where no limit is known, its requests. */
+  /** How many milliseconds of the lane's time a call takes at full speed; without a known limit, its requests. */
   #workOf(amounts: Amounts): number {
     const requestLimit = this.#requests.limit;
     const tokenLimit = this.#tokens.limit;
@@ -308,7 +359,7 @@ export class RollingLimiter {
     if (windowMs < MINUTE_MS) this.#throttle.keepSpread();
   }
 
-  /** What the window held of our own when the server took this call, at most. */
+  /** The most that the window can have held of our own calls when the server took this one. */
   #ownUse(amount: Amount, call: LaneGrant): number | null {
     const { sentAtMs } = call.entry;
     if (call.sumsWhenSent === null || sentAtMs === null || this.#window.hasLeft(call.entry)) return null;
@@ -316,7 +367,7 @@ export class RollingLimiter {
   }
 
   #seeOthers(quota: Quota, hint: QuotaHint | undefined, ownUse: number | null, now: number): void {
-    const limit = hint?.limit ?? quota.limit;
+    const limit = hint?.limit ?? quota.shared;
     if (ownUse === null || limit === null || hint?.remaining === undefined) return;
     const others = limit - Math.max(0, hint.remaining) - ownUse;
     const fadesMs = hint.resetMs !== undefined && hint.resetMs > 0 ? hint.resetMs : this.#window.lengthMs;
@@ -324,7 +375,7 @@ export class RollingLimiter {
   }
 
   #compareCharges(call: LaneGrant, hint: QuotaHint | undefined): void {
-    const limit = hint?.limit ?? this.#tokens.limit;
+    const limit = hint?.limit ?? this.#tokens.shared;
     const expected = this.#ownUse('tokens', call);
     const atCap = this.#ownUse('tokensAtCap', call);
     if (limit === null || hint?.remaining === undefined || expected === null || atCap === null) return;
@@ -334,7 +385,8 @@ export class RollingLimiter {
   #explainedByCharges(call: LaneGrant | null): boolean {
     if (call === null || call.sumsWhenSent === null) return false;
     const { tokensHeld, tokensAtCap } = call.sumsWhenSent;
-    return this.#charging.explains(tokensHeld, tokensAtCap, this.#tokens.limit);
+    const limit = lower(call.allowedTokensWhenSent, this.#tokens.learnt);
+    return this.#charging.explains(tokensHeld, tokensAtCap, limit);
   }
 }
 
@@ -349,7 +401,7 @@ function amountsOf(cost: Cost): Amounts {
   return { requests: cost.requests, tokens, tokensHeld: tokensAtCap, tokensAtCap };
 }
 
-/** Whole numbers add up without rounding errors however long the run; null for what is no count. */
+/** Whole numbers add up without rounding errors, however long the run. Null for what is not a count. */
 function wholeTokens(tokens: number | null): number | null {
   return tokens === null || !Number.isFinite(tokens) || tokens < 0 ? null : Math.ceil(tokens);
 }

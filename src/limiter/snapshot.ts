@@ -1,6 +1,6 @@
 import type { Pause } from './throttle.js';
 
-/** What the server's headers said last; null: nothing yet. */
+/** What the server's headers last said; null: nothing yet. */
 export interface LearntLimits {
   readonly requestsPerMinute: number | null;
   readonly tokensPerMinute: number | null;
@@ -8,7 +8,7 @@ export interface LearntLimits {
 }
 
 export interface LimiterSnapshot {
-  /** Calls of the window as the limiter counts it, reserved ones included. */
+  /** Requests in the window, reserved ones included. */
   readonly requestsInWindow: number;
   readonly tokensInWindow: number;
   readonly requestsInDay: number;
@@ -17,21 +17,21 @@ export interface LimiterSnapshot {
   readonly tokensPerMinute: number | null;
   readonly requestsPerDay: number | null;
   readonly learnt: LearntLimits;
-  /** What others, as far as the server's counts tell, use of the same quota now. */
+  /** What others use of the same quota now, as far as the server's counts show. */
   readonly othersRequests: number;
   readonly othersTokens: number;
-  /** Whether the server counts the output cap in full; null until its figures told. */
+  /** Whether the server counts the output cap in full; null until its figures have shown it. */
   readonly chargesOutputCap: boolean | null;
-  /** The rate at which calls are spread since the server refused some within its limits; null: not spread. */
+  /** The rate to which calls are spread because the server refused some within its limits; null: not spread. */
   readonly pace: {
     readonly requestsPerMinute: number | null;
     readonly tokensPerMinute: number | null;
   } | null;
   /**
-   * Why the lane is silent, since when, and when the next call is tried (monotonic milliseconds; past while that
-   * call is on its way); null when it is not.
+   * Why the lane is silent, since when, and when the next call is tried (monotonic milliseconds; in the past while that call
+   * is on its way); null when it is not silent.
    */
   readonly pause: Pause | null;
-  /** Until the next call is tried; 0 when there is no pause. */
+  /** Until the next call is tried; 0 without a pause. */
   readonly pausedForMs: number;
 }

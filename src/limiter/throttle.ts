@@ -94,6 +94,11 @@ export class Throttle {
     this.#ask('none', nowMs);
   }
 
+  /** From here on calls take another time at the limits in force: the wait after the last one is not to outlast that. */
+  limitsChanged(nowMs: number): void {
+    this.#nextAtMs = Math.min(this.#nextAtMs, nowMs + LONGEST_SPACING_MS);
+  }
+
   /** The server's window is known to be shorter than a minute: spread from the start, and for good. */
   keepSpread(): void {
     this.#highestPace = FULL_PACE;

@@ -1,19 +1,19 @@
-/** What the parts of a request that are no text take: what to expect, for rate limits, and what at most, for budgets. */
+/** Tokens of the parts of a request that are not text: what to expect, for rate limits, and the most, for budgets. */
 import type { ImageSize } from '../core/image-head.js';
 import { imageTokens, mostImageTokens } from './image-tokens.js';
 
-/** `size`: null where it is not known. `bytes`: of the file itself, not of its base64. */
+/** `size`: null if unknown. `bytes`: of the file itself, not of its base64. */
 export type CountedAttachment =
   | { readonly kind: 'image'; readonly size: ImageSize | null }
   | { readonly kind: 'pdf'; readonly bytes: number };
 
 /**
- * How many pages a PDF has is not told by its head, so a letter or an invoice is assumed: three pages, each billed as
- * its text and a picture of it. What the server charges scales this, as it scales texts.
+ * The head of a PDF does not say how many pages it has, so a letter or an invoice is assumed: three pages, each billed as
+ * its text and a picture of it. As with texts, this is scaled by what the server charges.
  */
 const EXPECTED_PDF_TOKENS = 5_000;
 
-/** What to reserve for a call before its answer says better. */
+/** What to reserve for a call until its answer says what it took. */
 export function expectedAttachmentTokens(model: string, attachments: readonly CountedAttachment[]): number {
   let tokens = 0;
   for (const attachment of attachments) {
@@ -23,16 +23,16 @@ export function expectedAttachmentTokens(model: string, attachments: readonly Co
 }
 
 /**
- * A page is billed as its text and a picture of it. The densest real pages (bare text, compressed, no font of their
- * own) take some 1,500 bytes for 1,000 tokens of text and a picture; a scan takes many times the bytes for the same.
+ * A page is billed as its text and a picture of it. The densest real pages (bare text, compressed, without a font of their
+ * own) have some 1,500 bytes for 1,000 tokens of text and a picture; a scan has many times as many bytes.
  */
 const LEAST_BYTES_PER_PAGE = 1_000;
-/** No model is offered a longer context, and what does not fit is refused and not billed. */
+/** No model has a longer context, and what does not fit is refused rather than billed. */
 const LONGEST_CONTEXT_TOKENS = 2_000_000;
 
 /**
- * More than any real document is billed. A PDF that was made to have empty pages of a few bytes could pass it; nothing
- * short of reading it whole would tell.
+ * More than any real document is billed. A PDF made of empty pages of a few bytes could exceed it; only reading it whole
+ * would show that.
  */
 export function mostAttachmentTokens(model: string, attachments: readonly CountedAttachment[]): number {
   let tokens = 0;
@@ -48,11 +48,11 @@ export function mostAttachmentTokens(model: string, attachments: readonly Counte
 function mostPdfTokens(model: string, { bytes }: { readonly bytes: number }): number {
   const pages = Math.ceil(bytes / LEAST_BYTES_PER_PAGE);
   const picture = imageTokens(model, PAGE, 'auto');
-  // The text takes room in the context; some models bill a picture as many times the room that it takes.
+  // Text is billed as the room that it takes in the context; some models bill a picture as many times its room.
   return Math.min(bytes, LONGEST_CONTEXT_TOKENS) + Math.min(pages, MOST_PAGES) * picture;
 }
 
 /** A page of A4 or letter size at the resolution to which it is brought. */
 const PAGE: ImageSize = { width: 1_700, height: 2_200 };
-/** Of one request, the largest number that a vendor takes (Gemini). */
+/** The largest number that any vendor takes in one request (Gemini). */
 const MOST_PAGES = 1_000;

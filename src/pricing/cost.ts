@@ -1,7 +1,10 @@
-/** What a call cost, and what it could cost at most, in whole micro-dollars. */
+/**
+ * What a call cost, and what it could cost at most, in whole micro-dollars. The tier that answered is billed, not the
+ * one that was asked for.
+ */
 import type { BilledUsage } from '../core/usage.js';
-import type { ModelPrice, PriceTier, RateTable, TokenRates } from './model-price.js';
 import { type AttoUsd, microUsdOfAtto, microUsdOfAttoUp } from './money.js';
+import type { ModelPrice, PriceTier, RateTable, TokenRates } from './price-book.js';
 
 export interface CostOptions {
   readonly tier: PriceTier;
@@ -9,10 +12,10 @@ export interface CostOptions {
 
 /**
  * Cost = fresh input + cached + written to cache + output + reasoning, each at its rate, plus a fee per request
- * where there is one; a prompt over a threshold moves the whole request to the dearer rates. Rounded half up once,
- * on the sum. Parts larger than their whole (servers report such things) count as the whole.
+ * if there is one; a prompt over a threshold moves the whole request to the dearer rates. The sum is rounded once, half up.
+ * Parts larger than their whole (servers report such things) count as the whole.
  *
- * @returns null where a rate that the usage needs is unknown; tools that are billed by use (web search) are not in it
+ * @returns null if a rate that the usage needs is unknown. Tools that are billed by use (web search) are not included
  */
 export function costMicroUsd(usage: BilledUsage, price: ModelPrice, options: CostOptions): number | null {
   const table = price.tiers[options.tier];
@@ -40,14 +43,14 @@ export function costMicroUsd(usage: BilledUsage, price: ModelPrice, options: Cos
 }
 
 /**
- * The most that one call can cost, rounded up: all input at the dearest rate it could meet, whatever is cached or
- * written to a cache, and all output that is allowed.
+ * The most that one call can cost, rounded up: all input at the dearest rate it could meet, whether cached or written to a
+ * cache, and all the output that is allowed.
  *
  * @param inputTokens an upper bound; an estimate must be raised by its error first
- * @param outputCap the request's cap, times its number of choices; null without one. Then the model's longest
- * output is taken, else its context window
- * @returns null where there is no bound (no cap, and nothing known of the model) or no price: the call must then
- * be refused under a budget, or given a cap
+ * @param outputCap the request's cap times its number of choices; null if it has none: then the model's longest output
+ * counts, or else its context window
+ * @returns null if there is no bound (no cap, and nothing known of the model) or no price: under a budget the call must then
+ * be refused, or given a cap
  */
 export function worstCaseMicroUsd(
   inputTokens: number,
@@ -72,7 +75,71 @@ export function worstCaseMicroUsd(
   return microUsdOfAttoUp(dearest);
 }
 
-/** The rates that hold for a request of so many input tokens. */
+/** @returns the tier that a `service_tier` is priced as; null for a word that no price table knows */
+export function tierOfServiceTier(serviceTier: string | null): PriceTier | null {
+  switch (serviceTier) {
+    case null:
+    case 'auto':
+    case 'default':
+    case 'standard':
+    case 'on_demand':
+    // Capacity that was paid for in advance. Its tokens are priced as they would be without it.
+    case 'scale':
+      return 'standard';
+    case 'flex':
+    case 'batch':
+    case 'priority':
+      return serviceTier;
+    // A newer name for the same in requests; the answer says priority.
+    case 'fast':
+      return 'priority';
+    default:
+      return null;
+  }
+}
+
+/** @returns null if the tier that answered has no known price: it may be dearer than any other */
+export function billedMicroUsd(usage: BilledUsage, price: ModelPrice): number | null {
+  const tier = tierOfServiceTier(usage.serviceTier ?? null);
+  return tier === null ? null : costMicroUsd(usage, price, { tier });
+}
+
+/**
+ * The most that a call can cost, whichever tier answers: at the standard rates, which bound flex too (a server may
+ * answer at the standard tier for want of room), or at the rates of the tier that was asked for where those are dearer.
+ * `auto` leaves the tier to the project, which may be set to priority. So does a request that names no tier, but there
+ * priority is rare, and reserving its rates for everybody would stop most runs long before their cap. See `isWithinBound`.
+ *
+ * @param inputTokens, outputCap as for `worstCaseMicroUsd`
+ * @param serviceTier the tier that the request asks for; null for none
+ * @returns null if there is no bound, or no price for a tier that may be dearer than standard
+ */
+export function worstCaseAtTier(
+  inputTokens: number,
+  outputCap: number | null,
+  serviceTier: string | null,
+  price: ModelPrice,
+): number | null {
+  const asked = tierOfServiceTier(serviceTier);
+  if (asked === null) return null;
+  const at = (tier: PriceTier): number | null => worstCaseMicroUsd(inputTokens, outputCap, price, { tier });
+  const standard = at('standard');
+  const other = serviceTier === 'auto' ? 'priority' : asked;
+  const dearest = other === 'standard' ? standard : at(other);
+  if (standard === null || (asked === 'priority' && dearest === null)) return null;
+  return Math.max(standard, dearest ?? 0);
+}
+
+/**
+ * Whether `worstCaseAtTier` for the tier that was asked for still bounds a call whose price is unknown. It does not if the
+ * project made it priority unasked, or if no table knows the tier that answered.
+ */
+export function isWithinBound(asked: string | null, answered: string | null): boolean {
+  const tier = tierOfServiceTier(answered);
+  return tier !== null && (tier !== 'priority' || tierOfServiceTier(asked) === 'priority');
+}
+
+/** The rates for a request with this many input tokens. */
 export function ratesFor(table: RateTable, inputTokens: number): TokenRates {
   let rates = table.base;
   for (const band of table.above) if (inputTokens > band.inputTokens) rates = band.rates;

@@ -1,17 +1,17 @@
-/** Which byte-pair encoding a model counts with, and that encoding, loaded when it is first needed. */
+/** The byte-pair encoding of a model, loaded when it is first needed. */
 
 export type EncodingName = 'o200k_base' | 'o200k_harmony' | 'cl100k_base' | 'p50k_base' | 'r50k_base';
 
 export interface ModelEncoding {
   readonly name: EncodingName;
-  /** False where the model's own tokenizer is another or not published: counts are estimates then. */
+  /** False if the model's own tokenizer differs or is not published: counts are estimates then. */
   readonly published: boolean;
 }
 
-/** Counts the tokens of a text as they stand, special tokens (`<|endoftext|>`) as the characters they are. */
+/** Counts the tokens of a text. Special tokens (`<|endoftext|>`) count as the characters they are written with. */
 export type CountTokens = (text: string) => number;
 
-/** Model families and their encodings as OpenAI's tiktoken lists them; the first that matches. */
+/** Model families and their encodings, as OpenAI's tiktoken lists them; the first match counts. */
 const ENCODINGS: readonly (readonly [RegExp, EncodingName])[] = [
   [/^gpt-oss/, 'o200k_harmony'],
   [/^(?:chat)?gpt-4o|^gpt-4\.[15]|^gpt-5|^o[134](?:-|$)|^codex-mini|^computer-use/, 'o200k_base'],
@@ -21,8 +21,8 @@ const ENCODINGS: readonly (readonly [RegExp, EncodingName])[] = [
 ];
 
 /**
- * Unknown models, other vendors' included, count with the newest encoding, marked as unpublished: 10-30 % off is
- * normal there. A gateway's prefix (`openai/`) and a fine-tune's (`ft:`) do not matter.
+ * Unknown models, other vendors' included, are counted with the newest encoding and marked as unpublished: such counts are
+ * commonly 10-30 % off. A gateway's prefix (`openai/`) and a fine-tune's (`ft:`) are ignored.
  */
 export function encodingOf(model: string): ModelEncoding {
   const name = bareModelName(model);
@@ -62,7 +62,7 @@ const CHARACTERS_PER_CACHE = 1_000_000;
 function importEncoding(name: EncodingName) {
   switch (name) {
     case 'o200k_base':
-    // Harmony differs in its special tokens alone, and those are counted as text here.
+    // Harmony differs only in its special tokens, which are counted as text here.
     case 'o200k_harmony':
       return import('gpt-tokenizer/encoding/o200k_base');
     case 'cl100k_base':

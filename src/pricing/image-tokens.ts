@@ -1,6 +1,6 @@
 /**
- * What an image costs in tokens, by the rules OpenAI's vision guide gives per model family. The guide leaves
- * some models open and other vendors have rules of their own, so the result is an estimate always.
+ * What an image costs in tokens, by the rules that OpenAI's vision guide gives for each model family. The guide leaves out
+ * some models, and other vendors have rules of their own, so the result is always an estimate.
  */
 import type { ImageSize } from '../core/image-head.js';
 import { bareModelName } from './encoding.js';
@@ -13,7 +13,7 @@ interface TileRule {
   readonly perTile: number;
 }
 
-/** Paid by 32-pixel patch, made smaller where it would need more patches than the budget. */
+/** Paid by 32-pixel patch, and made smaller if it would need more patches than its budget. */
 interface PatchRule {
   readonly tokensPerPatch: number;
   readonly budgetOf: (detail: ImageDetail) => PatchBudget;
@@ -36,7 +36,7 @@ function budgets(auto: PatchBudget, original: PatchBudget): (detail: ImageDetail
   return (detail) => ({ low: LOW, high: HIGH, original, auto })[detail];
 }
 
-/** The first that matches. */
+/** The first match counts. */
 const RULES: readonly (readonly [RegExp, TileRule | PatchRule])[] = [
   [/^gpt-4o-mini/, { base: 2_833, perTile: 5_667 }],
   [/^gpt-4\.1-mini|^gpt-5(?:\.\d+)?-mini/, { tokensPerPatch: 1.62, budgetOf: usualBudget }],
@@ -51,11 +51,11 @@ const RULES: readonly (readonly [RegExp, TileRule | PatchRule])[] = [
   [/^computer-use/, { base: 65, perTile: 129 }],
 ];
 
-/** gpt-4o, gpt-4.1 and gpt-4.5; taken for models of other vendors for want of a better guess. */
+/** gpt-4o, gpt-4.1 and gpt-4.5; also used for other vendors' models, for want of a better guess. */
 const OTHER_MODELS: TileRule = { base: 85, perTile: 170 };
 const OPENAI_MODELS = /^(?:gpt|chatgpt|o\d|codex|computer-use)/;
 
-/** @param size null where it is not known: the most that an image of this detail costs is taken */
+/** @param size null if unknown: then the most that an image of this detail can cost is taken */
 export function imageTokens(model: string, size: ImageSize | null, detail: ImageDetail): number {
   const rule = ruleOf(bareModelName(model));
   return 'perTile' in rule ? tileTokens(rule, size, detail) : patchTokens(rule, size, detail);
@@ -64,7 +64,7 @@ export function imageTokens(model: string, size: ImageSize | null, detail: Image
 /** Qwen-VL's cap on the patches of one image, the largest of the caps that open models publish. */
 const MOST_OF_OTHER_VENDORS = 16_384;
 
-/** The most that an image may cost, for budgets: by the rule of its model, whatever the detail. */
+/** The most that an image can cost, for budgets: by its model's rule, whatever the detail. */
 export function mostImageTokens(model: string, size: ImageSize | null): number {
   const byRule = Math.max(
     imageTokens(model, null, 'high'),
@@ -85,7 +85,7 @@ const TILE = 512;
 function tileTokens(rule: TileRule, size: ImageSize | null, detail: ImageDetail): number {
   if (detail === 'low') return rule.base;
   const { width, height } = size ?? { width: FIT, height: SHORT_SIDE };
-  // Only ever made smaller: a small image is not blown up to fill more tiles.
+  // Images are only ever made smaller, never blown up to fill more tiles.
   const fitted = Math.min(1, FIT / Math.max(width, height));
   const scale = fitted * Math.min(1, SHORT_SIDE / (Math.min(width, height) * fitted));
   const tiles = Math.ceil(Math.floor(width * scale) / TILE) * Math.ceil(Math.floor(height * scale) / TILE);
@@ -108,7 +108,7 @@ function patchesOf(size: ImageSize, budget: PatchBudget): number {
     const shrunk = Math.sqrt((budget.patches * PATCH * PATCH) / (width * height));
     width *= shrunk;
     height *= shrunk;
-    // Once more, so that the side which loses least fits a whole number of patches.
+    // Scaled once more, so that the side that loses least is a whole number of patches.
     const columns = width / PATCH;
     const rows = height / PATCH;
     const whole = Math.min(Math.floor(columns) / columns, Math.floor(rows) / rows);
@@ -118,7 +118,7 @@ function patchesOf(size: ImageSize, budget: PatchBudget): number {
   return Math.min(budget.patches, Math.max(1, covering(width) * covering(height)));
 }
 
-/** Patches over a length; a hair above a whole number is rounding, no further patch. */
+/** Patches along a length; a hair above a whole number is a rounding error rather than another patch. */
 function covering(length: number): number {
   return Math.ceil(length / PATCH - 1e-9);
 }

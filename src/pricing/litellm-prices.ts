@@ -4,15 +4,15 @@
  */
 import { isJsonObject, type JsonObject } from '../core/json.js';
 import { bareModelName } from './encoding.js';
-import type { FilePrice } from './file-price.js';
+import { type AttoUsd, attoOfUsd } from './money.js';
 import {
+  type FilePrice,
   type PriceTier,
   type RateTable,
   type StatedRates,
   type TokenRates,
   tokenRates,
-} from './model-price.js';
-import { type AttoUsd, attoOfUsd } from './money.js';
+} from './price-book.js';
 import { discountedRates } from './tier-discounts.js';
 
 /** Documents the fields; no model. */
@@ -27,8 +27,8 @@ export function isLiteLlmTable(file: JsonObject): boolean {
 }
 
 /**
- * Models without a price per token (images, speech, rerank) are left out, and so are unknown. So are prices that
- * are no sums of dollars. Off-peak discounts are not read: the full price is taken.
+ * Leaves out models without a price per token (images, speech, rerank) and prices that cannot be sums of dollars: they count
+ * as unknown. Off-peak discounts are not read: the full price is taken.
  */
 export function readLiteLlmTable(file: JsonObject): Map<string, FilePrice> {
   const prices = new Map<string, FilePrice>();
@@ -69,12 +69,12 @@ const SUFFIXES: ReadonlyMap<string, PriceTier> = new Map([
   ['priority', 'priority'],
 ]);
 
-/** The tier's suffix stands on either side of the threshold. */
+/** The suffix of the tier comes before or after the threshold. */
 const FIELD = /^(\w+?)(?:_(batches|flex|priority))?(?:_above_(\d+)k_tokens)?(?:_(batches|flex|priority))?$/;
 
 /**
- * @param standard null for the standard tier itself. Its long-prompt rates are carried over in proportion where
- * a tier states none of its own
+ * @param standard null for the standard tier itself. If another tier states no long-prompt rates of its own, the standard
+ * ones are carried over in proportion
  */
 function rateTable(entry: JsonObject, tier: PriceTier, standard: RateTable | null): RateTable | null {
   const stated = statedRates(entry, tier);
@@ -114,7 +114,7 @@ function statedRates(entry: JsonObject, tier: PriceTier): Map<number, Partial<St
   return stated;
 }
 
-/** A cent per token is ten times the dearest model there ever was; beyond it the number means something else. */
+/** A cent per token is ten times the dearest model there ever was; a larger number means something else. */
 const HIGHEST_USD_PER_TOKEN = 0.01;
 
 function isPlausible(value: unknown, field: keyof StatedRates): value is number {
@@ -122,7 +122,7 @@ function isPlausible(value: unknown, field: keyof StatedRates): value is number 
   return field === 'perRequest' || value <= HIGHEST_USD_PER_TOKEN;
 }
 
-/** A rate that follows its whole at the base (no discount for cached input, say) follows it above, too. */
+/** A rate that equals its whole at the base (no discount for cached input, say) also equals it above the threshold. */
 function overlaid(base: TokenRates, carried: TokenRates, stated: Partial<StatedRates>): TokenRates {
   const input = stated.input ?? carried.input;
   const output = stated.output ?? carried.output;
@@ -136,7 +136,7 @@ function overlaid(base: TokenRates, carried: TokenRates, stated: Partial<StatedR
   };
 }
 
-/** The other way to state long-prompt rates: a threshold and factors on input and output. */
+/** The other way to state long-prompt rates: a threshold, and factors for input and output. */
 function multiplied(entry: JsonObject, base: TokenRates): RateTable['above'] {
   const threshold = countOf(entry['long_context_input_token_threshold']);
   if (threshold === null) return [];
@@ -175,7 +175,7 @@ function inProportion(tier: TokenRates, standard: TokenRates, standardAbove: Tok
   };
 }
 
-/** The names of providers whose tier discounts are known, as the price package has them. */
+/** Providers whose tier discounts are known, under the names that the price package has for them. */
 function providerOf(entry: JsonObject): string | null {
   const name = entry['litellm_provider'];
   if (typeof name !== 'string') return null;

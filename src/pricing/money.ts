@@ -29,8 +29,8 @@ export function microUsdOfAttoUp(atto: AttoUsd): number {
 }
 
 /**
- * `value` times 10^`digits`, half rounded up, by the decimal digits that `value` prints: 0.15 is fifteen
- * hundredths here, not the nearest binary fraction.
+ * `value` times 10^`digits`, rounded half up, going by the decimal digits that `value` prints: here 0.15 is fifteen
+ * hundredths, not the nearest binary fraction.
  *
  * @param value finite and not negative
  */

@@ -1,8 +1,7 @@
 /** This program's own price format, short enough to write by hand. */
 import { isJsonObject, type Json, type JsonObject } from '../core/json.js';
-import type { FilePrice } from './file-price.js';
-import { type RateTable, type TokenRates, tokenRates } from './model-price.js';
 import { type AttoUsd, attoOfUsd, attoPerTokenOfMillion } from './money.js';
+import { type FilePrice, type RateTable, type TokenRates, tokenRates } from './price-book.js';
 import { rescaledRates } from './tier-discounts.js';
 
 export interface OwnPriceProblem {
@@ -11,7 +10,7 @@ export interface OwnPriceProblem {
   readonly place: string | null;
   /** Continues the place: "must be ...". */
   readonly reason: string;
-  /** What to do, where it is not to follow the format. */
+  /** What to do, if it is something other than to follow the format. */
   readonly hint: string | null;
 }
 
@@ -32,11 +31,11 @@ export interface OwnPriceProblem {
  *       }
  *     }
  *
- * Rates are US dollars per million tokens, `per_request` dollars per call. Only `input` must be there; `output` may
- * be left out for embeddings. Cached and written tokens cost what input costs unless said, reasoning what output
- * costs. 0 is free, for a model of one's own. `batch`, `flex` and `priority` are a factor on every rate or rates of
- * their own; a tier that is left out has no price. Rates `above` a number of input tokens hold for the whole
- * request; those they leave out stay. Misspelt and unknown fields are refused, as they would cost money.
+ * Rates are US dollars per million tokens; `per_request` is in dollars per call. Only `input` is required; embeddings have
+ * no `output`. Unless stated, cached and written tokens cost what input costs, and reasoning what output costs. 0 means
+ * free, for a model of one's own. `batch`, `flex` and `priority` are either a factor for every rate or rates of their own; a
+ * tier that is left out has no price. The rates `above` a number of input tokens hold for the whole request; those left
+ * out there do not change. Misspelt and unknown fields are refused, since ignoring them would cost money.
  */
 export function readOwnTable(
   file: JsonObject,
@@ -57,7 +56,7 @@ export function readOwnTable(
   }
 }
 
-/** Unwinds the reader; becomes a value at its edge. */
+/** Thrown inside the reader, and returned by it as a value. */
 class Problem extends Error {
   readonly place: string | null;
   readonly reason: string;
@@ -92,7 +91,7 @@ function readEntry(entry: Json, place: string): FilePrice {
   };
 }
 
-/** @param base what rates are left at that are not stated; null where `input` must be */
+/** @param base the rates that hold unless stated; null if `input` must be stated */
 function readRates(entry: JsonObject, place: string, base: TokenRates | null): TokenRates {
   const rate = (field: string): AttoUsd | null => readRate(entry[field], `${place}.${field}`);
   const input = rate('input') ?? base?.input ?? null;
@@ -112,7 +111,7 @@ function readRates(entry: JsonObject, place: string, base: TokenRates | null): T
   });
 }
 
-/** A rate that only followed its whole goes on following it; one of its own stays. */
+/** A rate that equalled its whole goes on equalling it; a rate of its own stays as it is. */
 function discountOf(rate: AttoUsd | null | undefined, whole: AttoUsd | null | undefined): AttoUsd | null {
   return rate === undefined || rate === whole ? null : rate;
 }
@@ -145,7 +144,7 @@ function readTier(tier: Json | undefined, standard: RateTable, place: string): R
   );
 }
 
-/** Below a hundredth of a cent for a million tokens nobody sells: such a number is meant per token. */
+/** Nobody sells a million tokens for less than a hundredth of a cent: such a number is meant per token. */
 const LOWEST_USD_PER_MILLION = 0.0001;
 
 function readRate(value: Json | undefined, place: string): AttoUsd | null {

@@ -1,12 +1,19 @@
-/** Prices from the package `@pydantic/genai-prices`, which is kept current by its makers and works offline. */
+/** Prices from the package `@pydantic/genai-prices`, which its makers keep current and which works offline. */
 import type { ModelPrice as ListedPrice, PriceCalculation, TieredPrices } from '@pydantic/genai-prices';
 import { bareModelName } from './encoding.js';
-import { type ModelPrice, type RateTable, type TokenRates, tokenRates } from './model-price.js';
 import { type AttoUsd, attoOfUsd, attoPerTokenOfMillion } from './money.js';
-import { modelToPrice, type PriceBook, type PriceQuery } from './prices.js';
+import {
+  type ModelPrice,
+  modelToPrice,
+  type PriceBook,
+  type PriceQuery,
+  type RateTable,
+  type TokenRates,
+  tokenRates,
+} from './price-book.js';
 import { discountedRates } from './tier-discounts.js';
 
-/** The package does not carry a date: this is when the version in use was published. A test holds them together. */
+/** When the version in use was published, since the package itself has no date. A test keeps the two together. */
 export const PACKAGED_PRICES = { version: '0.1.8', date: '2026-09-23' } as const;
 
 const TABLE = {
@@ -37,7 +44,7 @@ class PackagedPrices implements PriceBook {
   readonly date = TABLE.date;
   readonly #package: PricePackage;
   readonly #limits: Readonly<Record<string, ModelLimits>>;
-  /** By server and model; most prices hold at any time, the others until the package lists another. */
+  /** By server and model. Most prices hold at any time; the others hold until the package lists another. */
   readonly #known = new Map<string, KnownPrice>();
 
   constructor(pricePackage: PricePackage, limits: Readonly<Record<string, ModelLimits>>) {
@@ -71,8 +78,8 @@ class PackagedPrices implements PriceBook {
     const provider = baseUrl === null ? undefined : findProvider({ providerApiUrl: baseUrl });
     if (provider !== undefined) return at(model, provider.id);
 
-    // No server that the tables know: a gateway, or one of the user's own. Only names that nobody else can serve
-    // tell whose price it is; an open model costs whatever its host asks.
+    // A server that the tables do not know: a gateway, or the user's own. Only the name of a model that nobody else can
+    // serve says whose price it is; an open model costs whatever its host asks.
     const name = model.slice(model.lastIndexOf('/') + 1);
     const owner = CLOSED_MODELS.find(([pattern]) => pattern.test(name.toLowerCase()))?.[1];
     return owner === undefined ? null : at(name, owner);
@@ -80,7 +87,7 @@ class PackagedPrices implements PriceBook {
 
   #convert(asked: string, { model, provider, model_price: listed }: PriceCalculation): ModelPrice | null {
     const standard = rateTable(listed);
-    // The one kind of model that OpenAI serves for nothing; elsewhere no token price means priced by something else.
+    // The one kind of model that OpenAI serves for nothing. Otherwise a model without a token price has another price.
     const isFree = provider.id === 'openai' && model.id === 'moderation';
     if (standard.base.input === null && !isFree) return null;
     const rates = isFree ? FREE : standard;
@@ -101,7 +108,7 @@ class PackagedPrices implements PriceBook {
   }
 }
 
-/** The package refuses usage that does not add up, so it is asked for rates alone. */
+/** The package refuses usage that does not add up, so it is asked only for rates. */
 const NO_USAGE = { input_tokens: 0, output_tokens: 0 };
 
 const CLOSED_MODELS: readonly (readonly [RegExp, string])[] = [

@@ -1,12 +1,10 @@
 /** Prices from the user's own file, in either of two formats. */
 import { readFile } from 'node:fs/promises';
-import type { LlmBatchError } from '../core/errors.js';
-import { usageError } from '../core/errors.js';
+import { type LlmBatchError, usageError } from '../core/errors.js';
 import { isJsonObject, type JsonObject } from '../core/json.js';
-import type { FilePrice } from './file-price.js';
 import { isLiteLlmTable, readLiteLlmTable } from './litellm-prices.js';
 import { type OwnPriceProblem, readOwnTable } from './own-prices.js';
-import { modelToPrice, type PriceBook } from './prices.js';
+import { type FilePrice, modelToPrice, type PriceBook } from './price-book.js';
 
 /**
  * Reads a price file: this program's own short format (see `readOwnTable`) or LiteLLM's table.
@@ -41,7 +39,7 @@ function bookOf(path: string, date: string | null, prices: ReadonlyMap<string, F
   };
 }
 
-/** By host, the prefix under which LiteLLM's table lists a provider's models. */
+/** The prefix under which LiteLLM's table lists a provider's models, by the provider's host. */
 const PREFIXES: readonly (readonly [RegExp, string])[] = [
   [/^api\.openai\.com$/, 'openai'],
   [/\.openai\.azure\.com$|\.services\.ai\.azure\.com$|\.cognitiveservices\.azure\.com$/, 'azure'],
@@ -63,13 +61,13 @@ function serverOf(baseUrl: string | null): string | null {
   return PREFIXES.find(([pattern]) => pattern.test(host))?.[1] ?? null;
 }
 
-/** With the server's prefix first; a dated snapshot costs what its model costs, unless it is listed itself. */
+/** Names with the server's prefix come first. A dated snapshot costs what its model costs, unless it is listed itself. */
 function namesOf(model: string, server: string | null): string[] {
   const names = [...new Set([model, model.replace(/-(?:\d{4}-\d{2}-\d{2}|20\d{6})$/, '')])];
   return server === null ? names : [...names.map((name) => `${server}/${name}`), ...names];
 }
 
-/** Another provider's price for a model of this name says nothing; Azure's and OpenAI's are the same. */
+/** Another provider's price for a model of the same name means nothing, except that Azure and OpenAI charge the same. */
 function isPriceAt(server: string | null, { servedBy }: FilePrice): boolean {
   if (server === null || servedBy === null || servedBy === server) return true;
   return server === 'azure' || server === 'openai' ? servedBy.includes('openai') : false;
@@ -83,11 +81,7 @@ async function read(path: string): Promise<string> {
       cause instanceof Error && 'code' in cause && cause.code === 'ENOENT'
         ? 'does not exist'
         : 'cannot be read';
-    throw usageError(
-      'PRICES_UNREADABLE',
-      `The price file ${path} ${reason}.`,
-      'Give the path of a JSON file to --prices.',
-    );
+    throw usageError('PRICES_UNREADABLE', `The price file ${path} ${reason}.`);
   }
 }
 
@@ -106,7 +100,7 @@ function parse(text: string, path: string): JsonObject {
   throw invalid(path, { problem: true, place: null, reason: 'must be a JSON object', hint: null });
 }
 
-/** The engine tells the character's position, or that the text ended, or quotes the text around the fault. */
+/** V8 gives the position of the character, or says that the text ended, or quotes the text around the fault. */
 function placeOf(cause: unknown, text: string): string {
   const message = cause instanceof Error ? cause.message : '';
   const position = /position (\d+)/.exec(message)?.[1] ?? (/end of JSON/.test(message) ? text.length : null);

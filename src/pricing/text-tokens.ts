@@ -1,23 +1,23 @@
-/** Counts a text in bounded time, whatever is in it. */
+/** Counts the tokens of a text in bounded time, whatever is in it. */
 import type { CountTokens } from './encoding.js';
 
 export interface TextTokens {
   readonly tokens: number;
-  /** True where the text was too long to count whole. */
+  /** True if the text was too long to count whole. */
   readonly sampled: boolean;
 }
 
 /**
- * Merging costs the square of an unbroken run (of letters, of spaces, of punctuation): 20,000 ideographs in one
- * run take seconds. A run is cut when its weight reaches this, which adds at most about a token at each cut.
+ * The time for merging grows with the square of an unbroken run (of letters, of spaces, of punctuation): a run of 20,000
+ * ideographs takes seconds. A run is cut when its weight reaches this, which adds about a token per cut at most.
  */
 const RUN_WEIGHT = 2_000;
-/** An ideograph is three bytes and few of them merge, so that a run of them is cut at 125. */
+/** An ideograph is three bytes and few of them merge, so a run of them is cut at 125. */
 const WIDE_CHARACTER_WEIGHT = 16;
-/** Nothing below this can hold a run that is too heavy. */
+/** A shorter text cannot hold a run that is too heavy. */
 const SHORT_TEXT = RUN_WEIGHT / WIDE_CHARACTER_WEIGHT;
 
-/** About 100,000 tokens of English; above it counting whole would hold up everything else. */
+/** About 100,000 tokens of English. Counting a longer text whole would hold up everything else. */
 const COUNTED_WHOLE_CHARACTERS = 400_000;
 const SAMPLE_CHARACTERS = 4_000;
 
@@ -66,8 +66,8 @@ function countWhole(text: string, countTokens: CountTokens): number {
 type RunKind = 'letter' | 'digit' | 'space' | 'punctuation';
 
 /**
- * The encodings cut a text where the kind changes, before they merge. What is not ASCII counts as a letter but
- * for the punctuation of East Asian text; a mistake here costs a cut more, never a run too long.
+ * Before they merge, the encodings cut a text where the kind of character changes. What is not ASCII counts as a letter,
+ * except East Asian punctuation; a mistake here means one more cut, never a run that is too long.
  */
 function runKindOf(unit: number): RunKind {
   if (unit < 0x80) {

@@ -1,17 +1,18 @@
 /**
- * What providers charge for their Batch API and for flex processing, relative to their standard price. Price
- * tables leave it out, since it is one rule per provider. Priority costs more, by model: no rule covers it.
+ * What providers charge for their Batch API and for flex processing, relative to their standard price. Price tables leave
+ * this out, since it is one rule per provider. Priority costs more, differently for each model, so no rule covers it.
  */
-import type { PriceTier, RateTable, TokenRates } from './model-price.js';
-import type { AttoUsd } from './money.js';
 
-/** What becomes of cached tokens, which have a discount of their own. */
+import type { AttoUsd } from './money.js';
+import type { PriceTier, RateTable, TokenRates } from './price-book.js';
+
+/** Which discount cached tokens get, as they have one of their own. */
 type CachedTokens =
   /** Both discounts apply. */
   | 'both'
-  /** The cache's alone. */
+  /** Only the cache's. */
   | 'cache'
-  /** The tier's alone; also where the provider does not say, for then it is the dearer guess. */
+  /** Only the tier's; also if the provider does not say, since this is the dearer guess. */
   | 'tier';
 
 interface Discount {
@@ -31,7 +32,7 @@ const openaiBatch: DiscountRule = (model) => half(/^gpt-[5-9]/.test(model) ? 'bo
 const openaiFlex: DiscountRule = (model) =>
   /^(?:o3|o4-mini)(?:-\d|$)|^gpt-[5-9](?!.*(?:chat|codex))/.test(model) ? half('both') : null;
 
-/** By provider, as the price package names them. Who is not here offers none, or for some models only (Together). */
+/** By provider, as the price package names them. Those not listed offer none, or only for some models (Together). */
 const RULES: Readonly<Record<string, Readonly<Partial<Record<PriceTier, DiscountRule>>>>> = {
   openai: { batch: openaiBatch, flex: openaiFlex },
   azure: { batch: () => half('tier') },
@@ -41,7 +42,7 @@ const RULES: Readonly<Record<string, Readonly<Partial<Record<PriceTier, Discount
   mistral: { batch: () => half('tier') },
 };
 
-/** @returns the provider's rates in a tier other than standard; null where it offers none that is known */
+/** @returns the provider's rates in a tier other than standard; null if none are known */
 export function discountedRates(
   standard: RateTable,
   provider: string | null,
@@ -53,7 +54,7 @@ export function discountedRates(
   return mapRates(standard, (rates) => discounted(rates, discount));
 }
 
-/** A user's own factor for a tier, e.g. 0.5; cached tokens get both discounts, as the user says so. */
+/** With a user's own factor for a tier, e.g. 0.5. Cached tokens get both discounts, since that is what the user says. */
 export function rescaledRates(standard: RateTable, part: AttoUsd, whole: AttoUsd): RateTable {
   return mapRates(standard, (rates) => ({
     input: share(rates.input, part, whole),

@@ -3,31 +3,26 @@
  * (`openai/`); the engine sees only this file. A provider makes exactly one HTTP request per `send`:
  * retries and pacing belong to the engine, so that no request passes the limiter unseen.
  */
+import type { EndpointName } from '../core/endpoint-name.js';
 import type { ProviderFailure } from '../core/failure.js';
 import type { RateLimitHints } from '../core/limits.js';
 import type { Redactor } from '../core/redact.js';
 import type { BilledUsage } from '../core/usage.js';
 
 export interface ProviderRequest {
-  readonly endpoint: 'chat';
+  readonly endpoint: EndpointName;
   /** The request body, rendered; goes over the wire as these very characters. */
   readonly bodyJson: string;
+  /** Documents that it asks for, at least one. */
+  readonly parts: number;
 }
 
 export interface ProviderAnswer {
   readonly ok: true;
-  /** The answer's text; its tool calls as JSON text where it has no other. */
-  readonly output: string;
-  /**
-   * JSON text of an object with what the answer holds beside its text, each as it came: `message`, `reasoning`,
-   * `logprobs`, `choices`. Absent where it holds nothing but text.
-   */
-  readonly detailsJson?: string | undefined;
-  /** The whole body as it came. */
-  readonly responseJson?: string | undefined;
+  /** One for each document, in the request's order. */
+  readonly parts: readonly AnswerPart[];
   /** The model the server says answered. */
   readonly model: string;
-  readonly finishReason: string;
   /** Null where the server does not say. */
   readonly usage: BilledUsage | null;
   /** Micro-dollars where the server itself states the cost (OpenRouter, LiteLLM), else null. */
@@ -36,6 +31,25 @@ export interface ProviderAnswer {
   readonly requestId: string | null;
   readonly hints: RateLimitHints;
 }
+
+export type AnswerPart =
+  | {
+      readonly ok: true;
+      /** JSON text of what is stored as the output. */
+      readonly outputJson: string;
+      /** What a schema check reads: the answer's text, or its tool calls as JSON text; null where it is no text. */
+      readonly text: string | null;
+      /**
+       * JSON text of an object with what the answer holds beside its text, each as it came: `message`, `reasoning`,
+       * `logprobs`, `choices`. Absent where it holds nothing but text.
+       */
+      readonly detailsJson?: string | undefined;
+      /** The body as it came; absent where it holds other documents too. */
+      readonly responseJson?: string | undefined;
+      readonly finishReason: string;
+    }
+  /** The call as a whole was answered, this document was not. Of a call for one document that is a rejection. */
+  | { readonly ok: false; readonly failure: ProviderFailure };
 
 export interface ProviderRejection {
   readonly ok: false;

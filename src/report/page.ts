@@ -1,6 +1,7 @@
 /** The report as one HTML page that needs nothing else: no network, no other file. */
 import { createHash } from 'node:crypto';
 import { printable } from '../core/foreign-text.js';
+import { haltReasonText } from '../ui/halt-reason.js';
 import { chartFigure, drawable } from './chart.js';
 import type { ChartLibrary } from './chart-library.js';
 import { embeddedJson, html, Markup } from './html.js';
@@ -42,7 +43,7 @@ ${new Markup(PAGE_STYLE)}</style>
 <header>
 <h1><bdi>${printable(run.name)}</bdi> <span class="status ${run.status}">${run.status}</span></h1>
 ${run.simulated ? html`<p class="banner" role="note"><strong>Simulated.</strong> Every answer in this run was made up on this machine; no model was asked and nothing was paid.</p>` : null}
-${run.haltReason === null ? null : html`<p class="banner bad" role="note"><strong>Stopped.</strong> ${printable(run.haltReason)}</p>`}
+${run.haltReason === null ? null : html`<p class="banner bad" role="note"><strong>Stopped.</strong> ${printable(haltReasonText(run.haltReason))}</p>`}
 </header>
 <main>
 ${tiles(facts)}

@@ -2,10 +2,11 @@
 
 import { disarmed, printable } from '../core/foreign-text.js';
 import type { LaneSummary, RunSummary } from '../core/run-summary.js';
-import { DEFAULT_MODEL } from '../documents/request.js';
+import { modelOf } from '../documents/request.js';
 import { lanesOf, settingsOfRun } from '../runs/run-settings.js';
 import { FAILURE_ADVICE } from '../ui/failure-advice.js';
 import type { FailureGroup } from '../ui/failures.js';
+import { haltReasonText } from '../ui/halt-reason.js';
 import { shellWord } from '../ui/next-command.js';
 import {
   formatCount,
@@ -179,7 +180,8 @@ export function runSection({ inspection }: ReportFacts): Markup {
   const block = (value: string): Markup => html`<pre tabindex="0">${disarmed(value)}</pre>`;
   const facts: [string, Markup][] = [
     ['Input', text(run.inputPath === '-' ? 'standard input' : run.inputPath)],
-    ['Model', text(request.model ?? `${DEFAULT_MODEL} (default)`)],
+    ['Endpoint', text(request.endpoint ?? 'what each document shows')],
+    ['Model', text(request.model ?? `${modelOf(request)} (default)`)],
     ['Server', text([...new Set(lanesOf(settings).map((lane) => lane.baseUrl))].join(', '))],
     [
       'Prompt',
@@ -215,7 +217,7 @@ export function runSection({ inspection }: ReportFacts): Markup {
       ],
     );
   }
-  if (run.haltReason !== null) facts.push(['Stopped because', text(run.haltReason)]);
+  if (run.haltReason !== null) facts.push(['Stopped because', text(haltReasonText(run.haltReason))]);
   if (summary.gone > 0) facts.push(['Gone from the input', text(formatQuantity(summary.gone, 'document'))]);
   if (run.outputPaths.length > 0) {
     facts.push([

@@ -4,7 +4,7 @@ import type { TaskRow } from '../core/result-row.js';
 import type { TableDescription } from '../input/input-description.js';
 import { csvText, resultCells } from './csv.js';
 import { ANSWER_COLUMNS, freeNames } from './result-columns.js';
-import { type RowWriter, textRows } from './result-format.js';
+import { type RowWriter, textRows } from './row-writer.js';
 import type { OutputSink } from './sink.js';
 
 /** @param outputFields of outputs that are objects, each a column */

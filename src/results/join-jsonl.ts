@@ -2,8 +2,9 @@
 import { parseExact } from '../core/exact-json.js';
 import type { TaskRow } from '../core/result-row.js';
 import { ANSWER_COLUMNS, freeNames, type ResultColumn } from './result-columns.js';
-import { linesOf, type RowWriter, textRows } from './result-format.js';
+import { linesOf } from './result-format.js';
 import { costUsdJson, oneLine } from './result-line.js';
+import { type RowWriter, textRows } from './row-writer.js';
 import type { OutputSink } from './sink.js';
 
 /**

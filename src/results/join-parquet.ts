@@ -6,9 +6,9 @@ import type { TaskRow } from '../core/result-row.js';
 import type { ParquetDescription } from '../input/input-description.js';
 import { type ColumnFromJson, columnsFromJson } from '../input/parquet-from-json.js';
 import { UnusableValue } from '../input/parquet-leaf.js';
-import { ParquetFile, sizeOf, typedColumn, typedValue } from './parquet-file.js';
+import { OutputRows, ParquetFile, sizeOf, typedColumn, typedValue } from './parquet-file.js';
 import { ANSWER_COLUMNS, freeNames } from './result-columns.js';
-import type { RowWriter } from './result-format.js';
+import type { RowWriter } from './row-writer.js';
 import type { OutputSink } from './sink.js';
 
 export async function openParquetJoin(
@@ -20,22 +20,24 @@ export async function openParquetJoin(
     ANSWER_COLUMNS.map(({ name }) => name),
     columns.map(({ name }) => name),
   );
-  const file = new ParquetFile(sink, [
-    ...columns.map(({ name, elements }) => ({ name, elements: elements as readonly WrittenElement[] })),
-    ...ANSWER_COLUMNS.map((column, index) => typedColumn(column, names[index] ?? column.name)),
-  ]);
-  return {
-    async write(rows) {
-      for (const row of rows) {
-        const body = row.body ?? '{}';
-        const answer = ANSWER_COLUMNS.map((column) => typedValue(column, row));
-        const document = parseExact(body) as Readonly<Record<string, ExactJson>>;
-        const values = columns.map((column) => columnValue(column, document, row.line));
-        await file.addRow([...values, ...answer], body.length + sizeOf(answer));
-      }
-    },
-    end: () => file.finish(),
-  };
+  return new OutputRows((outputs) => {
+    const file = new ParquetFile(sink, [
+      ...columns.map(({ name, elements }) => ({ name, elements: elements as readonly WrittenElement[] })),
+      ...ANSWER_COLUMNS.map((column, index) => typedColumn(column, names[index] ?? column.name, outputs)),
+    ]);
+    return {
+      async write(rows) {
+        for (const row of rows) {
+          const body = row.body ?? '{}';
+          const answer = ANSWER_COLUMNS.map((column) => typedValue(column, row, outputs));
+          const document = parseExact(body) as Readonly<Record<string, ExactJson>>;
+          const values = columns.map((column) => columnValue(column, document, row.line));
+          await file.addRow([...values, ...answer], body.length + sizeOf(answer));
+        }
+      },
+      end: () => file.finish(),
+    };
+  });
 }
 
 /** Only a document that was kept from an earlier form of the input cannot fit. */
@@ -51,7 +53,6 @@ function columnValue(
     throw new LlmBatchError(`The column ${name} of row ${line} ${error.message}.`, {
       code: 'JOIN_COLUMN',
       exitCode: EXIT_CODES.usage,
-      hint: 'write the answers without the input: llm-batch results --format parquet',
       cause: error,
     });
   }

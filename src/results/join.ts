@@ -10,7 +10,7 @@ import { openSink, type ResultDestination } from './export.js';
 import { openCsvJoin } from './join-csv.js';
 import { openJsonlJoin } from './join-jsonl.js';
 import { OutputFields } from './output-fields.js';
-import type { RowWriter } from './result-format.js';
+import type { RowWriter } from './row-writer.js';
 import type { OutputSink } from './sink.js';
 
 export interface JoinOptions {

@@ -5,6 +5,7 @@
  * code is our kind.
  */
 import type { ResultRow } from '../core/result-row.js';
+import { bodyOf } from '../endpoints/endpoints.js';
 import { type CompletedRow, type FailedRow, oneLine, settledRow } from './result-line.js';
 
 /**
@@ -24,47 +25,7 @@ export function openaiLine(row: ResultRow): string {
 function completedFields(row: CompletedRow): string {
   return (
     `,"response":{"status_code":200,"request_id":${JSON.stringify(row.requestId)}` +
-    `,"body":${row.result.responseJson ?? bodyOfOldAnswer(row)}},"error":null`
-  );
-}
-
-/**
- * Stores of schema 1 and 2 have not kept bodies. What they have kept is put into the shape of one; what they have not
- * (`id`, `created`, `logprobs`, …) is left out rather than made up.
- */
-function bodyOfOldAnswer(row: CompletedRow): string {
-  const { outputJson, model, finishReason } = row.result;
-  return (
-    `{"object":"chat.completion","model":${JSON.stringify(model)},"choices":[{"index":0,"message":` +
-    `{"role":"assistant",${messageMember(outputJson, finishReason)}},"finish_reason":${JSON.stringify(finishReason)}}]` +
-    `${usageField(row)}}`
-  );
-}
-
-/** Tool calls were kept as text in place of the content; a structured answer as what its text said. */
-function messageMember(outputJson: string, finishReason: string): string {
-  const text = outputJson.startsWith('"') ? (JSON.parse(outputJson) as string) : outputJson;
-  const isCall = finishReason === 'tool_calls' || finishReason === 'function_call';
-  return isCall && isJson(text) ? `"${finishReason}":${text}` : `"content":${JSON.stringify(text)}`;
-}
-
-function isJson(text: string): boolean {
-  try {
-    JSON.parse(text);
-    return true;
-  } catch {
-    return false;
-  }
-}
-
-function usageField(row: CompletedRow): string {
-  const { usage } = row;
-  if (usage === null) return '';
-  return (
-    `,"usage":{"prompt_tokens":${usage.inputTokens},"completion_tokens":${usage.outputTokens}` +
-    `,"total_tokens":${usage.inputTokens + usage.outputTokens}` +
-    `,"prompt_tokens_details":{"cached_tokens":${usage.cachedTokens}}` +
-    `,"completion_tokens_details":{"reasoning_tokens":${usage.reasoningTokens}}}`
+    `,"body":${row.result.responseJson ?? bodyOf(row.result, row.usage)}},"error":null`
   );
 }
 

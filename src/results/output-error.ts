@@ -43,16 +43,12 @@ export function outputError(path: string, error: unknown): LlmBatchError {
   return new LlmBatchError(`Cannot write ${path}: ${reason}.`, {
     code: mistake ? 'OUTPUT_PATH' : 'OUTPUT_WRITE',
     exitCode: mistake ? EXIT_CODES.usage : EXIT_CODES.store,
-    hint: `${known?.hint ?? 'choose another place'}; the answers are safe in the store, \`llm-batch results -o FILE\` writes them again.`,
+    ...(known === undefined ? {} : { hint: known.hint }),
     cause: error,
   });
 }
 
 /** OUTPUT_EXISTS (exit 2): the path holds something that this run did not write. */
 export function outputExistsError(path: string): LlmBatchError {
-  return usageError(
-    'OUTPUT_EXISTS',
-    `${path} exists and was not written by this run.`,
-    'choose another file with -o, move that one away, or overwrite it with --force.',
-  );
+  return usageError('OUTPUT_EXISTS', `${path} exists and was not written by this run.`);
 }

@@ -16,11 +16,7 @@ export class OutputFields {
     if (output === null) return;
     for (const name of Object.keys(output)) this.#names.add(name);
     if (this.#names.size <= MOST_FIELDS) return;
-    throw usageError(
-      'OUTPUT_FIELDS',
-      `The outputs have more than ${MOST_FIELDS} different fields.`,
-      'leave out --csv-columns: the column output holds each object as JSON',
-    );
+    throw usageError('OUTPUT_FIELDS', `The outputs have more than ${MOST_FIELDS} different fields.`);
   }
 
   get names(): readonly string[] {

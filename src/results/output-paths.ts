@@ -1,9 +1,9 @@
 /** Where a run writes: the rule that turns the input's path, or `-o`, into the paths of its outputs. */
 import { basename, dirname, extname, join, resolve } from 'node:path';
 import { usageError } from '../core/errors.js';
-import type { InputFormat } from '../input/input-description.js';
+import type { InputFormat } from '../core/input-format.js';
+import { formatOfEnding } from '../input/endings.js';
 import { belongsToInput, folderOfTextFiles } from '../input/input-files.js';
-import { formatOfEnding } from '../input/input-format.js';
 import { ENDINGS, formatFor, type ResultFormat } from './result-format.js';
 
 export interface OutputPaths {
@@ -56,9 +56,7 @@ export function outputPathsFor(inputPath: string, options: OutputPathOptions): O
       isOneOfMany
         ? `${options.output} would be one of the inputs, ${inputPath}.`
         : `${options.output} is the input itself.`,
-      isOneOfMany
-        ? 'name a file in another folder with -o, or one that ends in .results.jsonl.'
-        : 'name another file with -o.',
+      { isOneOfMany },
     );
   }
   if (format === 'parquet' && extname(results) === '.gz') {
@@ -99,8 +97,8 @@ export function joinedPathFor(
   if (said !== null && said !== 'text' && JOINED_FORMATS[said] !== written) {
     throw usageError(
       'JOIN_FORMAT',
-      `--join writes ${written.toUpperCase()} where the input is ${format === 'sqlite' ? 'a database' : format.toUpperCase()}, and ${output} says otherwise.`,
-      `name it .${written}, or write the answers alone: --format ${said === 'parquet' ? 'parquet' : 'csv'} --include-input`,
+      `The input with its answers is written as ${written.toUpperCase()} where the input is ${format === 'sqlite' ? 'a database' : format.toUpperCase()}, and ${output} says otherwise.`,
+      { written, instead: said === 'parquet' ? 'parquet' : 'csv' },
     );
   }
   return outputPathsFor(inputPath, options).results;

@@ -5,8 +5,8 @@ import type { TaskState } from '../core/task.js';
 
 export interface ResultColumn {
   readonly name: string;
-  /** `money`: micro-dollars; `time`: milliseconds since 1970. */
-  readonly kind: 'text' | 'integer' | 'money' | 'time';
+  /** `output`: text, or a vector; `money`: micro-dollars; `time`: milliseconds since 1970. */
+  readonly kind: 'text' | 'output' | 'integer' | 'money' | 'time';
   readonly read: (row: TaskRow) => string | number | null;
 }
 
@@ -15,9 +15,9 @@ export const RESULT_COLUMNS: readonly ResultColumn[] = [
   { name: 'id', kind: 'text', read: (row) => row.key },
   { name: 'line', kind: 'integer', read: (row) => row.line },
   { name: 'status', kind: 'text', read: (row) => row.state },
-  { name: 'output', kind: 'text', read: outputText },
+  { name: 'output', kind: 'output', read: outputText },
   { name: 'model', kind: 'text', read: (row) => row.result?.model ?? null },
-  { name: 'finish_reason', kind: 'text', read: (row) => row.result?.finishReason ?? null },
+  { name: 'finish_reason', kind: 'text', read: (row) => row.result?.finishReason || null },
   { name: 'input_tokens', kind: 'integer', read: (row) => row.usage?.inputTokens ?? null },
   { name: 'output_tokens', kind: 'integer', read: (row) => row.usage?.outputTokens ?? null },
   { name: 'cached_tokens', kind: 'integer', read: (row) => row.usage?.cachedTokens ?? null },
@@ -62,11 +62,11 @@ export const DOCUMENT_COLUMN: ResultColumn = { name: 'document', kind: 'text', r
 
 /** What is added to the columns of an input. A document that has no answer yet is `pending`. */
 export const ANSWER_COLUMNS: readonly ResultColumn[] = [
-  { name: 'output', kind: 'text', read: outputText },
+  { name: 'output', kind: 'output', read: outputText },
   { name: 'status', kind: 'text', read: (row) => STATUS[row.state] },
   { name: 'error', kind: 'text', read: (row) => row.error?.kind ?? null },
   { name: 'error_message', kind: 'text', read: (row) => row.error?.message ?? null },
-  { name: 'finish_reason', kind: 'text', read: (row) => row.result?.finishReason ?? null },
+  { name: 'finish_reason', kind: 'text', read: (row) => row.result?.finishReason || null },
   { name: 'model', kind: 'text', read: (row) => row.result?.model ?? null },
   { name: 'input_tokens', kind: 'integer', read: (row) => row.usage?.inputTokens ?? null },
   { name: 'output_tokens', kind: 'integer', read: (row) => row.usage?.outputTokens ?? null },
@@ -84,6 +84,11 @@ const STATUS: Readonly<Record<TaskState, string>> = {
 
 function outputText(row: TaskRow): string | null {
   return textOfJson(row.result?.outputJson ?? null);
+}
+
+/** Whether an output is a vector: numbers that nobody generated, so that there was no reason for them to end. */
+export function isVector({ result }: TaskRow): boolean {
+  return result !== null && result.finishReason === '' && /^\[\s*[-\d]/.test(result.outputJson);
 }
 
 /** A string is its text; objects, lists and vectors are their JSON text. */

@@ -1,11 +1,12 @@
 /** The formats of a results file, each as a writer of pages of rows. */
 import { usageError } from '../core/errors.js';
 import type { ResultRow } from '../core/result-row.js';
-import { formatOfEnding } from '../input/input-format.js';
+import { formatOfEnding } from '../input/endings.js';
 import { csvHeader, csvRows } from './csv.js';
 import { openaiLine } from './openai-line.js';
 import { DOCUMENT_COLUMN, RESULT_COLUMNS } from './result-columns.js';
 import { resultLine, settledRow } from './result-line.js';
+import { type RowWriter, textRows } from './row-writer.js';
 import type { OutputSink } from './sink.js';
 
 export const RESULT_FORMATS = ['jsonl', 'csv', 'openai', 'parquet', 'tsv'] as const;
@@ -35,8 +36,8 @@ export function formatFor(output: string | null, asked: ResultFormat | null): Re
   if (said === null || said === (format === 'openai' ? 'jsonl' : format)) return format;
   throw usageError(
     'FORMAT_ENDING',
-    `The ending of ${output} says ${said.toUpperCase()}, and --format says ${format}.`,
-    `leave --format out, or name a file that ends in ${ENDINGS[format]}`,
+    `The ending of ${output} says ${said.toUpperCase()}, and the format asked for is ${format}.`,
+    { ending: ENDINGS[format] },
   );
 }
 
@@ -47,14 +48,6 @@ export interface RowWriterOptions {
   readonly outputFields: readonly string[];
   /** CSV alone, see `CsvStyle`. */
   readonly escapeFormulas?: boolean;
-}
-
-/** Writes to a sink that somebody else finishes or aborts. */
-export interface RowWriter<Row> {
-  /** @throws LlmBatchError RESULT_ROW_BROKEN, and as the sink does */
-  write(rows: readonly Row[]): Promise<void>;
-  /** After the last row. */
-  end(): Promise<void>;
 }
 
 /** Opens the writer of a format; what stands before the first row is written. */
@@ -82,14 +75,6 @@ export async function openRowWriter(
   }
 }
 
-/** @param textOf rows with their newlines */
-export function textRows<Row>(sink: OutputSink, textOf: (rows: readonly Row[]) => string): RowWriter<Row> {
-  return {
-    write: async (rows) => sink.write(textOf(rows)),
-    async end() {},
-  };
-}
-
 export function linesOf<Row>(line: (row: Row) => string): (rows: readonly Row[]) => string {
   return (rows) => {
     let text = '';
@@ -100,20 +85,22 @@ export function linesOf<Row>(line: (row: Row) => string): (rows: readonly Row[])
 
 async function parquetRows(sink: OutputSink, includeInput: boolean): Promise<RowWriter<ResultRow>> {
   // Only who writes such a file pays for loading its writer.
-  const { ParquetFile, sizeOf, typedColumn, typedValue } = await import('./parquet-file.js');
+  const { OutputRows, ParquetFile, sizeOf, typedColumn, typedValue } = await import('./parquet-file.js');
   const columns = includeInput ? [...RESULT_COLUMNS, DOCUMENT_COLUMN] : RESULT_COLUMNS;
-  const file = new ParquetFile(
-    sink,
-    columns.map((column) => typedColumn(column, column.name)),
-  );
-  return {
-    async write(rows) {
-      for (const row of rows) {
-        const settled = settledRow(row);
-        const values = columns.map((column) => typedValue(column, settled));
-        await file.addRow(values, sizeOf(values));
-      }
-    },
-    end: () => file.finish(),
-  };
+  return new OutputRows((outputs) => {
+    const file = new ParquetFile(
+      sink,
+      columns.map((column) => typedColumn(column, column.name, outputs)),
+    );
+    return {
+      async write(rows) {
+        for (const row of rows) {
+          const settled = settledRow(row);
+          const values = columns.map((column) => typedValue(column, settled, outputs));
+          await file.addRow(values, sizeOf(values));
+        }
+      },
+      end: () => file.finish(),
+    };
+  });
 }

@@ -55,7 +55,7 @@ function completedLine(row: CompletedRow): string {
   return (
     `{"id":${idJson(row)},"line":${row.line},"status":"completed"` +
     `,"output":${result.outputJson},"model":${JSON.stringify(result.model)}` +
-    `,"finish_reason":${JSON.stringify(result.finishReason)},"usage":${usageJson(row.usage)}` +
+    `,"finish_reason":${textOrNull(result.finishReason || null)},"usage":${usageJson(row.usage)}` +
     `,"cost_usd":${costUsdJson(row.costMicroUsd)},"attempts":${row.attempts}` +
     `,"latency_ms":${row.latencyMs === null ? 'null' : Math.round(row.latencyMs)}` +
     `,"request_id":${textOrNull(row.requestId)},"completed_at":"${isoTime(row.settledAtMs)}"${detailFields(result)}`

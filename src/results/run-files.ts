@@ -7,8 +7,9 @@ import type { RunRecord, WrittenFile } from '../core/run.js';
 import { type AtomicFileOptions, inspectOutput, mayReplace, openAtomicFile } from './atomic-file.js';
 import { errorCodeOf, outputError, outputExistsError } from './output-error.js';
 import type { OutputPaths } from './output-paths.js';
-import { openRowWriter, type ResultFormat, type RowWriter } from './result-format.js';
+import { openRowWriter, type ResultFormat } from './result-format.js';
 import { type ReadResultPage, resultPages } from './result-pages.js';
+import type { RowWriter } from './row-writer.js';
 import { type OutputSink, openFileSink } from './sink.js';
 
 export interface RunFileOwnership {
@@ -36,7 +37,7 @@ export async function checkRunFiles(ownership: RunFileOwnership, inputPath: stri
     const target = await inspectOutput(path);
     if (target.kind === 'file') {
       if (await isSameFile(target.path, inputPath)) {
-        throw usageError('OUTPUT_IS_INPUT', `${path} is the input itself.`, 'name another file with -o.');
+        throw usageError('OUTPUT_IS_INPUT', `${path} is the input itself.`);
       }
       if (!mayReplace(replaceable(ownership), target.file)) throw outputExistsError(path);
     }

@@ -1,25 +1,23 @@
 /** Drains a run that has been imported: put back what a crash left, seed the limits, drain, say how it ended. */
 import type { Clock, Random } from '../core/clock.js';
+import type { DrainEnding, TellEvent } from '../core/event.js';
 import type { RunRecord } from '../core/run.js';
 import type { RunSummary } from '../core/run-summary.js';
-import type { CheckOutput } from '../engine/call.js';
-import {
-  Drain,
-  type DrainEnd,
-  type DrainNotice,
-  type ReachedLimit,
-  type SettledTask,
-} from '../engine/drain.js';
+import type { StopRequests } from '../core/stop-requests.js';
+import { Drain } from '../engine/drain.js';
 import type { Lane } from '../engine/lane.js';
-import type { PriceTable } from '../pricing/model-price.js';
-import type { RescueReport, SharedPage, Store } from '../store/store.js';
-import { createPrepareCall } from './prepare-call.js';
+import type { CheckOutput } from '../engine/prepared-task.js';
+import type { PriceTable } from '../pricing/price-book.js';
+import type { Store } from '../store/store.js';
+import { createPrepareTask, joinRequests } from './prepare-task.js';
 import { recoverStore } from './recover.js';
 import { createRunBudget, failureLimit } from './run-budget.js';
+import { eventOf, settledEvent, tellingOfCalls } from './run-events.js';
 import { ObservationNotes, pricesObserved } from './run-observations.js';
+import { RunProgress } from './run-progress.js';
 import { type RunSettings, settingsOfRun } from './run-settings.js';
 import { saveSalvage } from './salvage.js';
-import { pairDocuments, settlePairs } from './share-answers.js';
+import { pairDocuments, type ShareOptions, settlePairs } from './share-answers.js';
 
 const LEASE_MS = 30_000;
 /** A limiter looks back a minute and its margin; one that counts a day's requests, a day. */
@@ -40,52 +38,82 @@ export interface ExecuteOptions {
   readonly workerId: string;
   /** Where answers go that the store cannot take. */
   readonly salvagePath: string;
-  readonly onRescue: (report: RescueReport) => void;
-  readonly onNotice: (notice: DrainNotice) => void;
-  readonly onSettled: (settled: readonly SettledTask[]) => void;
-  /** Told of documents that took the answer to an equal request. */
-  readonly onShared: (page: SharedPage) => Promise<void>;
-  /** How often the user has asked to stop; while it drains, the drain itself is told. */
-  readonly interrupts: () => number;
-  /**
-   * Hands out the drain before it starts, for its snapshot and its brakes, and what the run has done so far. Nothing is
-   * sent or settled until it resolves.
-   */
-  readonly onDrain: (drain: Drain, before: RunSummary) => Promise<void>;
+  /** While it drains, the first request lets open calls finish, the second cuts them off. */
+  readonly stop: StopRequests;
+  readonly tell: TellEvent;
+  /** Told of settled tasks that may have an answer, in the order of commits. Answers are shared no faster than it takes them. */
+  readonly onAnswers: (taskIds: readonly number[]) => Promise<void>;
+  /** Called before the drain, with what the run has done so far. Nothing is sent or settled until it resolves. */
+  readonly onReady: (drain: Drain, before: RunSummary) => Promise<void>;
 }
 
 export interface ExecutionReport {
-  readonly end: DrainEnd;
+  readonly end: DrainEnding;
   readonly summary: RunSummary;
   readonly run: RunRecord;
 }
 
 /** @throws LlmBatchError (exit 5) when the store cannot be written any more */
 export async function executeRun(options: ExecuteOptions): Promise<ExecutionReport> {
-  const { store, run, lanes, clock } = options;
+  const { store, stop, tell } = options;
+  const { graceMs } = settingsOfRun(options.run).pacing;
+  let drain: Drain | null = null;
+  const stopListening = stop.subscribe((count) => {
+    tell({ type: 'interrupted', count, openCalls: drain?.snapshot().openCalls ?? 0, graceMs });
+    // Where the note cannot be written, no more is lost than the note.
+    if (count === 1) void store.noteStop(options.workerId).catch(() => undefined);
+    if (count === 1) drain?.stop();
+    else drain?.abort();
+  });
+  try {
+    return await drainRun(options, (created) => {
+      drain = created;
+      if (stop.count > 0) created.stop();
+    });
+  } finally {
+    stopListening();
+    tell({ type: 'calls_ended' });
+  }
+}
+
+async function drainRun(options: ExecuteOptions, onDrain: (drain: Drain) => void): Promise<ExecutionReport> {
+  const { store, run, lanes, clock, tell } = options;
   const settings = settingsOfRun(run);
   const { pacing } = settings;
 
   const rescue = await recoverStore(store, options.salvagePath);
-  if (rescue.rescued > 0 || rescue.poisoned > 0) options.onRescue(rescue);
+  if (rescue.rescued > 0 || rescue.poisoned > 0) tell({ type: 'rescued', ...rescue });
   await seedLimits(store, lanes, clock);
-  await pairDocuments(options);
+  let handedOut = { completed: 0, failed: 0 };
+  const sharing: ShareOptions = {
+    store,
+    run,
+    interrupts: () => options.stop.count,
+    async onShared({ settledTaskIds, failed }) {
+      handedOut.completed += settledTaskIds.length - failed;
+      handedOut.failed += failed;
+      tell({ type: 'answers_shared', taskIds: settledTaskIds, failed });
+      await options.onAnswers(settledTaskIds);
+    },
+  };
+  await pairDocuments(sharing);
   const before = await store.summarizeRun(run.id);
+  handedOut = { completed: 0, failed: 0 };
 
-  const notes = new ObservationNotes(store, run, lanes, clock);
+  const notes = new ObservationNotes(store, run, lanes, clock, tell);
   const drain = new Drain({
     store,
     runId: run.id,
     workerId: options.workerId,
-    lanes,
-    prepare: createPrepareCall(settings, await outputCheck(settings)),
+    lanes: lanes.map((lane) => tellingOfCalls(lane, tell, clock)),
+    prepare: createPrepareTask(settings, await outputCheck(settings)),
+    join: joinRequests,
+    grouping: { documents: pacing.groupMax, waitMs: pacing.groupWaitMs },
     clock,
     random: options.random,
-    concurrency: pacing.concurrency,
+    ...pacing,
+    retry: pacing,
     mostConnections: options.mostConnections,
-    retry: { maxAttempts: pacing.maxAttempts, maxWaitMs: pacing.maxWaitMs },
-    timeoutMs: pacing.timeoutMs,
-    graceMs: pacing.graceMs,
     leaseMs: LEASE_MS,
     isGuarded: pacing.guard,
     isUntried: before.counts.completed === 0 && !(await wasAnsweredBefore(store, settings)),
@@ -94,21 +122,30 @@ export async function executeRun(options: ExecuteOptions): Promise<ExecutionRepo
     salvage: (settlements) => saveSalvage(options.salvagePath, settlements),
     onNotice(notice) {
       notes.follow(notice);
-      options.onNotice(notice);
+      tell(eventOf(notice));
     },
-    onSettled: options.onSettled,
+    onSettled(settled) {
+      const event = settledEvent(settled);
+      tell(event);
+      if (event.completed.length > 0) void options.onAnswers(event.completed);
+    },
   });
-  await options.onDrain(drain, before);
+  onDrain(drain);
+  const { withinRun, fromEarlierRuns, waiting } = before.shared;
+  if (withinRun + fromEarlierRuns + waiting > 0) tell({ type: 'sharing', ...before.shared });
+  const progress = new RunProgress({ drain, before, lanes, handedOut }, clock);
+  tell({ type: 'started', run: run.name, progress: () => progress.snapshot() });
+  await options.onReady(drain, before);
   await store.updateRun(run.id, { status: 'open', haltReason: null });
   if (!isDone(before)) await store.noteObservations(run.id, [pricesObserved(options.prices)]);
   const stopNoting = notes.begin();
   const drained = await drain.run().finally(stopNoting);
-  await settlePairs(options);
+  await settlePairs(sharing);
 
   const summary = await store.summarizeRun(run.id);
   // Interrupted while answers were handed out: all calls are made, and some documents still wait.
   const isCutShort = drained.reason === 'drained' && !isDone(summary);
-  const end: DrainEnd = isCutShort ? { reason: 'stopped' } : drained;
+  const end: DrainEnding = isCutShort ? { reason: 'stopped' } : drained;
   const stopped = await store.updateRun(run.id, {
     status: isDone(summary) ? 'finished' : 'open',
     stoppedAtMs: clock.now(),
@@ -139,19 +176,13 @@ async function wasAnsweredBefore(store: Store, { connection, request }: RunSetti
   return false;
 }
 
-/** What reaching each limit means. */
-export const REACHED_LIMITS: Readonly<Record<ReachedLimit, string>> = {
-  cost: 'the next call could pass --max-cost; `resume` takes a higher one',
-  tokens: 'the next call could pass --max-tokens-total; `resume` takes a higher one',
-  failures: 'more documents have failed than --max-failures accepts',
-};
-
-function haltReason(end: DrainEnd): string | null {
+/** Stored with the run; whoever shows it has the words. */
+function haltReason(end: DrainEnding): string | null {
   switch (end.reason) {
     case 'halted':
       return `${end.failure.kind}: ${end.failure.message}`;
     case 'limit_reached':
-      return `${end.limit === 'failures' ? 'failures' : 'budget'}: ${REACHED_LIMITS[end.limit]}`;
+      return `limit_reached: ${end.limit}`;
     default:
       return null;
   }

@@ -1,6 +1,6 @@
 /** Which run a user means. */
 import { basename } from 'node:path';
-import { usageError } from '../core/errors.js';
+import { type LlmBatchError, usageError } from '../core/errors.js';
 import type { RunRecord } from '../core/run.js';
 import { folderOfTextFiles } from '../input/input-files.js';
 import type { Store } from '../store/store.js';
@@ -31,7 +31,6 @@ export async function findRunForInput(
       throw usageError(
         'RUN_SIMULATED_MIX',
         `Run '${named.name}' is ${named.simulated ? 'simulated' : 'real'}; simulated and real answers are never mixed.`,
-        'choose another --name',
       );
     }
     return named;
@@ -47,7 +46,7 @@ export async function findRunForInput(
   throw usageError(
     'RUN_OTHER_QUERY',
     `Run '${other.name}' of this database has another query: ${queryOf(other)}`,
-    `--name NEW for a run of its own, or --name ${other.name} to bring that run in line with the new query`,
+    { run: other.name },
   );
 }
 
@@ -107,4 +106,41 @@ export async function findRun(store: Store, name: string | undefined): Promise<R
   const chosen = runs.find((run) => run.status === 'open' || run.status === 'importing') ?? runs[0];
   if (chosen === undefined) throw usageError('RUN_UNKNOWN', 'The store holds no run yet.');
   return chosen;
+}
+
+/**
+ * The run that `run <input>` goes on with, and its name or that of a new one.
+ * @throws LlmBatchError (exit 2) as `findRunForInput`, RUN_CANCELLED
+ */
+export async function runForInput(
+  store: Store,
+  wanted: Parameters<typeof findRunForInput>[1],
+): Promise<{ readonly existing: RunRecord | null; readonly name: string }> {
+  const existing = await findRunForInput(store, wanted);
+  const freeName = (): Promise<string> => chooseRunName(store, wanted.inputPath, wanted.simulated);
+  if (existing?.status === 'cancelled') throw cancelledForGood(existing, await freeName());
+  return { existing, name: existing?.name ?? wanted.name ?? (await freeName()) };
+}
+
+/** As `findRun`, of those that can be sent on. @throws LlmBatchError (exit 2) RUN_CANCELLED, RUN_IMPORTING */
+export async function findRunToResume(store: Store, name: string | undefined): Promise<RunRecord> {
+  const run = await findRunAlive(store, name);
+  if (run.status !== 'importing') return run;
+  throw usageError(
+    'RUN_IMPORTING',
+    `The import of run '${run.name}' was cut off, so its documents are not all here.`,
+    { input: run.inputPath },
+  );
+}
+
+/** As `findRun`, of those that are not cancelled. @throws LlmBatchError (exit 2) RUN_CANCELLED */
+export async function findRunAlive(store: Store, name: string | undefined): Promise<RunRecord> {
+  const run = await findRun(store, name);
+  if (run.status === 'cancelled') throw cancelledForGood(run, null);
+  return run;
+}
+
+/** @param freeName that a run of its input in its place could have */
+function cancelledForGood({ name }: RunRecord, freeName: string | null): LlmBatchError {
+  return usageError('RUN_CANCELLED', `Run '${name}' was cancelled for good.`, { run: name, freeName });
 }

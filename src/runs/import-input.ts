@@ -5,6 +5,7 @@
  * goes on, since keys make every step repeatable.
  */
 import { EXIT_CODES, LlmBatchError, usageError } from '../core/errors.js';
+import type { ImportCounts, ImportPlan } from '../core/event.js';
 import type { JsonObject } from '../core/json.js';
 import type { RunRecord } from '../core/run.js';
 import type { NewTask } from '../core/task.js';
@@ -12,20 +13,14 @@ import type { BadLine } from '../input/bad-line.js';
 import type { Answerers, ImportMatch, ReimportOptions, Store } from '../store/store.js';
 import { removeRun } from './prune-runs.js';
 
-export interface DocumentPage {
+export interface TaskPage {
   readonly documents: readonly NewTask[];
   readonly bad: readonly BadLine[];
   readonly duplicates: number;
-  readonly bytesRead: number;
 }
 
 /** Opens the input anew for each pass. */
-export type ReadPages = () => AsyncIterable<DocumentPage>;
-
-export interface ImportProgress {
-  readonly documents: number;
-  readonly bytesRead: number;
-}
+export type ReadPages = () => AsyncIterable<TaskPage>;
 
 export interface ImportOptions {
   readonly store: Store;
@@ -34,27 +29,7 @@ export interface ImportOptions {
   /** Bad lines are handed to `onBadLines` either way; unless skipped they fail the import. */
   readonly skipBadLines: boolean;
   readonly onBadLines: (bad: readonly BadLine[]) => Promise<void> | void;
-  readonly onProgress: (progress: ImportProgress) => void;
   readonly signal: AbortSignal;
-}
-
-export interface ImportReport {
-  readonly documents: number;
-  readonly badLines: number;
-  /** Documents whose content or id occurred before in the same input. */
-  readonly duplicates: number;
-}
-
-/** How an input compares with the run as it is. */
-export interface ImportPlan extends ImportReport {
-  readonly unchanged: number;
-  readonly changedOpen: number;
-  /** Changed documents that already have an answer. */
-  readonly changedFinished: number;
-  /** Documents that ask again what was answered at some time: they take that answer, and nothing is paid. */
-  readonly answeredBefore: number;
-  readonly added: number;
-  readonly gone: number;
 }
 
 /**
@@ -62,9 +37,9 @@ export interface ImportPlan extends ImportReport {
  * @throws LlmBatchError (exit 2) for bad lines or an input that cannot be read; the run is then deleted: nothing
  *   was called, nothing is kept
  */
-export async function importNew(options: ImportOptions): Promise<ImportReport> {
+export async function importNew(options: ImportOptions): Promise<ImportCounts> {
   const { store, run } = options;
-  let report: ImportReport;
+  let report: ImportCounts;
   try {
     report = await eachPage(options, async (page, badSoFar) => {
       // After a bad line the import is lost unless they are skipped: only read on, to report them all at once.
@@ -134,8 +109,8 @@ export async function applyImport(
 
 async function eachPage(
   options: ImportOptions,
-  take: (page: DocumentPage, badSoFar: number) => Promise<void>,
-): Promise<ImportReport> {
+  take: (page: TaskPage, badSoFar: number) => Promise<void>,
+): Promise<ImportCounts> {
   let documents = 0;
   let badLines = 0;
   let duplicates = 0;
@@ -147,7 +122,6 @@ async function eachPage(
       if (page.bad.length > 0) await options.onBadLines(page.bad);
       await take(page, badLines);
       documents += page.documents.length;
-      options.onProgress({ documents, bytesRead: page.bytesRead });
     }
   } catch (error) {
     // An input that was closed for it complains in its own words.
@@ -160,25 +134,16 @@ async function eachPage(
 /** Ctrl-C while importing; the next `run` of the same input goes on. */
 export class ImportInterrupted extends Error {}
 
-function refuseBadLines(report: ImportReport, skipBadLines: boolean): void {
-  if (report.badLines === 0 || skipBadLines) return;
+function refuseBadLines({ badLines, documents }: ImportCounts, skipBadLines: boolean): void {
+  if (badLines === 0 || skipBadLines) return;
   throw usageError(
     'INPUT_BAD_LINES',
-    `The input has ${report.badLines} bad ${report.badLines === 1 ? 'line' : 'lines'}; no call was made.`,
-    adviceFor(report),
+    `The input has ${badLines} bad ${badLines === 1 ? 'line' : 'lines'}; no call was made.`,
+    { badLines, documents },
   );
 }
 
-function adviceFor({ badLines, documents }: ImportReport): string {
-  const them = badLines === 1 ? 'it' : 'them';
-  const mend = `mend ${them}; \`llm-batch check\`, with the same input and flags, says how`;
-  // To set every line aside would leave nothing to send.
-  return documents === 0
-    ? mend
-    : `${mend}. Or add --skip-bad-lines to set ${them} aside in a rejects file and go on`;
-}
-
-function refuseEmpty(report: ImportReport): void {
+function refuseEmpty(report: ImportCounts): void {
   if (report.documents > 0) return;
   throw usageError('INPUT_EMPTY', 'The input holds no document; no call was made.', 'check the path');
 }

@@ -5,6 +5,7 @@ import type { RunSummary } from '../core/run-summary.js';
 import type { Store, StoreOwner } from '../store/store.js';
 import { observationsOf, type RunObservations } from './run-observations.js';
 import { lanesOf, settingsOfRun } from './run-settings.js';
+import { type MinuteUse, sumOfKnown, timeLeftMs } from './time-left.js';
 
 /** `outages` are told only while the run is being drained. */
 export interface RunInspection extends RunObservations {
@@ -39,43 +40,38 @@ export async function inspectRun(store: Store, run: RunRecord, clock: Clock): Pr
       tpm: lower(lane.tpm, learnt?.tokensPerMinute ?? null),
     };
   });
+  const minute: MinuteUse = {
+    requests: recent.length,
+    tokens: recent.reduce((sum, call) => sum + call.tokens, 0),
+    requestLimit: sumOfKnown(lanes.map((lane) => lane.rpm)),
+    tokenLimit: sumOfKnown(lanes.map((lane) => lane.tpm)),
+  };
+  const { ready, delayed, in_progress } = summary.counts;
   return {
     ...observed,
     run,
     summary,
     owner: drains,
     nowMs,
-    requestsPerMinute: recent.length,
-    tokensPerMinute: recent.reduce((sum, call) => sum + call.tokens, 0),
+    requestsPerMinute: minute.requests,
+    tokensPerMinute: minute.tokens,
     outages,
-    requestsPerMinuteLimit: sumOfKnown(lanes.map((lane) => lane.rpm)),
-    tokensPerMinuteLimit: sumOfKnown(lanes.map((lane) => lane.tpm)),
+    requestsPerMinuteLimit: minute.requestLimit,
+    tokensPerMinuteLimit: minute.tokenLimit,
     // How long a server stays away nobody knows.
     etaMs:
       drains === null || outages.length === lanes.length
         ? null
-        : etaMs(summary, drains, recent.length, nowMs),
+        : timeLeftMs({
+            settled: recent.length,
+            // The time since the drain began where that is shorter.
+            overMs: Math.min(MINUTE_MS, nowMs - drains.sinceMs),
+            left: ready - summary.shared.waiting + delayed + in_progress,
+            minute,
+          }),
   };
 }
 
 function lower(given: number | null, learnt: number | null): number | null {
   return given === null || learnt === null ? (given ?? learnt) : Math.min(given, learnt);
-}
-
-/** From the calls of the last minute, or of the time since the drain began where that is shorter. */
-function etaMs(summary: RunSummary, owner: StoreOwner, recentCalls: number, nowMs: number): number | null {
-  const { ready, delayed, in_progress } = summary.counts;
-  const spanMs = Math.min(MINUTE_MS, nowMs - owner.sinceMs);
-  if (recentCalls < 5 || spanMs <= 0) return null;
-  return ((ready - summary.shared.waiting + delayed + in_progress) / recentCalls) * spanMs;
-}
-
-/** Null where any lane's limit is unknown: a part of the whole would mislead. */
-export function sumOfKnown(limits: readonly (number | null)[]): number | null {
-  let total = 0;
-  for (const limit of limits) {
-    if (limit === null) return null;
-    total += limit;
-  }
-  return total;
 }

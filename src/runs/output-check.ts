@@ -4,7 +4,7 @@ import { Ajv2020 } from 'ajv/dist/2020.js';
 import { usageError } from '../core/errors.js';
 import { isJsonObject, type Json, type JsonObject, parseForeignJson, UnusualShape } from '../core/json.js';
 import { describeJsonError } from '../documents/json-syntax.js';
-import type { CheckOutput } from '../engine/call.js';
+import type { CheckOutput } from '../engine/prepared-task.js';
 import type { OutputSettings } from './run-settings.js';
 import { createTimeLimit, TimeLimitPassed } from './time-limit.js';
 

@@ -56,24 +56,20 @@ function mostCost(bounds: BillingBounds, lanes: readonly Lane[]): number {
 export function checkBudget(
   settings: BudgetSettings,
   lanes: readonly Pick<Lane, 'mostOf'>[],
-  model: string,
-  serviceTier: string | null,
+  { model, outputCap, serviceTier }: Omit<BillingBounds, 'mostInputTokens'>,
 ): void {
   if (settings.maxCostMicroUsd === null) return;
-  if (lanes.some((lane) => lane.mostOf(model, 1, 1, serviceTier) === null)) {
+  if (lanes.some((lane) => lane.mostOf(model, 1, outputCap ?? 1, serviceTier) === null)) {
     throw priceUnknown(model, serviceTier, EXIT_CODES.usage);
   }
 }
 
 function priceUnknown(model: string, serviceTier: string | null, exitCode: ExitCode): LlmBatchError {
-  const [tier, another] =
-    serviceTier === null
-      ? ['', '']
-      : [` with service_tier '${serviceTier}'`, 'ask for another service_tier, '];
-  return new LlmBatchError(`--max-cost cannot be kept: no price is known for model '${model}'${tier}.`, {
+  const tier = serviceTier === null ? '' : ` with service_tier '${serviceTier}'`;
+  return new LlmBatchError(`The cap on cost cannot be kept: no price is known for model '${model}'${tier}.`, {
     code: 'PRICE_UNKNOWN',
     exitCode,
-    hint: `give its price with --prices FILE, ${another}or cap tokens with --max-tokens-total`,
+    facts: { model, serviceTier },
   });
 }
 

@@ -1,11 +1,12 @@
 /** What is seen of a run's servers while it is drained: kept with the run for those that look at it, and never asked of it. */
 import type { Clock } from '../core/clock.js';
+import type { TellEvent } from '../core/event.js';
 import type { JsonObject } from '../core/json.js';
 import type { RunObservation, RunRecord } from '../core/run.js';
 import { amount, objectOf, orNull, type Shape, text } from '../core/shape.js';
 import type { DrainNotice } from '../engine/drain.js';
 import type { Lane } from '../engine/lane.js';
-import type { PriceTable } from '../pricing/model-price.js';
+import type { PriceTable } from '../pricing/price-book.js';
 import type { Store } from '../store/store.js';
 
 /** What a lane's server has said of its limits; null where it said nothing. */
@@ -71,8 +72,10 @@ export class ObservationNotes {
   readonly #run: RunRecord;
   readonly #lanes: readonly Lane[];
   readonly #clock: Clock;
+  readonly #tell: TellEvent;
 
-  constructor(store: Store, run: RunRecord, lanes: readonly Lane[], clock: Clock) {
+  constructor(store: Store, run: RunRecord, lanes: readonly Lane[], clock: Clock, tell: TellEvent) {
+    this.#tell = tell;
     this.#store = store;
     this.#run = run;
     this.#lanes = lanes;
@@ -118,6 +121,11 @@ export class ObservationNotes {
       (one) => (this.#noted.get(nameOf(one)) ?? 'null') !== JSON.stringify(one.value),
     );
     if (changed.length === 0) return;
+    for (const { name, limiter } of this.#lanes) {
+      if (!changed.some(({ kind, subject }) => kind === 'learnt_limit' && subject === name)) continue;
+      const { learnt } = limiter.snapshot(this.#clock.monotonicMs());
+      this.#tell({ type: 'limit_learnt', lane: name, ...learnt });
+    }
     await this.#store.noteObservations(this.#run.id, changed);
     for (const one of changed) this.#noted.set(nameOf(one), JSON.stringify(one.value));
   }

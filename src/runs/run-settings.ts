@@ -1,9 +1,9 @@
 /** What a run needs to go on from the store alone. Stored as JSON with the run; never holds a key. */
 
 import type { LaneDefinition } from '../config/lanes.js';
-import type { FailureLimit } from '../config/values.js';
+import type { SettingsOf } from '../config/settings.js';
 import { EXIT_CODES, LlmBatchError } from '../core/errors.js';
-import type { JsonObject } from '../core/json.js';
+import { isJsonObject, type JsonObject } from '../core/json.js';
 import type { RunRecord } from '../core/run.js';
 import type { RequestSettings } from '../documents/request.js';
 import type { InputDescription } from '../input/input-description.js';
@@ -19,35 +19,10 @@ export interface ConnectionSettings {
   readonly lanes: readonly LaneDefinition[] | null;
 }
 
-export interface PacingSettings {
-  readonly concurrency: number | 'auto';
-  readonly rpm: number | null;
-  readonly tpm: number | null;
-  /** Requests in any 24 hours and lane. */
-  readonly rpd: number | null;
-  readonly maxAttempts: number;
-  readonly timeoutMs: number;
-  readonly maxWaitMs: number;
-  readonly graceMs: number;
-  /** Stop when the calls all end in the same bad way. */
-  readonly guard: boolean;
-}
-
-export interface BudgetSettings {
-  /** Null: no cap. */
-  readonly maxCostMicroUsd: number | null;
-  readonly maxTokensTotal: number | null;
-  /** A number of documents, or a share of those that are done; null: no limit. */
-  readonly maxFailures: FailureLimit | null;
-}
-
+export type PacingSettings = SettingsOf<'pacing'>;
+export type BudgetSettings = SettingsOf<'budget'>;
 /** Which answers may stand for a call. */
-export interface SharingSettings {
-  /** Equal requests of the run share one call. */
-  readonly dedupe: boolean;
-  /** Answers of earlier runs in the same store are taken. */
-  readonly reuse: boolean;
-}
+export type SharingSettings = SettingsOf<'sharing'>;
 
 /** What an answer has to be beyond text. */
 export interface OutputSettings {
@@ -81,13 +56,19 @@ export function settingsToJson(settings: RunSettings, folder: string | null): Js
 
 /** What runs of earlier versions do not say. */
 const EARLIER: Pick<RunSettings, 'sharing'> = { sharing: { dedupe: false, reuse: false } };
+const EARLIER_PACING: Pick<PacingSettings, 'groupMax' | 'groupWaitMs'> = { groupMax: 1, groupWaitMs: 0 };
 
 /**
  * The inverse of `settingsToJson`.
  * @throws LlmBatchError STORE_RUN_ODD (exit 5) for what this program does not write
  */
 export function settingsOfRun(run: RunRecord): RunSettings {
-  const settings = { ...EARLIER, ...run.settings };
+  const { pacing } = run.settings;
+  const settings = {
+    ...EARLIER,
+    ...run.settings,
+    ...(isJsonObject(pacing) && { pacing: { ...EARLIER_PACING, ...pacing } }),
+  };
   const odd = STORED_SETTINGS(settings);
   if (odd === null)
     return withPaths(settings as unknown as RunSettings, (path) => fromStoredPath(path, run.folder));
@@ -96,7 +77,6 @@ export function settingsOfRun(run: RunRecord): RunSettings {
     {
       code: 'STORE_RUN_ODD',
       exitCode: EXIT_CODES.store,
-      hint: 'Somebody has changed the store, or it is damaged: run the input again with another one, --db FILE.',
     },
   );
 }

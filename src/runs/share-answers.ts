@@ -3,9 +3,9 @@
  * same store were answered (`--reuse`). Both are paired before the drain, when nobody works on the run, and anew at each
  * start: an edited input, a retry or a deleted run may have changed who equals whom.
  */
-import { setImmediate } from 'node:timers/promises';
+import { nextTurn } from '../core/clock.js';
+import { digest } from '../core/digest.js';
 import type { RunRecord } from '../core/run.js';
-import { digest } from '../documents/key.js';
 import type { SharedPage, Store } from '../store/store.js';
 import { imageFolderOf, lanesOf, type RunSettings, settingsOfRun } from './run-settings.js';
 
@@ -32,7 +32,7 @@ export async function pairDocuments(options: ShareOptions): Promise<void> {
   let cursor: string | null = null;
   do {
     cursor = await store.pairTasks({ runId: run.id, dedupe, reuseFrom }, cursor, TASKS_PER_PAGE);
-    await setImmediate();
+    await nextTurn();
     if (cursor !== null && interrupts() > interruptsBefore) return;
   } while (cursor !== null);
   await settlePairs(options);
@@ -47,7 +47,7 @@ export async function settlePairs(options: ShareOptions): Promise<void> {
     const page: SharedPage = await store.settlePairs(run.id, afterTaskId, TASKS_PER_PAGE);
     if (page.settledTaskIds.length > 0) await onShared(page);
     afterTaskId = page.lastTaskId;
-    await setImmediate();
+    await nextTurn();
   }
 }
 

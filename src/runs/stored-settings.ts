@@ -1,6 +1,8 @@
 /** What is read back of a run's settings: a store may have come from anybody, so it is looked at like any input. */
+
+import { storedGroup } from '../config/settings.js';
+import { ENDPOINT_NAMES } from '../core/endpoint-name.js';
 import {
-  amount,
   anyObject,
   either,
   listOf,
@@ -28,6 +30,7 @@ const LANE = objectOf({
 /** Of `RunSettings`. A field that an earlier version did not have yet may be absent. */
 export const STORED_SETTINGS: Shape = objectOf({
   request: objectOf({
+    endpoint: orNull(oneOf(...ENDPOINT_NAMES)),
     model: orNull(text),
     promptTemplate: orNull(text),
     systemTemplate: orNull(text),
@@ -37,29 +40,15 @@ export const STORED_SETTINGS: Shape = objectOf({
   }),
   input: orNull(objectOf({ format: text })),
   connection: objectOf({ baseUrl: orNull(text), apiKeyEnv: listOf(text), lanes: orNull(listOf(LANE)) }),
-  pacing: objectOf({
-    concurrency: either(positive, oneOf('auto')),
-    rpm: orNull(positive),
-    tpm: orNull(positive),
-    rpd: orNull(positive),
-    maxAttempts: positive,
-    timeoutMs: amount,
-    maxWaitMs: amount,
-    graceMs: amount,
-    guard: orNull(truth),
-  }),
-  budget: objectOf({
-    maxCostMicroUsd: orNull(amount),
-    maxTokensTotal: orNull(amount),
-    maxFailures: orNull(either(objectOf({ documents: amount }), objectOf({ share: amount }))),
-  }),
+  pacing: storedGroup('pacing'),
+  budget: storedGroup('budget'),
   answers: objectOf({
     check: orNull(
       either(objectOf({ kind: oneOf('schema'), schema: anyObject }), objectOf({ kind: oneOf('json') })),
     ),
     repair: orNull(truth),
   }),
-  sharing: objectOf({ dedupe: truth, reuse: truth }),
+  sharing: storedGroup('sharing'),
   pricesFile: orNull(text),
   simulator: orNull(anyObject),
   output: orNull(text),

@@ -3,8 +3,9 @@
  * off, even inside a regular expression. A thread of its own could do the same, but every answer would have to be copied
  * there and back; a safe engine (RE2) takes other patterns than JSON Schema's (ECMA-262, with look-ahead).
  */
-import { setImmediate } from 'node:timers/promises';
+
 import { createContext, Script } from 'node:vm';
+import { nextTurn } from '../core/clock.js';
 
 /** Half a second of what is a matter of milliseconds, so that a signal is heard within one. */
 const MOST_MS = 500;
@@ -20,7 +21,7 @@ export function createTimeLimit(): <Result>(work: () => Result) => Promise<Resul
   let lastTurn: Promise<unknown> = Promise.resolve();
   return (work) => {
     const turn = lastTurn.then(async () => {
-      await setImmediate();
+      await nextTurn();
       try {
         return script.runInContext(createContext({ work }), { timeout: MOST_MS });
       } catch (error) {

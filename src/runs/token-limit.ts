@@ -1,6 +1,6 @@
 /** Refuses, before the first call, a run of which no document could ever be sent. */
 import { usageError } from '../core/errors.js';
-import { outputCapOf } from '../documents/rendered-request.js';
+import { runEndpointOf } from '../documents/request.js';
 import { lanesOf, type RunSettings } from './run-settings.js';
 
 /**
@@ -9,14 +9,13 @@ import { lanesOf, type RunSettings } from './run-settings.js';
  * @throws LlmBatchError OUTPUT_CAP_OVER_LIMIT (exit 2)
  */
 export function checkTokenLimit(settings: RunSettings): void {
-  const cap = outputCapOf(settings.request.parameters);
+  const cap = runEndpointOf(settings.request).outputCapOf(settings.request.parameters);
   if (cap === null) return;
   const limits = lanesOf(settings).map(({ tpm }) => tpm ?? Number.POSITIVE_INFINITY);
   const most = Math.max(...limits);
   if (cap < most) return;
   throw usageError(
     'OUTPUT_CAP_OVER_LIMIT',
-    `Each answer may take ${cap} tokens, and --tpm allows ${most} in a minute, so no document could ever be sent.`,
-    'lower --param max_tokens (or max_completion_tokens), or raise --tpm to what the provider allows',
+    `Each answer may take ${cap} tokens, and a minute's limit is ${most} tokens, so no document could ever be sent.`,
   );
 }

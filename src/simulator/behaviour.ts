@@ -113,6 +113,10 @@ const PLAYS: Readonly<Record<BehaviourName, Play>> = {
   surrogate: answerWith('with_lone_surrogate'),
   length: failAnswerWith('half'),
   'content-filter': failAnswerWith('filtered'),
+  shuffled: answerWith('shuffled'),
+  'missing-index': answerWith('index_missing'),
+  'unknown-index': answerWith('index_unknown'),
+  'doubled-index': answerWith('index_doubled'),
   'content-filter-400': () =>
     turnAway(
       sendJson(

@@ -50,11 +50,11 @@ export interface SimulatorBooks {
   readonly calls: number;
   readonly documents: number;
   readonly callsByDocument: Readonly<Record<string, number>>;
-  /** Calls beyond each document's first. */
+  /** Times that documents came beyond their first. */
   readonly repeatedCalls: number;
   /** Let in and charged to the limits, whatever became of them then. */
   readonly accepted: number;
-  /** Accepted calls beyond each document's first: what may have been paid twice. */
+  /** Times that documents were in accepted calls beyond their first: what may have been paid twice. */
   readonly repeatedAccepted: number;
   /** Usable answers handed to the network in full. */
   readonly answered: number;
@@ -194,10 +194,13 @@ export class Books {
     return record;
   }
 
-  accept(document: DocumentRecord, keyHash: string, nowMs: number, tokens: number): void {
+  /** @param documents of the call, at least one */
+  accept(documents: readonly DocumentRecord[], keyHash: string, nowMs: number, tokens: number): void {
     this.#accepted += 1;
-    if (document.accepted > 0) this.#repeatedAccepted += 1;
-    document.accepted += 1;
+    for (const document of documents) {
+      if (document.accepted > 0) this.#repeatedAccepted += 1;
+      document.accepted += 1;
+    }
     this.#tokensCharged += tokens;
     this.#peak.add(nowMs, tokens);
     const key = this.#key(keyHash);

@@ -103,6 +103,7 @@ function understand(requestBody: JsonObject, settings: SimulatorSettings): Inqui
   const { prices } = settings;
   return {
     fingerprint: answer.fingerprint,
+    companions: [],
     model: String(requestBody['model']),
     userTexts: userTextsOf(requestBody['messages'] ?? []),
     promptTokens: answer.promptTokens,

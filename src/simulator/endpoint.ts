@@ -13,7 +13,12 @@ export type AnswerVariant =
   | 'without_content'
   | 'without_usage'
   | 'with_nul'
-  | 'with_lone_surrogate';
+  | 'with_lone_surrogate'
+  /** Of several inputs. */
+  | 'shuffled'
+  | 'index_missing'
+  | 'index_unknown'
+  | 'index_doubled';
 
 /** What makes one answer's envelope differ from another's. */
 export interface AnswerStamp {
@@ -26,6 +31,8 @@ export interface AnswerStamp {
 export interface Inquiry {
   /** Identifies the document: 12 hexadecimal digits. */
   readonly fingerprint: string;
+  /** The other documents of the same call. */
+  readonly companions: readonly string[];
   /** As requested. */
   readonly model: string;
   /** Where directives may stand. */

@@ -57,6 +57,8 @@ interface Finding {
   readonly hearing: Hearing;
   readonly inquiry: Inquiry | null;
   readonly document: DocumentRecord | null;
+  /** Of the same call. */
+  readonly companions: readonly DocumentRecord[];
   readonly behaviour: BehaviourName | null;
   readonly tokensCharged: number;
   readonly overLimit: boolean;
@@ -133,6 +135,7 @@ export class Judge {
       hearing,
       inquiry: null,
       document: null,
+      companions: [],
       behaviour: null,
       tokensCharged: 0,
       overLimit: false,
@@ -144,6 +147,7 @@ export class Judge {
     if (isRefusal(inquiry)) return this.#refuse(inquiry, unread);
 
     const document = this.#books.meet(inquiry.fingerprint, nowMs);
+    const companions = inquiry.companions.map((fingerprint) => this.#books.meet(fingerprint, nowMs));
     const { plan, behaviour, counts } = fateOf({
       inquiry,
       document,
@@ -155,7 +159,7 @@ export class Judge {
       wallMs: this.#clock.now(),
       outageSetMs: this.#outageSetMs,
     });
-    const read = { ...unread, inquiry, document, behaviour };
+    const read = { ...unread, inquiry, document, companions, behaviour };
     if (plan.admitted) {
       const tokensCharged = this.#charge(inquiry);
       const admission = customer.account.admit(nowMs, tokensCharged);
@@ -203,7 +207,7 @@ export class Judge {
   ): Verdict {
     const { customer, nowMs } = finding.hearing;
     customer.accepted += 1;
-    this.#books.accept(document, customer.keyHash, nowMs, finding.tokensCharged);
+    this.#books.accept([document, ...finding.companions], customer.keyHash, nowMs, finding.tokensCharged);
     if (plan.tellsUsage) this.#books.bill(inquiry.promptTokens, inquiry.completionTokens);
     const delayMs = plan.delayMs ?? this.#latencyMs(inquiry, document);
     return { ...this.#conclude(plan.reply, finding, true), delayMs, answers: plan.answers };

@@ -51,19 +51,13 @@ export function storePath(url: string): string {
     throw new LlmBatchError('PostgreSQL stores are not available in this version.', {
       code: 'STORE_URL_UNSUPPORTED',
       exitCode: EXIT_CODES.usage,
-      hint: 'Name a local file instead: --db llm-batch.db',
     });
   }
   if (scheme !== undefined && scheme !== 'sqlite' && url.slice(scheme.length).startsWith('://')) {
-    throw usageError(
-      'STORE_URL_UNSUPPORTED',
-      `There is no store for ${scheme}: URLs.`,
-      'Name a local file instead: --db llm-batch.db',
-    );
+    throw usageError('STORE_URL_UNSUPPORTED', `There is no store for ${scheme}: URLs.`);
   }
   const path = scheme === 'sqlite' ? url.slice('sqlite:'.length).replace(/^\/\//, '') : url;
-  if (path === '')
-    throw usageError('STORE_URL_EMPTY', 'The store has no name.', 'For example: --db llm-batch.db');
+  if (path === '') throw usageError('STORE_URL_EMPTY', 'The store has no name.');
   return path;
 }
 
@@ -78,7 +72,6 @@ function refuseNetwork(path: string): void {
     {
       code: 'STORE_NETWORK_FILE_SYSTEM',
       exitCode: EXIT_CODES.store,
-      hint: 'Keep the store on a disk of this machine: --db /var/tmp/llm-batch.db',
     },
   );
 }

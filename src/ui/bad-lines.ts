@@ -2,6 +2,7 @@
 
 import { printable } from '../core/foreign-text.js';
 import { type Appearance, inCharacterSet } from './colours.js';
+import { lineReason } from './line-words.js';
 import { formatCount, formatQuantity } from './numbers.js';
 import { displayWidth, padToWidth, wrapToWidth } from './width.js';
 
@@ -40,7 +41,7 @@ export function renderBadLines(
         : `  ${printable(file)}: `;
     // The end of a reason is what to mend, so it is wrapped and not cut.
     const indent = Math.min(displayWidth(place), MOST_INDENT);
-    const parts = wrapToWidth(printable(reason), Math.max(20, columns - displayWidth(place)));
+    const parts = wrapToWidth(printable(lineReason(reason)), Math.max(20, columns - displayWidth(place)));
     return parts.map((part, row) => (row === 0 ? appearance.colours.dim(place) : ' '.repeat(indent)) + part);
   });
   const more =

@@ -5,6 +5,7 @@ import type { CheckReport } from '../runs/check/check-input.js';
 import type { Finding, FindingExample } from '../runs/check/findings.js';
 import { type Appearance, inCharacterSet } from './colours.js';
 import { FINDING_WORDS } from './finding-words.js';
+import { lineReason } from './line-words.js';
 import { formatCount, formatQuantity } from './numbers.js';
 import { displayWidth, padToWidth, wrapToWidth } from './width.js';
 
@@ -68,7 +69,8 @@ function exampleLines({ examples, count }: Finding, columns: number, appearance:
   const placeColumns = Math.max(0, ...places.map(displayWidth));
   const indent = placeColumns === 0 ? 4 : 4 + placeColumns + 2;
   const lines = examples.flatMap(({ id, message }, index) => {
-    const named = id === null ? message : `${id}: ${message}`;
+    const words = lineReason(message);
+    const named = id === null ? words : `${id}: ${words}`;
     const place = padToWidth(`    ${places[index] ?? ''}`, indent);
     return wrapToWidth(printable(named), Math.max(20, columns - indent)).map(
       (part, row) => (row === 0 ? colours.dim(place) : ' '.repeat(indent)) + part,

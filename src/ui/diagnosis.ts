@@ -1,7 +1,7 @@
 /** What `doctor` finds, a line a check, with the way out below where one is needed. */
 
 import { printable } from '../core/foreign-text.js';
-import type { Finding } from '../runs/diagnose/diagnose.js';
+import type { Diagnosis } from '../runs/diagnose/diagnose.js';
 import { type Appearance, inCharacterSet } from './colours.js';
 import { padToWidth, wrapToWidth } from './width.js';
 
@@ -9,11 +9,15 @@ import { padToWidth, wrapToWidth } from './width.js';
 const NAME_COLUMNS = 'storage engine'.length;
 const INDENT = 2 + NAME_COLUMNS + 2;
 
-const SIGNS: Readonly<Record<Finding['level'], string>> = { ok: '✓', warning: '!', fault: '✗' };
+const SIGNS: Readonly<Record<Diagnosis['level'], string>> = { ok: '✓', warning: '!', fault: '✗' };
 
-/** @param showLane where there are several; then the message begins with its name */
+/**
+ * @param advice the way out in words, where one is needed
+ * @param showLane where there are several; then the message begins with its name
+ */
 export function renderFinding(
-  finding: Finding,
+  finding: Diagnosis,
+  advice: string | undefined,
   showLane: boolean,
   columns: number,
   appearance: Appearance,
@@ -24,8 +28,8 @@ export function renderFinding(
   const name = padToWidth(finding.check.replaceAll('_', ' '), NAME_COLUMNS);
   const message = printable(finding.message);
   const text = showLane && finding.lane !== null ? `${printable(finding.lane)}: ${message}` : message;
-  const advice = finding.advice === null ? [] : wrapToWidth(printable(`try: ${finding.advice}`), room);
-  const lines = [...wrapToWidth(text, room), ...advice.map((line) => colours.bold(line))];
+  const lead = advice === undefined ? [] : wrapToWidth(printable(`try: ${advice}`), room);
+  const lines = [...wrapToWidth(text, room), ...lead.map((line) => colours.bold(line))];
   return lines.map((line, index) =>
     inCharacterSet(
       index === 0 ? `${paint(SIGNS[finding.level])} ${name}  ${line}` : `${' '.repeat(INDENT)}${line}`,
@@ -35,8 +39,8 @@ export function renderFinding(
 }
 
 /** The line that ends the list. */
-export function renderVerdict(findings: readonly Finding[], appearance: Appearance): string {
-  const count = (level: Finding['level']): number => findings.filter((each) => each.level === level).length;
+export function renderVerdict(findings: readonly Diagnosis[], appearance: Appearance): string {
+  const count = (level: Diagnosis['level']): number => findings.filter((each) => each.level === level).length;
   const faults = count('fault');
   const warnings = count('warning');
   const { colours } = appearance;

@@ -1,18 +1,24 @@
 /** An error as the user sees it: what was wrong and where, then what to do. */
-import { LlmBatchError } from '../core/errors.js';
+import { LlmBatchError, type WayOut } from '../core/errors.js';
 import { disarmed, printable } from '../core/foreign-text.js';
 import type { Appearance } from './colours.js';
 
 /**
  * `error: …` and, where there is one, `  try: …`. Not wrapped: the sentences are to be copied and searched for.
  * @param debug adds the stacks of the error and of its causes
+ * @param wayOutOf has the words for what to do
  */
-export function renderError(error: unknown, appearance: Appearance, debug: boolean): string[] {
+export function renderError(
+  error: unknown,
+  appearance: Appearance,
+  debug: boolean,
+  wayOutOf: (error: WayOut) => string | undefined,
+): string[] {
   const { colours } = appearance;
   const lines = [`${colours.red.bold('error:')} ${messageOf(error)}`];
   const hint =
     error instanceof LlmBatchError
-      ? error.hint
+      ? wayOutOf(error)
       : 'this is a fault of the program itself; add --debug to see where, and report it';
   if (hint !== undefined) lines.push(`  ${colours.bold('try:')} ${printable(hint)}`);
   return debug ? [...lines, ...stackLines(error)] : lines;

@@ -123,6 +123,7 @@ function outputFact(models: readonly PlannedModel[]): string {
   return dotted([
     bases.has('given') ? 'as --output-tokens says, within the cap of each request' : null,
     bases.has('cap') ? 'at most what the requests themselves allow' : null,
+    bases.has('none') ? 'none where nothing is generated' : null,
     bases.has('assumed') ? `assumed: ${assumedText(models)}; --output-tokens says it better` : null,
   ]);
 }

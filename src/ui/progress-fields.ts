@@ -1,5 +1,6 @@
 /** The facts of a progress snapshot as words, shared by the bar and by the plain lines of a log. */
 import type { ChalkInstance } from 'chalk';
+import type { ProgressSnapshot } from '../core/progress.js';
 import type { Field } from './field-line.js';
 import {
   formatCount,
@@ -9,7 +10,6 @@ import {
   formatTimeOfDay,
   formatTokens,
 } from './numbers.js';
-import type { ProgressSnapshot } from './progress-snapshot.js';
 
 /** What stands below the bar while calls are made. */
 export function runningFields(snapshot: ProgressSnapshot, colours: ChalkInstance): Field[] {

@@ -1,7 +1,9 @@
 /** Draws one moment of a run as the one or two lines of the progress bar. Pure: the same snapshot, the same lines. */
+
+import type { ProgressSnapshot } from '../core/progress.js';
 import { drawBar } from './bar.js';
 import { type Appearance, inCharacterSet } from './colours.js';
-import { type Field, fieldLine } from './field-line.js';
+import { fieldLine } from './field-line.js';
 import {
   formatBytes,
   formatCount,
@@ -11,7 +13,6 @@ import {
   formatRemaining,
 } from './numbers.js';
 import { runningFields, stoppingFields } from './progress-fields.js';
-import type { ProgressSnapshot } from './progress-snapshot.js';
 import { displayWidth, padToWidth } from './width.js';
 
 export interface FrameView {
@@ -56,9 +57,11 @@ function runLines(snapshot: ProgressSnapshot, view: FrameView): string[] {
     view,
   );
   if (view.ended) return [bar];
+  const fields =
+    snapshot.phase === 'stopping' ? stoppingFields(snapshot, colours) : runningFields(snapshot, colours);
   // Below the bar's own left edge where there is room for it.
   const indent = view.columns >= 72 ? PERCENT_COLUMNS + 1 : 0;
-  const details = fieldLine(detailFields(snapshot, view), view.columns - indent, colours.dim);
+  const details = fieldLine(fields, view.columns - indent, colours.dim);
   return [bar, ' '.repeat(indent) + details];
 }
 
@@ -70,21 +73,6 @@ function timeText(snapshot: ProgressSnapshot, view: FrameView): string {
   return snapshot.phase === 'running' && snapshot.etaMs !== null
     ? `ETA ${formatRemaining(snapshot.etaMs)}`
     : '';
-}
-
-function detailFields(snapshot: ProgressSnapshot, view: FrameView): Field[] {
-  const { colours } = view.appearance;
-  switch (snapshot.phase) {
-    case 'stopping':
-      return stoppingFields(snapshot, colours);
-    case 'writing':
-      return [
-        { variants: ['writing results', 'writing'], importance: 2 },
-        { variants: [`${formatCount(snapshot.writtenRows)} written`], importance: 1, paint: colours.dim },
-      ];
-    default:
-      return runningFields(snapshot, colours);
-  }
 }
 
 function importLine(snapshot: ProgressSnapshot, view: FrameView): string {

@@ -1,9 +1,9 @@
 /** One moment of a run as one plain line, for logs and pipes. */
 import type { ChalkInstance } from 'chalk';
+import type { ProgressSnapshot } from '../core/progress.js';
 import { fieldLine } from './field-line.js';
 import { formatBytes, formatCount, formatPercent, formatQuantity, formatRemaining } from './numbers.js';
 import { runningFields, stoppingFields } from './progress-fields.js';
-import type { ProgressSnapshot } from './progress-snapshot.js';
 
 /** The whole line, however long: a log has no width. */
 export function renderPlainLine(snapshot: ProgressSnapshot, colours: ChalkInstance): string {
@@ -18,8 +18,6 @@ export function renderPlainLine(snapshot: ProgressSnapshot, colours: ChalkInstan
   const share = snapshot.total > 0 ? ` (${formatPercent(done, snapshot.total)})` : '';
   const count = `${formatCount(done)}/${formatCount(snapshot.total)} done${share}`;
   switch (snapshot.phase) {
-    case 'writing':
-      return `${count} · writing results, ${formatCount(snapshot.writtenRows)} written`;
     case 'stopping':
       return `${count} · ${fieldLine(stoppingFields(snapshot, colours).slice(0, 1), Number.POSITIVE_INFINITY, colours.dim)}`;
     case 'running': {

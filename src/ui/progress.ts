@@ -4,18 +4,11 @@
  */
 import { SingleBar } from 'cli-progress';
 import type { Clock } from '../core/clock.js';
+import type { ProgressSnapshot } from '../core/progress.js';
 import { type Appearance, inCharacterSet, isInteractive } from './colours.js';
 import { FrameTerminal, type TerminalStream } from './frame-terminal.js';
 import { renderFrame } from './progress-frame.js';
 import { renderPlainLine } from './progress-plain.js';
-import type { ProgressSnapshot } from './progress-snapshot.js';
-
-export {
-  EMPTY_SNAPSHOT,
-  type HeldBackBy,
-  type ProgressPhase,
-  type ProgressSnapshot,
-} from './progress-snapshot.js';
 
 export interface ProgressOptions {
   readonly stream: TerminalStream;

@@ -6,6 +6,7 @@ import type { RunInspection } from '../runs/inspect-run.js';
 import { drawBar } from './bar.js';
 import { type Appearance, inCharacterSet } from './colours.js';
 import { dotted, type Fact, factLines } from './facts.js';
+import { haltReasonText } from './halt-reason.js';
 import { nextCommand } from './next-command.js';
 import {
   formatAgo,
@@ -82,7 +83,9 @@ function stateText(view: RunInspection): string {
     case 'cancelled':
       return `cancelled${when}`;
     case 'open':
-      return run.haltReason === null ? `stopped${when}` : `stopped${when}: ${printable(run.haltReason)}`;
+      return run.haltReason === null
+        ? `stopped${when}`
+        : `stopped${when}: ${printable(haltReasonText(run.haltReason))}`;
   }
 }
 

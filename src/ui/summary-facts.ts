@@ -3,7 +3,7 @@ import type { ChalkInstance } from 'chalk';
 import { FAILURE_KINDS } from '../core/failure.js';
 import { printable } from '../core/foreign-text.js';
 import type { RunSummary } from '../core/run-summary.js';
-import type { PriceTable } from '../pricing/model-price.js';
+import type { PriceTable } from '../pricing/price-book.js';
 import { dotted, type Fact } from './facts.js';
 import { formatCount, formatDuration, formatMoney, formatQuantity, formatTokens } from './numbers.js';
 

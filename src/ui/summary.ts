@@ -2,9 +2,10 @@
 
 import { printable } from '../core/foreign-text.js';
 import type { RunSummary } from '../core/run-summary.js';
-import type { PriceTable } from '../pricing/model-price.js';
+import type { PriceTable } from '../pricing/price-book.js';
 import { type Appearance, inCharacterSet } from './colours.js';
 import { type Fact, factLines } from './facts.js';
+import { haltReasonText } from './halt-reason.js';
 import { nextCommand } from './next-command.js';
 import { formatCount, formatDuration, formatQuantity, formatRate } from './numbers.js';
 import { callFacts, documentFacts, openOf, totalOf } from './summary-facts.js';
@@ -77,7 +78,7 @@ function headline(report: RunEndReport, open: number, columns: number, appearanc
   const done = `${formatCount(summary.counts.completed + summary.counts.failed)} of ${documents} done`;
   if (open > 0 && report.haltReason !== null) {
     return headlineLines(
-      `✗ ${runName} stopped, ${done}: ${printable(report.haltReason)}`,
+      `✗ ${runName} stopped, ${done}: ${printable(haltReasonText(report.haltReason))}`,
       colours.red,
       columns,
       appearance,

@@ -1,6 +1,6 @@
 /** What a run's lanes are made of: each has the limits, the share, the names, the key and the prices that are its own. */
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { type Connection, checkConnection, connect } from '../../src/app/composition.js';
+import { checkConnection, connect, type OpenLanes } from '../../src/app/composition.js';
 import type { CommandContext } from '../../src/app/context.js';
 import { Interrupts } from '../../src/app/interrupts.js';
 import { systemClock } from '../../src/core/clock.js';
@@ -16,7 +16,7 @@ const USAGE = { inputTokens: 1_000, outputTokens: 100, cachedTokens: 0, reasonin
 
 let folder: ReturnType<typeof temporaryFolder>;
 let simulator: Simulator;
-let connection: Connection | null;
+let connection: OpenLanes | null;
 
 beforeEach(async () => {
   folder = temporaryFolder();
@@ -67,12 +67,12 @@ function twoLanes(): JsonObject {
 
 /** One call, and what the server said. */
 async function send(
-  lane: Connection['lanes'][number],
+  lane: OpenLanes['lanes'][number],
   model = 'small',
   signal: AbortSignal = new AbortController().signal,
 ) {
   const bodyJson = JSON.stringify({ model, messages: [{ role: 'user', content: 'Hello.' }] });
-  return lane.provider.send({ endpoint: 'chat', bodyJson }, { timeoutMs: 20_000, signal });
+  return lane.provider.send({ endpoint: 'chat', parts: 1, bodyJson }, { timeoutMs: 20_000, signal });
 }
 
 describe('a lane', () => {

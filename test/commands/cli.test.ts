@@ -316,6 +316,21 @@ describe('output', () => {
       expect(JSON.parse(line)).toMatchObject({ time: expect.any(String), event: expect.any(String) });
     }
   });
+
+  it('tells the life of a run in JSON lines, each event once and in its order', async () => {
+    workspace.write('docs.jsonl', '{"id": 1, "text": "one"}\n{"id": 2}\n');
+    const { stderr } = await run('--skip-bad-lines', '--log-json');
+    const events = stderr.trim().split('\n');
+    expect(events.map((line) => (JSON.parse(line) as { event: string }).event)).toEqual([
+      'rejects_written',
+      'imported',
+      'sending',
+      'bad_lines',
+      'started',
+      'written',
+      'ended',
+    ]);
+  });
 });
 
 describe('after a run', () => {

@@ -6,7 +6,7 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { checkConnection, connect, plainHttpNotice } from '../../src/app/composition.js';
 import type { CommandContext } from '../../src/app/context.js';
 import { Interrupts } from '../../src/app/interrupts.js';
-import { runSettingsFrom } from '../../src/commands/run-settings.js';
+import { runSettingsFrom } from '../../src/commands/asked-settings.js';
 import { resolveSettings } from '../../src/config/load.js';
 import { systemClock } from '../../src/core/clock.js';
 import type { RunSettings } from '../../src/runs/run-settings.js';
@@ -106,7 +106,11 @@ it('a model that is called as what every object has goes out under its name', as
   );
   onTestFinished(() => connection.close());
   for (const model of ['known', 'constructor', '__proto__']) {
-    const request = { endpoint: 'chat', bodyJson: JSON.stringify({ model, messages: [] }) } as const;
+    const request = {
+      endpoint: 'chat',
+      parts: 1,
+      bodyJson: JSON.stringify({ model, messages: [] }),
+    } as const;
     const signal = new AbortController().signal;
     await connection.lanes[0]?.provider.send(request, { timeoutMs: 60_000, signal });
   }

@@ -158,7 +158,7 @@ describe('{{image field}}', () => {
   it('is refused in --system', async () => {
     documents('photos/cat.png');
     const end = await run('--system', '{{image photo}}');
-    expect(end).toMatchObject({ exitCode: 2, stderr: expect.stringContaining('--system') });
+    expect(end).toMatchObject({ exitCode: 2, stderr: expect.stringContaining('The system template') });
   });
 });
 

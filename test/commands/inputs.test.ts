@@ -372,7 +372,7 @@ describe('results in other shapes', () => {
     [
       'another format of the name',
       ['--join', '-o', 'out.parquet'],
-      /--join writes CSV where the input is CSV.* out\.parquet says otherwise/,
+      /The input with its answers is written as CSV where the input is CSV.* out\.parquet says otherwise/,
     ],
     ['a format beside --join', ['--join', '--format', 'csv'], /--join writes every document/],
     ['a choice beside --join', ['--join', '--only', 'failed'], /--join writes every document/],

@@ -14,12 +14,13 @@ import {
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { isLineProblem, type LineProblem } from '../../src/core/line-problem.js';
 import { MOST_FILE_BYTES } from '../../src/documents/attached-file.js';
 import { loadAttachments } from '../../src/documents/attachment.js';
 import { createStoredRequestReader } from '../../src/documents/read.js';
-import { type RenderedRequest, requestHash } from '../../src/documents/rendered-request.js';
-import type { RequestSettings } from '../../src/documents/request.js';
-import { isLineProblem, type LineProblem } from '../../src/input/bad-line.js';
+import { type RequestSettings, requestHash } from '../../src/documents/request.js';
+import { ENDPOINTS } from '../../src/endpoints/endpoints.js';
+import type { RenderedRequest } from '../../src/endpoints/rendered-request.js';
 import { temporaryFolder } from '../support/program.js';
 import { sampleGif, sampleJpeg, samplePdf, samplePng, sampleWebp } from '../support/sample-images.js';
 
@@ -59,10 +60,16 @@ function hashOf(document: object): string {
   return requestHash(rendered(document));
 }
 
+function load(bodyJson: string, attachments: RenderedRequest['attachments']): Promise<string | LineProblem> {
+  const { placeFile } = ENDPOINTS.chat;
+  if (placeFile === null) throw new Error('chat takes files');
+  return loadAttachments(bodyJson, attachments, placeFile);
+}
+
 /** The user's message as it would go over the wire. */
 async function sentContent(document: object, settings: Partial<RequestSettings> = {}): Promise<unknown> {
   const { bodyJson, attachments } = rendered(document, settings);
-  const loaded = await loadAttachments(bodyJson, attachments);
+  const loaded = await load(bodyJson, attachments);
   if (typeof loaded !== 'string') throw new Error(loaded.reason);
   return (JSON.parse(loaded) as { messages: { role: string; content: unknown }[] }).messages.at(-1)?.content;
 }
@@ -82,7 +89,7 @@ it('a file that a link leads out to since it was looked at is not sent', async (
   const { bodyJson, attachments } = rendered({ photo: 'a.png' }, settings);
   rmSync(join(inside, 'a.png'));
   symlinkSync('../secret.png', join(inside, 'a.png'));
-  expect(await loadAttachments(bodyJson, attachments)).toMatchObject({
+  expect(await load(bodyJson, attachments)).toMatchObject({
     reason: expect.stringContaining('lies outside'),
   });
 });
@@ -327,7 +334,7 @@ describe('a file that changes between its look and the sending', () => {
     const path = file('a.png', samplePng(1, 1));
     const { bodyJson, attachments } = rendered({ photo: ['a.png'] });
     change(path);
-    return loadAttachments(bodyJson, attachments);
+    return load(bodyJson, attachments);
   }
 
   it.each([

@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { isLineProblem } from '../../src/core/line-problem.js';
 import { createDocumentParser } from '../../src/documents/document.js';
 import { documentKey } from '../../src/documents/key.js';
-import { isLineProblem } from '../../src/input/bad-line.js';
 
 function keyOf(line: unknown, idField: string | null = null): unknown {
   const text = typeof line === 'string' ? line : JSON.stringify(line);
@@ -50,7 +50,7 @@ describe("a document's key", () => {
       'a lack of the named field',
       { id: 'a', text: 'x' },
       'sku',
-      { reason: 'the id field sku (--id-field) is missing; the fields are: id, text', field: 'sku' },
+      { reason: 'the id field sku is missing; the fields are: id, text', field: 'sku' },
     ],
     ['null in the named field', { sku: null }, 'sku', { field: 'sku' }],
   ])('is refused for %s', (_name, line, idField, problem) => {

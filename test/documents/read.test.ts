@@ -1,6 +1,8 @@
 import { Readable } from 'node:stream';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { wayOutOf } from '../../src/commands/error-words.js';
+import type { LlmBatchError } from '../../src/core/errors.js';
 import {
   createStoredRequestReader,
   type DocumentPage,
@@ -35,7 +37,7 @@ async function documentsOf(lines: readonly unknown[], settings: Partial<RequestS
 describe('readDocuments', () => {
   it('gives documents as the store takes them', async () => {
     const line = '{"id": "a", "text": "x", "priority": 2, "metadata": {"k": 1}}';
-    expect(await documentsOf([line])).toEqual([
+    expect(await documentsOf([line])).toMatchObject([
       {
         line: 1,
         key: 'a',
@@ -154,12 +156,9 @@ describe('readDocuments', () => {
       /\{\{text\}\}/,
     ],
   ])('stops at once for %s', async (_name, text, settings, code, message, hint) => {
-    await expect(pagesOf(text, settings)).rejects.toMatchObject({
-      code,
-      exitCode: 2,
-      message: expect.stringMatching(message),
-      hint: expect.stringMatching(hint),
-    });
+    const error: LlmBatchError = await pagesOf(text, settings).catch((thrown) => thrown);
+    expect(error).toMatchObject({ code, exitCode: 2, message: expect.stringMatching(message) });
+    expect(wayOutOf(error)).toMatch(hint);
   });
 
   it('does not mind a template without field when every line is a whole request', async () => {

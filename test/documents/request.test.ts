@@ -1,10 +1,10 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { Json } from '../../src/core/json.js';
+import { isLineProblem } from '../../src/core/line-problem.js';
 import { createStoredRequestReader } from '../../src/documents/read.js';
-import { type RenderedRequest, requestHash } from '../../src/documents/rendered-request.js';
-import { DEFAULT_MODEL, type RequestSettings } from '../../src/documents/request.js';
-import { isLineProblem } from '../../src/input/bad-line.js';
+import { modelOf, type RequestSettings, requestHash } from '../../src/documents/request.js';
+import type { RenderedRequest } from '../../src/endpoints/rendered-request.js';
 
 const noSettings: RequestSettings = {
   model: null,
@@ -65,15 +65,15 @@ describe('the request of a record', () => {
     [{ prompt: 5, text: 't' }, 't'],
     [{ prompt: null, text: 't' }, 't'],
   ])('of %j without a template sends %s', (line, text) => {
-    expect(bodyOf(line)).toEqual({ model: DEFAULT_MODEL, messages: [user(text)] });
+    expect(bodyOf(line)).toEqual({ model: modelOf({ model: null }), messages: [user(text)] });
   });
 
-  it('names the fields seen and the flag to use when there is none to send', () => {
+  it('names the fields seen and the template to use when there is none to send', () => {
     expect(read({ id: 1, stars: 5, review: 'fine' })).toEqual({
       reason:
-        "none of the fields prompt, text, content, document, input is a string; the fields are: id, stars, review; name the one to send with --prompt '…{{review}}…'",
+        "none of the fields prompt, text, content, document, input is a string; the fields are: id, stars, review; name the one to send in a prompt: '…{{review}}…'",
     });
-    expect(read({})).toMatchObject({ reason: expect.stringContaining("--prompt '…{{field}}…'") });
+    expect(read({})).toMatchObject({ reason: expect.stringContaining("a prompt: '…{{field}}…'") });
   });
 
   it('renders a system template for each document', () => {
@@ -130,7 +130,7 @@ describe('the request of a line that is one', () => {
       top_p: 0.5,
     });
     expect(bodyOf({ ...line, model: 'own' }, settings)).toMatchObject({ model: 'own' });
-    expect(bodyOf(line)).toMatchObject({ model: DEFAULT_MODEL });
+    expect(bodyOf(line)).toMatchObject({ model: modelOf({ model: null }) });
   });
 
   it('never says the cap on the answer twice', () => {
@@ -142,9 +142,8 @@ describe('the request of a line that is one', () => {
     expect(rendered({ messages: [user('x')] }).outputCap).toBeNull();
   });
 
-  it('makes a user message of a prompt or an input', () => {
+  it('makes a user message of a prompt', () => {
     expect(bodyOf({ model: 'm', prompt: 'p' })).toEqual({ model: 'm', messages: [user('p')] });
-    expect(bodyOf({ model: 'm', input: 'i' })).toEqual({ model: 'm', messages: [user('i')] });
   });
 
   it('gets the system message only where it has none', () => {
@@ -180,8 +179,7 @@ describe('the request of a line that is one', () => {
     ['no message', { messages: [] }, { reason: 'messages must be a list of at least one message' }],
     ['a message that is no object', { messages: [user('x'), 'y'] }, { field: 'messages.1' }],
     ['a message without role', { messages: [{ content: 'x' }] }, { field: 'messages.0' }],
-    ['a prompt that is a list', { model: 'm', prompt: ['a', 'b'] }, { field: 'prompt' }],
-    ['an input that is a list', { model: 'm', input: [user('x')] }, { field: 'input' }],
+    ['a prompt that is no text', { model: 'm', prompt: 5 }, { field: 'prompt' }],
     ['an empty prompt', { model: 'm', prompt: ' ' }, { field: 'prompt' }],
     [
       'a stream',

@@ -59,7 +59,7 @@ describe('a run under a cap', () => {
     expect(end).toEqual({ reason: 'limit_reached', limit: 'cost' });
     expect(summary.costMicroUsd).toBe(1_000_000);
     expect(summary.counts).toMatchObject({ completed: 10, ready: 40, failed: 0 });
-    expect(run.haltReason).toMatch(/--max-cost/);
+    expect(run.haltReason).toBe('limit_reached: cost');
   });
 
   it('on failures stops when more documents have failed than the user accepts', async () => {

@@ -6,16 +6,16 @@ type Call = EndedCall & { readonly name: string };
 
 function failed(name: string, kind: FailureKind = 'invalid_request', message = 'no such parameter'): Call {
   const failure: ProviderFailure = { kind, message, httpStatus: 400 };
-  return { name, failure, outcome: { action: 'failed' } };
+  return { name, failure, isAnswered: false };
 }
 
 function answered(name: string): Call {
-  return { name, failure: null, outcome: { action: 'completed' } };
+  return { name, failure: null, isAnswered: true };
 }
 
 function throttled(name: string): Call {
   const failure: ProviderFailure = { kind: 'rate_limited', message: 'slow down' };
-  return { name, failure, outcome: { action: 'released' } };
+  return { name, failure, isAnswered: false };
 }
 
 const names = (calls: readonly Call[]): string => calls.map((call) => call.name).join('');
@@ -123,7 +123,7 @@ describe('the first calls of a run', () => {
     const few = new Guard<Call>(true);
     series(few, 4, () => failed('a'));
     expect(names(few.idle(true).settle)).toBe('aaaa');
-    expect(few.heldCount).toBe(0);
+    expect(few.held).toEqual([]);
     const enough = new Guard<Call>(true);
     series(enough, 5, () => failed('a'));
     expect(enough.idle(true)).toMatchObject({ convicted: { calls: 5 }, settle: [] });

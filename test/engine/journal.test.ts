@@ -3,8 +3,8 @@ import { existsSync, readFileSync } from 'node:fs';
 import Database from 'better-sqlite3';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { EXIT_CODES, LlmBatchError } from '../../src/core/errors.js';
+import type { RunEvent } from '../../src/core/event.js';
 import type { Settlement, TaskOutcome } from '../../src/core/outcome.js';
-import type { DrainNotice } from '../../src/engine/drain.js';
 import type { Lane } from '../../src/engine/lane.js';
 import { createLimiter } from '../../src/limiter/limiter.js';
 import type { Provider } from '../../src/provider/provider.js';
@@ -83,15 +83,17 @@ describe('a call', () => {
   it('is not made while the disk is full, and made once when there is room', async () => {
     await storedRun(texts(12), 4);
     const fullUntilMs = clock.monotonicMs() + 20_000;
-    const notices: DrainNotice['type'][] = [];
+    const notices: RunEvent['type'][] = [];
     const server = judgedProvider({}, clock);
     const store = storeWith(run.store, {
       record: (...given) =>
         clock.monotonicMs() < fullUntilMs ? Promise.reject(FULL) : run.store.record(...given),
     });
-    const onNotice = ({ type }: DrainNotice): void => void notices.push(type);
+    const tell = ({ type }: RunEvent): void => {
+      if (type.startsWith('store_')) notices.push(type);
+    };
     // As many a minute as there are documents: a try that came to nothing must not count.
-    const { summary } = await drain(server, { store, onNotice }, 12);
+    const { summary } = await drain(server, { store, tell }, 12);
     expect(clock.monotonicMs()).toBeLessThan(fullUntilMs + 10_000);
     expect(summary.counts).toMatchObject({ completed: 12 });
     expect(server.arrivals).toHaveLength(12);
@@ -108,8 +110,8 @@ describe('an answer', () => {
     let told = 0;
     const early: number[] = [];
     await drain(judgedProvider({ latencyMs: { min: 1, max: 40 } }, clock), {
-      onSettled(settled) {
-        told += settled.length;
+      async onAnswers(taskIds) {
+        told += taskIds.length;
         if (count(ANSWERS) < told) early.push(told);
       },
     });
@@ -152,7 +154,7 @@ describe('an answer', () => {
   it('is not told as progress where the document is no longer ours', async () => {
     await storedRun(texts(1), 1);
     const server = judgedProvider({ latencyMs: 1_000 }, clock);
-    const told: string[] = [];
+    const told: number[] = [];
     let stolen = false;
     const { summary } = await drain(server, {
       store: storeWith(run.store, {
@@ -164,11 +166,11 @@ describe('an answer', () => {
           return run.store.record(starts, settlements);
         },
       }),
-      onSettled: (settled) => told.push(...settled.map(({ task }) => task.key)),
+      onAnswers: async (taskIds) => void told.push(...taskIds),
     });
     expect(summary.counts).toMatchObject({ completed: 1 });
     // Once, for the answer that was kept.
-    expect(told).toEqual(['doc-1']);
+    expect(told).toEqual([1]);
     expect(server.arrivals).toHaveLength(2);
   });
 });
@@ -197,17 +199,15 @@ describe('a store that takes nothing more', () => {
   it('ends the run, and what was paid for is stored by the next start, not sent again', async () => {
     await storedRun(texts(9), 3);
     const server = judgedProvider({ latencyMs: 100 }, clock);
-    const notices: DrainNotice[] = [];
+    const notices: RunEvent[] = [];
     const store = breaking('completed', 1);
-    const drained = drain(server, { store, onNotice: (notice) => void notices.push(notice) });
+    const drained = drain(server, { store, tell: (event) => void notices.push(event) });
     await expect(drained).rejects.toBe(BROKEN);
-    expect(salvaged().map(({ outcomes }) => outcomes[0]?.action)).toEqual([
-      'completed',
-      'completed',
-      'completed',
-    ]);
+    const paid = salvaged();
+    expect(paid.length).toBeGreaterThanOrEqual(3);
+    expect(new Set(paid.map(({ outcomes }) => outcomes[0]?.action))).toEqual(new Set(['completed']));
     expect(notices.filter(({ type }) => type === 'salvaged')).not.toEqual([]);
-    expect(count(ANSWERS)).toBe(server.arrivals.length - 3);
+    expect(count(ANSWERS)).toBe(server.arrivals.length - paid.length);
 
     const { summary } = await drain(server);
     expect(summary.counts).toMatchObject({ completed: 9 });
@@ -222,7 +222,9 @@ describe('a store that takes nothing more', () => {
     await expect(drain(refusing, { store: breaking('released') })).rejects.toBe(BROKEN);
     const refused = salvaged().filter(({ outcomes }) => outcomes[0]?.action === 'released');
     expect(refused).not.toEqual([]);
-    expect(refused.map(({ call }) => call?.kind)).toEqual(refused.map(() => 'rate_limited'));
+    expect(refused.map(({ call }) => call !== null && 'kind' in call && call.kind)).toEqual(
+      refused.map(() => 'rate_limited'),
+    );
 
     const { summary } = await drain(judgedProvider({ directives: false }, clock));
     expect(summary.counts).toMatchObject({ completed: 5 });

@@ -2,12 +2,14 @@
 import { describe, expect, it } from 'vitest';
 import type { TaskError } from '../../src/core/outcome.js';
 import type { LeasedTask } from '../../src/core/task.js';
-import { type CallContext, type LoadRequest, type PreparedCall, performTask } from '../../src/engine/call.js';
+import type { CallContext } from '../../src/engine/call.js';
 import type { Journal } from '../../src/engine/journal.js';
 import { Gate, type Lane } from '../../src/engine/lane.js';
+import type { JoinRequests, LoadRequest, PreparedTask } from '../../src/engine/prepared-task.js';
 import { createLimiter, type Limiter } from '../../src/limiter/limiter.js';
 import type { Provider } from '../../src/provider/provider.js';
 import { FakeClock } from '../support/fake-clock.js';
+import { performCall } from '../support/perform-call.js';
 
 const TASK: LeasedTask = {
   taskId: 1,
@@ -34,7 +36,7 @@ interface Stage {
   readonly gate: Gate;
   /** What happened, in its order. */
   readonly events: string[];
-  perform(request: PreparedCall['request'], callId?: number | null): ReturnType<typeof performTask>;
+  perform(request: ReturnType<JoinRequests>, callId?: number | null): ReturnType<typeof performCall>;
 }
 
 /** One lane that lets one call a minute through. */
@@ -63,17 +65,19 @@ function stage(): Stage {
           return callId;
         },
       };
-      const prepared: PreparedCall = {
-        request,
+      const prepared: PreparedTask = {
+        task: TASK,
+        grouping: null,
+        request: { endpoint: 'chat', bodyJson: '{}', attachments: [] },
         model: 'm',
-        cost: { requests: 1, tokens: 1 },
+        cost: () => ({ requests: 1, tokens: 1 }),
         billing: { model: 'm', mostInputTokens: 1, outputCap: null, serviceTier: null },
         checkOutput: null,
         learn: () => undefined,
       };
       const context: CallContext = {
         runId: 1,
-        prepare: () => prepared,
+        join: () => request,
         clock,
         throttledSinceMs: () => null,
         random: () => 0,
@@ -87,7 +91,7 @@ function stage(): Stage {
         budget: null,
         onExhausted: () => undefined,
       };
-      return performTask(TASK, context);
+      return performCall([prepared], context);
     },
   };
 }
@@ -95,7 +99,7 @@ function stage(): Stage {
 function loading(events: string[], body: string): LoadRequest {
   return async () => {
     events.push(`loaded ${body}`);
-    return { endpoint: 'chat', bodyJson: body };
+    return { endpoint: 'chat', bodyJson: body, parts: 1 };
   };
 }
 
@@ -114,7 +118,7 @@ describe('a request that is loaded', () => {
     expect(gate.waiting).toBe(1);
     expect(events).toEqual([]);
     gate.close();
-    expect((await waiting).outcome.action).toBe('released');
+    expect((await waiting).settlement.outcomes[0]?.action).toBe('released');
     expect(events).toEqual([]);
   });
 
@@ -131,14 +135,18 @@ describe('a request that is loaded', () => {
     expect(gate.waiting).toBe(1);
     await Promise.resolve();
     refuse();
-    expect((await refused).outcome).toMatchObject({ action: 'failed', share: null, error: GONE });
+    expect((await refused).settlement.outcomes[0]).toMatchObject({
+      action: 'failed',
+      share: null,
+      error: GONE,
+    });
     await next;
     expect(events).toEqual(['loaded next', 'recorded', 'sent next']);
   });
 
   it('gives its turn back where the ledger cannot take the call', async () => {
     const { events, perform } = stage();
-    expect((await perform(loading(events, 'one'), null)).outcome.action).toBe('released');
+    expect((await perform(loading(events, 'one'), null)).settlement.outcomes[0]?.action).toBe('released');
     await perform(loading(events, 'two'));
     expect(events).toEqual(['loaded one', 'recorded', 'loaded two', 'recorded', 'sent two']);
   });

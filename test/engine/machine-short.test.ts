@@ -1,8 +1,10 @@
 /** A machine that can open no connection harms no document: there are fewer calls at once, and it is told. */
+
 import { afterEach, expect, it } from 'vitest';
+import type { RunEvent } from '../../src/core/event.js';
 import type { ProviderFailure } from '../../src/core/failure.js';
-import type { DrainNotice } from '../../src/engine/drain.js';
 import type { Provider, ProviderReply } from '../../src/provider/provider.js';
+import { answered } from '../support/answered.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { StoredRun } from '../support/stored-run.js';
 
@@ -15,9 +17,9 @@ afterEach(() => stored.remove());
 
 const ANSWER: ProviderReply = {
   ok: true,
-  output: 'fine',
+  parts: [answered('fine')],
   model: 'm',
-  finishReason: 'stop',
+
   usage: null,
   costMicroUsd: null,
   httpStatus: 200,
@@ -52,12 +54,12 @@ function onMachine(reason: (openCalls: number) => Partial<ProviderFailure> | nul
 async function drain(provider: Provider) {
   const texts = Array.from({ length: DOCUMENTS }, (_, index) => `document ${index + 1}`);
   stored = await StoredRun.of(texts, { concurrency: 50, maxAttempts: 1 }, clock);
-  const notices: DrainNotice[] = [];
+  const notices: RunEvent[] = [];
   const report = await stored.execute(
     provider,
     () => 0,
     () => undefined,
-    { onNotice: (notice) => notices.push(notice) },
+    { tell: (event) => event.type === 'machine_short' && notices.push(event) },
   );
   return { ...report, notices };
 }

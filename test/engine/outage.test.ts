@@ -1,13 +1,15 @@
 /** A server that goes away in the middle of a run, over a real store, on a clock that stands still. */
+
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Random } from '../../src/core/clock.js';
+import type { RunEvent } from '../../src/core/event.js';
 import type { ProviderFailure } from '../../src/core/failure.js';
-import type { DrainNotice } from '../../src/engine/drain.js';
 import type { Lane } from '../../src/engine/lane.js';
 import { createLimiter } from '../../src/limiter/limiter.js';
 import type { Provider, ProviderReply } from '../../src/provider/provider.js';
 import { inspectRun, type RunInspection } from '../../src/runs/inspect-run.js';
 import { observationsOf } from '../../src/runs/run-observations.js';
+import { answered } from '../support/answered.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { seededRandom } from '../support/seeded-random.js';
 import { StoredRun } from '../support/stored-run.js';
@@ -61,9 +63,9 @@ function server(failure: ProviderFailure, outage: Span, failsAfterMs = 5) {
       answeredAtMs.push(clock.monotonicMs());
       return {
         ok: true,
-        output: 'yes',
+        parts: [answered('yes')],
         model: 'm',
-        finishReason: 'stop',
+
         usage: { inputTokens: 10, outputTokens: 1, cachedTokens: 0, reasoningTokens: 0 },
         costMicroUsd: null,
         httpStatus: 200,
@@ -102,9 +104,9 @@ describe.each(Object.keys(FAILURES))('a server that answers nothing but "%s"', (
       const { provider, answeredAtMs, calledAtMs } = server(failure, outage);
       const documents = 2_200;
       run = await StoredRun.of(texts(documents), { concurrency: OPEN }, clock);
-      const notices: DrainNotice[] = [];
+      const notices: RunEvent[] = [];
       const { end, summary } = await run.executeOver([laneTo('lane', provider)], random, undefined, {
-        onNotice: (notice) => notices.push(notice),
+        tell: (event) => notices.push(event),
       });
       expect(end.reason).toBe('drained');
       expect(summary.counts).toMatchObject({ completed: documents, failed: 0 });
@@ -179,7 +181,7 @@ describe('an outage', () => {
     run = await StoredRun.of(texts(500), { concurrency: OPEN }, clock);
     const types: string[] = [];
     const { end, summary } = await run.executeOver([laneTo('lane', provider)], random, undefined, {
-      onNotice: (notice) => types.push(notice.type),
+      tell: (event) => types.push(event.type),
     });
     expect(end).toMatchObject({ reason: 'halted', failure: { kind: 'network' } });
     expect(summary.counts).toMatchObject({ completed: 0, failed: 0 });

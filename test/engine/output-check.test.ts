@@ -1,11 +1,15 @@
 /** An answer whose check throws is the answer's fault: paid for, told in clean words, and no end of the run. */
+
 import { expect, it } from 'vitest';
-import { type CallContext, type CheckOutput, performTask } from '../../src/engine/call.js';
+import type { CallContext } from '../../src/engine/call.js';
 import type { Journal } from '../../src/engine/journal.js';
 import { Gate, type Lane } from '../../src/engine/lane.js';
+import type { CheckOutput, PreparedTask } from '../../src/engine/prepared-task.js';
 import { createLimiter } from '../../src/limiter/limiter.js';
 import type { Provider } from '../../src/provider/provider.js';
+import { answered } from '../support/answered.js';
 import { FakeClock } from '../support/fake-clock.js';
+import { performCall } from '../support/perform-call.js';
 
 const USAGE = { inputTokens: 10, outputTokens: 5, cachedTokens: 0, reasoningTokens: 0 };
 
@@ -14,9 +18,9 @@ function performWith(checkOutput: CheckOutput) {
   const provider: Provider = {
     send: async () => ({
       ok: true,
-      output: 'an answer',
+      parts: [answered('an answer')],
       model: 'm',
-      finishReason: 'stop',
+
       usage: USAGE,
       costMicroUsd: 7,
       httpStatus: 200,
@@ -31,14 +35,7 @@ function performWith(checkOutput: CheckOutput) {
   const lane: Lane = { name: 'lane', weight: 1, provider, limiter, costOf: () => null, mostOf: () => null };
   const context: CallContext = {
     runId: 1,
-    prepare: () => ({
-      request: { endpoint: 'chat', bodyJson: '{}' },
-      model: 'm',
-      cost: { requests: 1, tokens: 1 },
-      billing: { model: 'm', mostInputTokens: 1, outputCap: null, serviceTier: null },
-      checkOutput,
-      learn: () => undefined,
-    }),
+    join: () => ({ endpoint: 'chat', bodyJson: '{}', parts: 1 }),
     clock,
     throttledSinceMs: () => null,
     random: () => 0,
@@ -53,7 +50,17 @@ function performWith(checkOutput: CheckOutput) {
     onExhausted: () => undefined,
   };
   const task = { taskId: 1, line: 1, key: 'a', body: '{}', attempts: 0, crashCount: 0 };
-  return performTask({ ...task, throttledForMs: null, attemptToken: 'token' }, context);
+  const prepared: PreparedTask = {
+    task: { ...task, throttledForMs: null, attemptToken: 'token' },
+    grouping: null,
+    request: { endpoint: 'chat', bodyJson: '{}', attachments: [] },
+    model: 'm',
+    cost: () => ({ requests: 1, tokens: 1 }),
+    billing: { model: 'm', mostInputTokens: 1, outputCap: null, serviceTier: null },
+    checkOutput,
+    learn: () => undefined,
+  };
+  return performCall([prepared], context);
 }
 
 it.each<[string, CheckOutput, string]>([
@@ -70,12 +77,12 @@ it.each<[string, CheckOutput, string]>([
 ])(
   'a check that %s makes bad output of the answer, and what it cost is kept',
   async (_what, check, message) => {
-    const { outcome } = await performWith(check);
+    const [outcome] = (await performWith(check)).settlement.outcomes;
     expect(outcome).toMatchObject({
       action: 'failed',
       error: { kind: 'bad_output', message: expect.stringContaining(message), requestId: 'req' },
       share: { usage: USAGE, costMicroUsd: 7 },
     });
-    if (outcome.action === 'failed') expect(outcome.error.message.length).toBeLessThanOrEqual(500);
+    if (outcome?.action === 'failed') expect(outcome.error.message.length).toBeLessThanOrEqual(500);
   },
 );

@@ -1,8 +1,11 @@
 /** Documents that may have brought the program down go last and one at a time, and say nothing of the run as a whole. */
+
 import { afterEach, expect, it } from 'vitest';
-import type { Drain, DrainNotice } from '../../src/engine/drain.js';
+import type { RunEvent } from '../../src/core/event.js';
+import type { Drain } from '../../src/engine/drain.js';
 import type { Provider, ProviderReply } from '../../src/provider/provider.js';
 import { callStart } from '../contract/store/builders.js';
+import { answered } from '../support/answered.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { StoredRun } from '../support/stored-run.js';
 
@@ -59,16 +62,16 @@ it('come when all others are done, each alone, and are told of once, with how ma
   await crashedTwice();
   const { provider, openAtStart } = slowly({
     ok: true,
-    output: 'fine',
+    parts: [answered('fine')],
     model: 'm',
-    finishReason: 'stop',
+
     usage: null,
     costMicroUsd: null,
     httpStatus: 200,
     requestId: null,
     hints: {},
   });
-  const notices: DrainNotice[] = [];
+  const notices: RunEvent[] = [];
   const left = new Set<number>();
   const { summary } = await stored.execute(
     {
@@ -82,7 +85,7 @@ it('come when all others are done, each alone, and are told of once, with how ma
     (drain) => {
       running = drain;
     },
-    { onNotice: (notice) => notices.push(notice) },
+    { tell: (event) => event.type === 'suspects' && notices.push(event) },
   );
   expect(summary.counts).toMatchObject({ completed: DOCUMENTS });
   expect(openAtStart.slice(-SUSPECTS)).toEqual([1, 1, 1]);

@@ -43,7 +43,7 @@ describe('readLines', () => {
     ]);
   });
 
-  it('takes a last line without line end', async () => {
+  it('takes a last line without a line end', async () => {
     expect(await linesOf('a\nb')).toEqual([
       { line: 1, text: 'a' },
       { line: 2, text: 'b' },
@@ -71,7 +71,7 @@ describe('readLines', () => {
     expect(await linesOf(`${text}\n`)).toEqual([{ line: 1, text }]);
   });
 
-  it('reports a line of invalid UTF-8 with the place and reads on', async () => {
+  it('reports a line of invalid UTF-8 with the place, and reads on', async () => {
     const bytes = Buffer.concat([
       Buffer.from('gut\nübel'),
       Buffer.from([0xff, 0xfe]),
@@ -107,10 +107,10 @@ describe('readLines', () => {
     const text = `${'x'.repeat(10)}\n${'y'.repeat(11)}\nz\n${'x'.repeat(10)}\r\n${'y'.repeat(11)}\r\n`;
     const expected = [
       { line: 1, text: 'x'.repeat(10) },
-      { line: 2, reason: '11 bytes long, over the cap of 10 (--max-line-bytes)', text: null },
+      { line: 2, reason: '11 bytes long, over the cap of 10', text: null },
       { line: 3, text: 'z' },
       { line: 4, text: 'x'.repeat(10) },
-      { line: 5, reason: '11 bytes long, over the cap of 10 (--max-line-bytes)', text: null },
+      { line: 5, reason: '11 bytes long, over the cap of 10', text: null },
     ];
     for (const sizes of [[], [1], [4], [11], [12]]) {
       expect(await linesOf(text, { sizes, maxLineBytes: 10 })).toEqual(expected);
@@ -136,7 +136,7 @@ describe('readLines', () => {
       { line: 1, text: 'before' },
       {
         line: 2,
-        reason: `${chunks * chunk.length} bytes long, over the cap of 4194304 (--max-line-bytes)`,
+        reason: `${chunks * chunk.length} bytes long, over the cap of 4194304`,
         text: null,
       },
       { line: 3, text: 'after' },

@@ -12,8 +12,9 @@ export interface Rule {
   used(nowMs: number): number;
 }
 
-/** At most `limit` in any span of `spanMs`. */
-export function rolling(limit: number, spanMs: number): Rule {
+/** At most `limit` in any span of `spanMs`. @param limit a function where it changes: what it is at a moment */
+export function rolling(limit: number | ((nowMs: number) => number), spanMs: number): Rule {
+  const limitAt = typeof limit === 'number' ? () => limit : limit;
   const charged: { atMs: number; weight: number }[] = [];
   let oldest = 0;
   let total = 0;
@@ -30,7 +31,7 @@ export function rolling(limit: number, spanMs: number): Rule {
   };
   return {
     used,
-    admits: (weight, nowMs) => used(nowMs) + weight <= limit,
+    admits: (weight, nowMs) => used(nowMs) + weight <= limitAt(nowMs),
     charge: (weight, nowMs) => {
       charged.push({ atMs: nowMs, weight });
       total += weight;

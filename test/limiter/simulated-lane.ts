@@ -48,6 +48,8 @@ export interface LaneOptions {
   readonly refusalMs?: () => number;
   readonly call?: () => ArrivingCall;
   readonly cost?: (call: ArrivingCall) => Cost;
+  /** What happens to the lane from outside; the gate looks at its queue again after it. */
+  readonly happenings?: readonly { readonly atMs: number; readonly happen: () => void }[];
   readonly onAnswer?: (call: ArrivingCall) => void;
   /** From the grant to the socket: the call is written down first. */
   readonly sendsAfterMs?: () => number;
@@ -110,7 +112,11 @@ export function runLane(options: LaneOptions): CallRecord[] {
   };
 
   const send = (call: ArrivingCall, grant: Grant, nowMs: number): void => {
-    limiter.sent(grant, nowMs);
+    if (!limiter.sent(grant, nowMs)) {
+      openCalls -= 1;
+      ask(nowMs);
+      return;
+    }
     const record: CallRecord = { sentAtMs: nowMs, arrivedAtMs: Number.NaN, accepted: false, broken: false };
     records.push(record);
     events.add(nowMs + wayThereMs(), (arrivedAtMs) => {
@@ -140,6 +146,12 @@ export function runLane(options: LaneOptions): CallRecord[] {
   };
 
   events.add(0, ask);
+  for (const { atMs, happen } of options.happenings ?? []) {
+    events.add(atMs, (nowMs) => {
+      happen();
+      ask(nowMs);
+    });
+  }
   events.runAll();
   return records;
 }

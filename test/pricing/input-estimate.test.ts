@@ -5,14 +5,14 @@ const text = 'The battery lasts two days and the screen is bright.';
 
 describe('the input estimate', () => {
   it('follows a server that charges more than expected', () => {
-    const estimator = createInputEstimator();
+    const estimator = createInputEstimator(8);
     const before = estimator.inputTokens(text);
     estimator.observe(text, before * 3);
     expect(estimator.inputTokens(text)).toBe(before * 3);
   });
 
   it('comes down to what a server charges that counts less, but stays with the largest of late', () => {
-    const estimator = createInputEstimator();
+    const estimator = createInputEstimator(8);
     const before = estimator.inputTokens(text);
     estimator.observe(text, Math.round(before * 0.8));
     estimator.observe(text, Math.round(before * 0.6));
@@ -21,7 +21,7 @@ describe('the input estimate', () => {
   });
 
   it('takes what is no text by its own rule, and learns of both together', () => {
-    const estimator = createInputEstimator();
+    const estimator = createInputEstimator(8);
     const before = estimator.inputTokens(text);
     expect(estimator.inputTokens(text, 765)).toBe(before + 765);
     estimator.observe(text, (before + 765) * 2, 765);
@@ -29,7 +29,7 @@ describe('the input estimate', () => {
   });
 
   it('forgets one odd document again', () => {
-    const estimator = createInputEstimator();
+    const estimator = createInputEstimator(8);
     const before = estimator.inputTokens(text);
     estimator.observe(text, before * 10);
     for (let answer = 0; answer < 64; answer += 1) estimator.observe(text, before);
@@ -37,7 +37,7 @@ describe('the input estimate', () => {
   });
 
   it.each([0, -1, Number.NaN])('does not believe a usage of %s', (usage) => {
-    const estimator = createInputEstimator();
+    const estimator = createInputEstimator(8);
     const before = estimator.inputTokens(text);
     estimator.observe(text, usage);
     expect(estimator.inputTokens(text)).toBe(before);

@@ -18,20 +18,20 @@ const task = [
 ];
 
 describe('the tokens of a chat completion', () => {
-  it('are those that a server was seen to count, framing included', () => {
+  it('are those that a server was observed to count, framing included', () => {
     // Reported from the live API for o4-mini: 17 prompt tokens.
-    expect(reasoning.countChatRequest({ messages: task })).toEqual({
+    expect(reasoning.countRequest('chat', { messages: task })).toEqual({
       tokens: 17,
       exact: true,
       images: 0,
       uncountedParts: 0,
     });
-    expect(gpt4o.countChatRequest({ messages: task }).tokens).toBe(18);
+    expect(gpt4o.countRequest('chat', { messages: task }).tokens).toBe(18);
   });
 
   it('are three a message, one a name, and three for the answer beside the text', () => {
     const text = (value: string): number => gpt4o.countText(value);
-    const { tokens } = gpt4o.countChatRequest({
+    const { tokens } = gpt4o.countRequest('chat', {
       messages: [{ role: 'user', name: 'ada', content: 'Good morning to you' }],
     });
     expect(tokens).toBe(3 + text('user') + 1 + text('ada') + text('Good morning to you') + 3);
@@ -42,19 +42,21 @@ describe('the tokens of a chat completion', () => {
       { type: 'text', text: 'Good morning' },
       { type: 'text', text: ' to you' },
     ];
-    const asParts = gpt4o.countChatRequest({ messages: [{ role: 'user', content: parts }] });
-    const asText = gpt4o.countChatRequest({ messages: [{ role: 'user', content: 'Good morning to you' }] });
+    const asParts = gpt4o.countRequest('chat', { messages: [{ role: 'user', content: parts }] });
+    const asText = gpt4o.countRequest('chat', {
+      messages: [{ role: 'user', content: 'Good morning to you' }],
+    });
     expect(asParts).toEqual(asText);
   });
 
   it('are an estimate for a model of another vendor', () => {
     expect(claude.exact).toBe(false);
-    expect(claude.countChatRequest({ messages: task }).exact).toBe(false);
+    expect(claude.countRequest('chat', { messages: task }).exact).toBe(false);
   });
 
   it('are an estimate where a text is too long to count whole', () => {
     const content = 'It rained, and it went on raining. '.repeat(12_000);
-    const counted = gpt4o.countChatRequest({ messages: [{ role: 'user', content }] });
+    const counted = gpt4o.countRequest('chat', { messages: [{ role: 'user', content }] });
     expect(counted.exact).toBe(false);
     expect(counted.tokens).toBeGreaterThan(90_000);
   });
@@ -76,13 +78,13 @@ describe('the tokens of a chat completion', () => {
     };
     const text = (value: string): number => gpt4o.countText(value);
     const expected =
-      gpt4o.countChatRequest({ messages: task }).tokens +
+      gpt4o.countRequest('chat', { messages: task }).tokens +
       (7 + text('set_alarm:Sets an alarm')) +
       3 +
       (3 + text('hour:integer:Hour of the day')) +
       (3 + text('sound:string:What to play') - 3 + (3 + text('bell')) + (3 + text('bird'))) +
       12;
-    expect(gpt4o.countChatRequest({ messages: task, tools: [tool] })).toEqual({
+    expect(gpt4o.countRequest('chat', { messages: task, tools: [tool] })).toEqual({
       tokens: expected,
       exact: false,
       images: 0,
@@ -103,9 +105,9 @@ describe('the tokens of a chat completion', () => {
         },
       },
     });
-    const plain = gpt4o.countChatRequest({ messages: task });
-    const small = gpt4o.countChatRequest({ messages: task, response_format: schema(1) });
-    const large = gpt4o.countChatRequest({ messages: task, response_format: schema(30) });
+    const plain = gpt4o.countRequest('chat', { messages: task });
+    const small = gpt4o.countRequest('chat', { messages: task, response_format: schema(1) });
+    const large = gpt4o.countRequest('chat', { messages: task, response_format: schema(30) });
     expect(small.exact).toBe(false);
     expect(small.tokens).toBeGreaterThan(plain.tokens + 10);
     expect(large.tokens).toBeGreaterThan(small.tokens + 29 * 5);
@@ -119,21 +121,21 @@ describe('the tokens of a chat completion', () => {
         { id: 'call_1', type: 'function', function: { name: 'set_alarm', arguments: '{"hour":7}' } },
       ],
     };
-    const without = gpt4o.countChatRequest({ messages: [{ role: 'assistant', content: null }] }).tokens;
-    const { tokens } = gpt4o.countChatRequest({ messages: [call] });
+    const without = gpt4o.countRequest('chat', { messages: [{ role: 'assistant', content: null }] }).tokens;
+    const { tokens } = gpt4o.countRequest('chat', { messages: [call] });
     expect(tokens).toBe(without + 3 + gpt4o.countText('set_alarm') + gpt4o.countText('{"hour":7}'));
   });
 
-  it('tell of parts that nobody can count before they are sent', () => {
+  it('name the parts that nobody can count before they are sent', () => {
     const content = [
       { type: 'text', text: 'Listen' },
       { type: 'input_audio', input_audio: { data: 'AAAA', format: 'wav' } },
       { type: 'file', file: { file_id: 'file-1' } },
     ];
-    const counted = gpt4o.countChatRequest({ messages: [{ role: 'user', content }] });
+    const counted = gpt4o.countRequest('chat', { messages: [{ role: 'user', content }] });
     expect(counted).toMatchObject({ uncountedParts: 2, exact: false });
     expect(counted.tokens).toBe(
-      gpt4o.countChatRequest({ messages: [{ role: 'user', content: 'Listen' }] }).tokens,
+      gpt4o.countRequest('chat', { messages: [{ role: 'user', content: 'Listen' }] }).tokens,
     );
   });
 
@@ -146,37 +148,6 @@ describe('the tokens of a chat completion', () => {
       { messages: [{ role: 'user', content: [null, 3, { type: 'text' }, { type: 'image_url' }] }] },
       { messages: task, tools: [{ type: 'function', function: { parameters: { properties: { a: 1 } } } }] },
     ];
-    for (const body of bodies) expect(gpt4o.countChatRequest(body).tokens).toBeGreaterThanOrEqual(3);
-  });
-});
-
-describe('the tokens of other endpoints', () => {
-  it('of embeddings are those of the texts alone, or the token ids as they are', () => {
-    const one = gpt4o.countRequest('embeddings', { input: 'Good morning to you' });
-    expect(one).toMatchObject({ tokens: gpt4o.countText('Good morning to you'), exact: true });
-    expect(gpt4o.countRequest('embeddings', { input: ['a b', 'c d'] }).tokens).toBe(4);
-    expect(gpt4o.countRequest('embeddings', { input: [[1, 2, 3], [4]] }).tokens).toBe(4);
-  });
-
-  it('of completions are those of the prompt, of moderations those of the input', () => {
-    expect(gpt4o.countRequest('completions', { prompt: 'a b c' }).tokens).toBe(3);
-    expect(gpt4o.countRequest('moderations', { input: [{ type: 'text', text: 'a b c' }] }).tokens).toBe(3);
-  });
-
-  it('of responses are those of the same conversation in chat', () => {
-    const chat = gpt4o.countRequest('chat', { messages: task });
-    expect(
-      gpt4o.countRequest('responses', { instructions: 'Finish the given task', input: 'Say hello world' }),
-    ).toEqual(chat);
-    const items = [
-      { role: 'system', content: 'Finish the given task' },
-      { type: 'message', role: 'user', content: [{ type: 'input_text', text: 'Say hello world' }] },
-    ];
-    expect(gpt4o.countRequest('responses', { input: items })).toEqual(chat);
-  });
-
-  it('of responses leave out, and tell of, what the server adds from elsewhere', () => {
-    const body = { input: 'hi', previous_response_id: 'resp_1', tools: [{ type: 'web_search' }] };
-    expect(gpt4o.countRequest('responses', body)).toMatchObject({ uncountedParts: 2, exact: false });
+    for (const body of bodies) expect(gpt4o.countRequest('chat', body).tokens).toBeGreaterThanOrEqual(3);
   });
 });

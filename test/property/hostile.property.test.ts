@@ -9,12 +9,13 @@ import { join } from 'node:path';
 import fc from 'fast-check';
 import { parquetWriteBuffer } from 'hyparquet-writer';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { wayOutOf } from '../../src/commands/error-words.js';
 import { LlmBatchError } from '../../src/core/errors.js';
 import { escapedJson, gated, printable, shortLine } from '../../src/core/foreign-text.js';
 import { createRedactor } from '../../src/core/redact.js';
 import { createStoredRequestReader } from '../../src/documents/read.js';
 import { openApart } from '../../src/input/apart.js';
-import { readChatAnswer } from '../../src/provider/openai/chat.js';
+import { readAnswer } from '../../src/provider/openai/answer.js';
 import { readErrorObject } from '../../src/provider/openai/error-body.js';
 import { createOutputCheck } from '../../src/runs/output-check.js';
 import { PLAIN_APPEARANCE } from '../../src/ui/colours.js';
@@ -190,19 +191,38 @@ describe('an answer', () => {
         .map(([content, model, more]) =>
           JSON.stringify({ choices: [{ message: { content }, finish_reason: model }], model, more }),
         ),
+      fc.tuple(hostileJson, hostileJson, hostileText).map(([index, embedding, model]) =>
+        JSON.stringify({
+          data: [
+            { index: 0, embedding: [1] },
+            { index, embedding },
+          ],
+          model,
+        }),
+      ),
     );
     await everyTime(fc.tuple(answer, hostileText), 200, async ([content, requestId]) => {
       const headers = { get: (name: string) => (name === 'x-request-id' ? requestId : null) };
-      const reply = readChatAnswer({ status: 200, headers, isUtf8: true, content }, context);
-      const words = reply.ok
-        ? [reply.model, reply.finishReason, reply.requestId ?? '']
-        : [reply.failure.message, reply.failure.code ?? '', reply.failure.requestId ?? ''];
+      const received = { status: 200, headers, isUtf8: true, content };
+      const chat = readAnswer({ endpoint: 'chat', bodyJson: '{}', parts: 1 }, received, context);
+      const bodyJson = '{"input":["a","b"]}';
+      const vectors = readAnswer({ endpoint: 'embeddings', bodyJson, parts: 2 }, received, context);
+      const words = [chat, vectors].flatMap((reply) =>
+        reply.ok
+          ? [
+              reply.model,
+              reply.requestId ?? '',
+              ...reply.parts.map((part) => (part.ok ? part.finishReason : part.failure.message)),
+            ]
+          : [reply.failure.message, reply.failure.code ?? '', reply.failure.requestId ?? ''],
+      );
       for (const text of words) {
         expect(steeringIn(text)).toEqual([]);
         expect(text).not.toContain(KEY);
       }
+      const part = chat.ok ? chat.parts[0] : undefined;
       readErrorObject(content);
-      for (const check of checks) await check?.(reply.ok ? reply.output : content);
+      for (const check of checks) await check?.(part?.ok ? (part.text ?? '') : content);
     });
   });
 });
@@ -251,7 +271,7 @@ describe('a folder of somebody else', () => {
         shown = gated(end.stdout + end.stderr, false);
       } catch (error) {
         if (!(error instanceof LlmBatchError)) throw error;
-        shown = renderError(error, PLAIN_APPEARANCE, false).join('\n');
+        shown = renderError(error, PLAIN_APPEARANCE, false, wayOutOf).join('\n');
       }
       expect(steeringIn(shown)).toEqual([]);
       expect(shown).not.toContain(KEY);

@@ -10,9 +10,10 @@ import type { BilledUsage } from '../../src/core/usage.js';
 import type { Drain } from '../../src/engine/drain.js';
 import type { Lane } from '../../src/engine/lane.js';
 import { createLimiter } from '../../src/limiter/limiter.js';
-import { type ModelPrice, type RateTable, tokenRates } from '../../src/pricing/model-price.js';
-import { billedMicroUsd, worstCaseAtTier } from '../../src/pricing/service-tier.js';
+import { billedMicroUsd, worstCaseAtTier } from '../../src/pricing/cost.js';
+import { type ModelPrice, type RateTable, tokenRates } from '../../src/pricing/price-book.js';
 import type { Provider, ProviderReply, SendOptions } from '../../src/provider/provider.js';
+import { answered } from '../support/answered.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { seededRandom } from '../support/seeded-random.js';
 import { StoredRun } from '../support/stored-run.js';
@@ -159,7 +160,7 @@ class BillingServer implements Provider {
     if (isBilled && !isTold) this.untold += 1;
     const reply = { usage: isTold ? usage : null, costMicroUsd: null, hints: {} };
     if (failure === null) {
-      const answer = { output: 'fine', model: 'm', finishReason: 'stop', httpStatus: 200, requestId: null };
+      const answer = { parts: [answered('fine')], model: 'm', httpStatus: 200, requestId: null };
       return { ok: true, ...answer, ...reply };
     }
     const [kind, httpStatus] = failure;

@@ -37,6 +37,8 @@ const SETTINGS: RunSettings = {
     rpm: 60,
     tpm: 1_000_000,
     rpd: null,
+    groupMax: 100,
+    groupWaitMs: 100,
     maxAttempts: 5,
     timeoutMs: 300_000,
     maxWaitMs: 3_600_000,

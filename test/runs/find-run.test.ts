@@ -8,6 +8,7 @@ import { openStore } from '../../src/store/open.js';
 import type { Store } from '../../src/store/store.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { temporaryFolder } from '../support/program.js';
+import { refusal } from '../support/refusal.js';
 import { runSettingsOf } from '../support/run-settings.js';
 
 const clock = new FakeClock();
@@ -140,10 +141,10 @@ describe('a database goes on with', () => {
 
   it('no run of another query: that is refused, and both ways out are named', async () => {
     await make('shop', { inputPath, query });
-    await expect(foundFor({ inputPath, query: 'SELECT 2' })).rejects.toMatchObject({
+    await expect(refusal(foundFor({ inputPath, query: 'SELECT 2' }))).resolves.toMatchObject({
       code: 'RUN_OTHER_QUERY',
       exitCode: 2,
-      hint: expect.stringMatching(/--name NEW.*--name shop /) as string,
+      wayOut: expect.stringMatching(/--name NEW.*--name shop /) as string,
     });
   });
 
@@ -194,10 +195,10 @@ describe('a command without a run means', () => {
   it('nothing in an empty store, nor by a name that is not there, which names those that are', async () => {
     await expect(meant()).rejects.toMatchObject({ code: 'RUN_UNKNOWN', exitCode: 2 });
     await make('reviews');
-    await expect(meant('review')).rejects.toMatchObject({
+    await expect(refusal(meant('review'))).resolves.toMatchObject({
       code: 'RUN_UNKNOWN',
       exitCode: 2,
-      hint: expect.stringContaining('reviews') as string,
+      wayOut: expect.stringContaining('reviews') as string,
     });
   });
 });

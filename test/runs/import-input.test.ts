@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { systemClock } from '../../src/core/clock.js';
 import type { NewTask } from '../../src/core/task.js';
-import { applyImport, type DocumentPage } from '../../src/runs/import-input.js';
+import { applyImport, type TaskPage } from '../../src/runs/import-input.js';
 import { openStore } from '../../src/store/open.js';
 import type { Store } from '../../src/store/store.js';
 import { document, documents, openRun, RERUN } from '../contract/store/builders.js';
@@ -20,8 +20,8 @@ afterEach(async () => {
   folder.remove();
 });
 
-function page(tasks: readonly NewTask[]): DocumentPage {
-  return { documents: tasks, bad: [], duplicates: 0, bytesRead: 0 };
+function page(tasks: readonly NewTask[]): TaskPage {
+  return { documents: tasks, bad: [], duplicates: 0 };
 }
 
 it('an import that is cut off leaves the settings that the answers were given under, and is not gone on with', async () => {
@@ -37,7 +37,6 @@ it('an import that is cut off leaves the settings that the answers were given un
     run: before,
     skipBadLines: false,
     onBadLines: () => undefined,
-    onProgress: () => undefined,
     signal: new AbortController().signal,
   };
   const now = { prompt: 'now' };

@@ -113,11 +113,10 @@ describe('a run that is drained', () => {
 });
 
 describe('the limits of a run', () => {
-  const learn = async (run: RunRecord, requestsPerMinute: number | null, lane = LANE): Promise<RunRecord> => {
+  const learn = async (run: RunRecord, requestsPerMinute: number | null, lane = LANE) => {
     const value = { requestsPerMinute, tokensPerMinute: null, requestsPerDay: null };
     await store.noteObservations(run.id, [{ kind: 'learnt_limit', subject: lane, value }]);
-    const [learnt = run] = await store.listRuns();
-    return learnt;
+    return (await store.listRuns()).find(({ id }) => id === run.id) ?? run;
   };
 
   it.each([

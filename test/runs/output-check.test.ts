@@ -1,7 +1,7 @@
 /** Answers come from outside: whatever one holds, checking it ends soon and says what is wrong. */
 import { describe, expect, it } from 'vitest';
 import type { JsonObject } from '../../src/core/json.js';
-import type { CheckOutput } from '../../src/engine/call.js';
+import type { CheckOutput } from '../../src/engine/prepared-task.js';
 import { createOutputCheck } from '../../src/runs/output-check.js';
 
 const checkObject = createOutputCheck({ kind: 'json' }) as CheckOutput;

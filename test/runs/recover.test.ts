@@ -2,6 +2,7 @@
 import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { CallEnd } from '../../src/core/call.js';
 import { recoverStore } from '../../src/runs/recover.js';
 import { openStore } from '../../src/store/open.js';
 import type { Store } from '../../src/store/store.js';
@@ -89,7 +90,7 @@ describe('a store that is taken over', () => {
       completed(answered, callEnd(await startCall(store, runId, answered))),
       failed(refused, 'refused', callEnd(await startCall(store, runId, refused), refusal)),
     ].map(({ call, outcomes }) => {
-      const { message: _, ...callThen } = call ?? { message: null };
+      const { message: _, ...callThen } = call as CallEnd;
       const { share: __, ...outcomeThen } = outcomes[0] ?? { share: null };
       return { ...outcomeThen, call: callThen };
     });

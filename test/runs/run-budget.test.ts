@@ -80,10 +80,11 @@ describe('a budget', () => {
 describe('a cap on cost', () => {
   it('is refused before the first call where one lane has no price', () => {
     const caps = { ...CAPS, maxCostMicroUsd: 1 };
+    const asked = { model: 'm', outputCap: null, serviceTier: null };
     const refused = expect.objectContaining({ code: 'PRICE_UNKNOWN', exitCode: 2 });
-    expect(() => checkBudget(caps, [laneAt(1), laneAt(null)], 'm', null)).toThrowError(refused);
-    expect(() => checkBudget(caps, [laneAt(1)], 'm', null)).not.toThrow();
-    expect(() => checkBudget(CAPS, [laneAt(null)], 'm', null)).not.toThrow();
+    expect(() => checkBudget(caps, [laneAt(1), laneAt(null)], asked)).toThrowError(refused);
+    expect(() => checkBudget(caps, [laneAt(1)], asked)).not.toThrow();
+    expect(() => checkBudget(CAPS, [laneAt(null)], asked)).not.toThrow();
   });
 });
 

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../src/core/clock.js';
 import { openStore } from '../../src/store/open.js';
+import { refusal } from '../support/refusal.js';
 
 let folder: string;
 
@@ -36,10 +37,10 @@ describe('a store URL', () => {
     'mysql://localhost/db',
     'https://example.com/',
   ])('cannot be %s in this version', async (url) => {
-    await expect(openStore(url, write)).rejects.toMatchObject({
+    await expect(refusal(openStore(url, write))).resolves.toMatchObject({
       code: 'STORE_URL_UNSUPPORTED',
       exitCode: 2,
-      hint: expect.stringContaining('--db'),
+      wayOut: expect.stringContaining('--db'),
     });
   });
 

@@ -2,6 +2,7 @@
 import { PassThrough } from 'node:stream';
 import { CommanderError } from 'commander';
 import { Interrupts } from '../../src/app/interrupts.js';
+import { wayOutOf } from '../../src/commands/error-words.js';
 import { buildProgram } from '../../src/commands/program.js';
 import { type Clock, type Random, systemClock } from '../../src/core/clock.js';
 import { EXIT_CODES, LlmBatchError } from '../../src/core/errors.js';
@@ -61,7 +62,7 @@ export async function runInProcess(
       return {
         exitCode: error.exitCode,
         stdout: read(stdout),
-        stderr: `${read(stderr)}${error.message}\n${error.hint}\n`,
+        stderr: `${read(stderr)}${error.message}\n${wayOutOf(error)}\n`,
       };
     }
     if (!(error instanceof CommanderError)) throw error;

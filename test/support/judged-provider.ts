@@ -4,7 +4,7 @@
  */
 import type { Clock } from '../../src/core/clock.js';
 import { isJsonObject } from '../../src/core/json.js';
-import { readChatAnswer } from '../../src/provider/openai/chat.js';
+import { readAnswer } from '../../src/provider/openai/answer.js';
 import { type CallContext, classifyRefusal } from '../../src/provider/openai/classify.js';
 import { readErrorObject } from '../../src/provider/openai/error-body.js';
 import { type HeaderReader, readRateLimitHints } from '../../src/provider/openai/headers.js';
@@ -45,7 +45,8 @@ export function judgedProvider(
   return {
     arrivals,
     books: () => judge.snapshot(),
-    async send({ bodyJson }) {
+    async send(request) {
+      const { bodyJson } = request;
       await clock.sleep(wayThereMs());
       const verdict = judge.judge({ endpoint: chatCompletions, bodyText: bodyJson, key: null, port: 0 });
       const { reply } = verdict;
@@ -56,7 +57,8 @@ export function judgedProvider(
       const headers = readerOf({ 'content-type': reply.contentType, ...reply.headers, ...verdict.headers });
       const context: CallContext = { url: 'http://simulator', nowMs: clock.now(), redact: (text) => text };
       const { status, body } = reply;
-      if (status === 200) return readChatAnswer({ status, headers, content: body, isUtf8: true }, context);
+      if (status === 200)
+        return readAnswer(request, { status, headers, content: body, isUtf8: true }, context);
       return {
         ok: false,
         failure: classifyRefusal({ status, headers, error: readErrorObject(body) }, context),

@@ -1,5 +1,5 @@
 /** Settings of a run as a command line and a configuration file give them, for runs that are made without a command. */
-import { runSettingsFrom } from '../../src/commands/run-settings.js';
+import { runSettingsFrom } from '../../src/commands/asked-settings.js';
 import { resolveSettings } from '../../src/config/load.js';
 import type { JsonObject } from '../../src/core/json.js';
 import type { RunSettings } from '../../src/runs/run-settings.js';

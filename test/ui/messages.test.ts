@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { wayOutOf } from '../../src/commands/error-words.js';
 import { LlmBatchError, usageError } from '../../src/core/errors.js';
 import { renderBadLines } from '../../src/ui/bad-lines.js';
 import { PLAIN_APPEARANCE } from '../../src/ui/colours.js';
@@ -9,7 +10,7 @@ import { displayWidth } from '../../src/ui/width.js';
 describe('an error', () => {
   it('is one line that says what was wrong and one that says what to do', () => {
     const error = usageError('X', 'reviews.jsonl does not exist.', 'check the path');
-    expect(renderError(error, PLAIN_APPEARANCE, false)).toEqual([
+    expect(renderError(error, PLAIN_APPEARANCE, false, wayOutOf)).toEqual([
       'error: reviews.jsonl does not exist.',
       '  try: check the path',
     ]);
@@ -17,26 +18,26 @@ describe('an error', () => {
 
   it('has no second line where there is nothing to do', () => {
     expect(
-      renderError(new LlmBatchError('Gone.', { code: 'X', exitCode: 5 }), PLAIN_APPEARANCE, false),
+      renderError(new LlmBatchError('Gone.', { code: 'X', exitCode: 5 }), PLAIN_APPEARANCE, false, wayOutOf),
     ).toEqual(['error: Gone.']);
   });
 
   it('that nobody foresaw asks for a report, and shows its stack only under --debug', () => {
     const error = new Error('boom', { cause: new Error('the disk') });
-    const brief = renderError(error, PLAIN_APPEARANCE, false);
+    const brief = renderError(error, PLAIN_APPEARANCE, false, wayOutOf);
     expect(brief).toHaveLength(2);
     expect(brief[1]).toContain('--debug');
-    const full = renderError(error, PLAIN_APPEARANCE, true).join('\n');
+    const full = renderError(error, PLAIN_APPEARANCE, true, wayOutOf).join('\n');
     expect(full).toMatch(/Error: boom\n {4}at .*\n/);
     expect(full).toMatch(/\ncaused by Error: the disk\n {4}at /);
   });
 
   it('may be anything that can be thrown, and cannot steer the terminal', () => {
-    expect(renderError('just text\x1b[2J', PLAIN_APPEARANCE, true)[0]).toBe('error: just text�[2J');
-    expect(renderError(new TypeError(''), PLAIN_APPEARANCE, false)[0]).toBe('error: TypeError');
+    expect(renderError('just text\x1b[2J', PLAIN_APPEARANCE, true, wayOutOf)[0]).toBe('error: just text�[2J');
+    expect(renderError(new TypeError(''), PLAIN_APPEARANCE, false, wayOutOf)[0]).toBe('error: TypeError');
     const circle = new Error('circle');
     circle.cause = circle;
-    expect(renderError(circle, PLAIN_APPEARANCE, true).length).toBeGreaterThan(2);
+    expect(renderError(circle, PLAIN_APPEARANCE, true, wayOutOf).length).toBeGreaterThan(2);
   });
 });
 

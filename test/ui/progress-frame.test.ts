@@ -1,8 +1,8 @@
 import { Chalk } from 'chalk';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { EMPTY_SNAPSHOT, type ProgressSnapshot } from '../../src/core/progress.js';
 import { type Appearance, PLAIN_APPEARANCE } from '../../src/ui/colours.js';
-import { EMPTY_SNAPSHOT, type ProgressSnapshot } from '../../src/ui/progress.js';
 import { renderFrame } from '../../src/ui/progress-frame.js';
 import { renderPlainLine } from '../../src/ui/progress-plain.js';
 import { displayWidth } from '../../src/ui/width.js';
@@ -103,13 +103,6 @@ describe('the bar', () => {
     );
   });
 
-  it('says that it writes the results', () => {
-    expect(frame({ phase: 'writing', completed: 299_997, writtenRows: 180_000 }, 80)).toEqual([
-      ' 100% ━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━ 300,000/300,000',
-      '      writing results · 180,000 written',
-    ]);
-  });
-
   it('ends as one line with the time it took', () => {
     expect(frame({ completed: 299_997 }, 80, true)).toEqual([
       ' 100% ━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━ 300,000/300,000 · in 4 min 05 s',
@@ -154,7 +147,7 @@ describe('the bar', () => {
     const count = fc.oneof(fc.nat({ max: 50 }), fc.nat({ max: 2e9 }));
     const maybe = (value: fc.Arbitrary<number>): fc.Arbitrary<number | null> => fc.option(value);
     const anySnapshot: fc.Arbitrary<ProgressSnapshot> = fc.record({
-      phase: fc.constantFrom('importing', 'running', 'stopping', 'writing'),
+      phase: fc.constantFrom('importing', 'running', 'stopping'),
       importedDocuments: count,
       importedBytes: fc.nat({ max: 2e12 }),
       importTotalBytes: maybe(fc.nat({ max: 2e12 })),
@@ -184,7 +177,6 @@ describe('the bar', () => {
       outageSinceMs: maybe(fc.nat({ max: 2e12 })),
       suspectsLeft: fc.constantFrom(0, 0, 1, 1_234_567),
       graceLeftMs: maybe(fc.nat({ max: 2e6 })),
-      writtenRows: count,
     });
     fc.assert(
       fc.property(anySnapshot, fc.integer({ min: 1, max: 250 }), fc.boolean(), (any, columns, ended) => {
@@ -219,9 +211,6 @@ describe('the plain line', () => {
     );
     expect(renderPlainLine({ ...snapshot, phase: 'stopping', graceLeftMs: 30_000 }, colours)).toBe(
       '126,000/300,000 done (42.0%) · stopping, waiting for up to 30 s for 16 calls to end',
-    );
-    expect(renderPlainLine({ ...snapshot, phase: 'writing', writtenRows: 9 }, colours)).toBe(
-      '126,000/300,000 done (42.0%) · writing results, 9 written',
     );
   });
 });

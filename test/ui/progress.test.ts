@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
+import type { ProgressSnapshot } from '../../src/core/progress.js';
 import { appearanceOf } from '../../src/ui/colours.js';
-import { createProgress, type Progress, type ProgressSnapshot } from '../../src/ui/progress.js';
+import { createProgress, type Progress } from '../../src/ui/progress.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { snapshot } from './sample-run.js';
 import { Log, Screen } from './screen.js';

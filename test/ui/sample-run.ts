@@ -1,8 +1,8 @@
 /** A run as a user might have one. */
 
+import { EMPTY_SNAPSHOT, type ProgressSnapshot } from '../../src/core/progress.js';
 import type { RunRecord } from '../../src/core/run.js';
 import type { RunSummary } from '../../src/core/run-summary.js';
-import { EMPTY_SNAPSHOT, type ProgressSnapshot } from '../../src/ui/progress.js';
 
 export const snapshot: ProgressSnapshot = {
   ...EMPTY_SNAPSHOT,

@@ -1,9 +1,10 @@
 /** OpenAI and everything that speaks its protocol, behind the provider port: the SDK over our own transport. */
 import OpenAI, { APIError } from 'openai';
-import type { Clock } from '../../core/clock.js';
+import { type Clock, nextTurn } from '../../core/clock.js';
 import { usageError } from '../../core/errors.js';
 import { isJsonObject, type JsonObject } from '../../core/json.js';
 import { createRedactor } from '../../core/redact.js';
+import { ENDPOINTS } from '../../endpoints/endpoints.js';
 import type {
   Provider,
   ProviderAborted,
@@ -12,8 +13,8 @@ import type {
   ProviderReply,
   SendOptions,
 } from '../provider.js';
+import { readAnswer } from './answer.js';
 import { BodyRoom } from './body-room.js';
-import { CHAT_PATH, readChatAnswer } from './chat.js';
 import { buildFailure, type CallContext, classifyRefusal } from './classify.js';
 import { classifyConnectionFailure } from './connection-failure.js';
 import { passwordsOf, readProxySettings } from './dispatcher.js';
@@ -147,7 +148,10 @@ export function createOpenAIProvider(options: OpenAIProviderOptions): Provider {
 
   return {
     send(request, options): Promise<ProviderReply> {
-      return exchange(CHAT_PATH, request.bodyJson, options, readChatAnswer);
+      const { path } = ENDPOINTS[request.endpoint];
+      return exchange(path, request.bodyJson, options, (received, context) =>
+        readAnswer(request, received, context),
+      );
     },
     async probe(options): Promise<ProviderProbe> {
       const answer = await exchange(MODELS_PATH, null, options, readModels);
@@ -171,13 +175,14 @@ export function createOpenAIProvider(options: OpenAIProviderOptions): Provider {
  * of its output, finds its timers due before it has read the answers that came meanwhile, which are paid for.
  */
 function afterLastLook(clock: Clock, delayMs: number, callback: () => void): () => void {
-  let lastLook: NodeJS.Immediate | undefined;
-  const cancel = clock.after(delayMs, () => {
-    lastLook = setImmediate(callback);
+  let isCancelled = false;
+  const cancel = clock.after(delayMs, async () => {
+    await nextTurn();
+    if (!isCancelled) callback();
   });
   return () => {
+    isCancelled = true;
     cancel();
-    clearImmediate(lastLook);
   };
 }
 

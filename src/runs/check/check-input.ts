@@ -3,12 +3,8 @@
  * nobody is called. Memory: some 45 bytes a document, to tell repeats, besides what reading takes.
  */
 
-import { createDocumentParser } from '../../documents/document.js';
 import type { DocumentPage, PreparedDocument } from '../../documents/read.js';
-import { createRequestBuilder } from '../../documents/request.js';
-import { isLineProblem } from '../../input/bad-line.js';
-import type { PriceBook } from '../../pricing/prices.js';
-import type { ImportProgress } from '../import-input.js';
+import type { PriceBook } from '../../pricing/price-book.js';
 import { lanesOf, OPENAI_BASE_URL, type RunSettings } from '../run-settings.js';
 import { badLineKind } from './bad-line-kind.js';
 import { BatchFileRules } from './batch-file-rules.js';
@@ -22,7 +18,6 @@ export interface CheckOptions {
   readonly prices: PriceBook;
   readonly nowMs: number;
   readonly signal: AbortSignal;
-  readonly onProgress: (progress: ImportProgress) => void;
 }
 
 export interface CheckReport {
@@ -42,15 +37,12 @@ export async function checkInput(options: CheckOptions): Promise<CheckReport> {
   for await (const page of options.pages) {
     if (options.signal.aborted) break;
     await check.add(page);
-    options.onProgress({ documents: check.documents, bytesRead: page.bytesRead });
   }
   return check.report();
 }
 
 class Check {
   readonly #settings: RunSettings;
-  readonly #parse: ReturnType<typeof createDocumentParser>;
-  readonly #build: ReturnType<typeof createRequestBuilder>;
   readonly #lengths: LengthCheck;
   readonly #findings = new Findings();
   readonly #repeats = new RepeatFinder();
@@ -63,8 +55,6 @@ class Check {
   constructor({ settings, prices, nowMs }: CheckOptions) {
     const { request } = settings;
     this.#settings = settings;
-    this.#parse = createDocumentParser(request);
-    this.#build = createRequestBuilder(request);
     const lanes = lanesOf(settings);
     const limits = lanes.map((lane) => lane.tpm ?? Number.POSITIVE_INFINITY);
     const widest = Math.max(...limits);
@@ -102,21 +92,17 @@ class Check {
     };
   }
 
-  async #examine({ line, key, requestHash, body }: PreparedDocument): Promise<void> {
+  async #examine(prepared: PreparedDocument): Promise<void> {
+    const { line, key, requestHash, body, document, request } = prepared;
     // A hash in place of an id tells a reader nothing.
     const id = key.startsWith('sha256:') ? null : key;
-    const document = this.#parse(body);
-    if (isLineProblem(document)) return;
-    const request = this.#build(document);
-    if (isLineProblem(request)) return;
-
     const isRecord = document.form === 'record';
     const problems = this.#lengths.problemsOf(request, isRecord ? '' : body);
     for (const { kind, message } of problems instanceof Promise ? await problems : problems) {
       this.#findings.add(kind, { line, id, message });
     }
     if (!isRecord && this.#settings.request.promptTemplate !== null) {
-      const message = 'is a whole request, for which --prompt is not used';
+      const message = 'is a whole request, for which the prompt is not used';
       this.#findings.add('template_unused', { line, id, message });
     }
     if (this.#isBatchFile && document.form === 'batch_line') {

@@ -3,8 +3,8 @@
  * for fits; only what is longer is counted, with the model's own tokenizer where that is published.
  */
 import type { JsonObject } from '../../core/json.js';
-import type { RenderedRequest } from '../../documents/rendered-request.js';
-import type { PriceBook, PriceQuery } from '../../pricing/prices.js';
+import type { RenderedRequest } from '../../endpoints/rendered-request.js';
+import type { PriceBook, PriceQuery } from '../../pricing/price-book.js';
 import { loadTokenCounter } from '../../pricing/tokens.js';
 
 export type LengthProblemKind =
@@ -90,7 +90,8 @@ export class LengthCheck {
     const counter = await loadTokenCounter(model.model);
     const counted = counter.countRequest(request.endpoint, JSON.parse(request.bodyJson) as JsonObject);
     const { tokensPerMinute } = this.#options;
-    const { contextWindowTokens } = model;
+    // Each of several inputs has the context for itself.
+    const contextWindowTokens = request.inputs > 1 ? null : model.contextWindowTokens;
     // What an image is billed as is not the room it takes.
     const inputTokens = counted.images > 0 ? counter.countText(request.inputText) : counted.tokens;
     const tokens = `${counted.exact ? '' : 'about '}${grouped(inputTokens)} tokens`;
@@ -111,7 +112,7 @@ export class LengthCheck {
     if (tokensPerMinute !== null && inputTokens + cap > tokensPerMinute) {
       problems.push({
         kind: 'over_tokens_per_minute',
-        message: `${tokens}${withCap}, where --tpm lets ${grouped(tokensPerMinute)} through in a minute`,
+        message: `${tokens}${withCap}, where the limit lets ${grouped(tokensPerMinute)} through in a minute`,
       });
     }
     return problems;

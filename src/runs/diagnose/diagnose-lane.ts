@@ -5,7 +5,7 @@ import type { ProviderFailure } from '../../core/failure.js';
 import type { QuotaHint, RateLimitHints } from '../../core/limits.js';
 import type { Provider, ProviderProbe } from '../../provider/provider.js';
 import type { LaneSettings } from '../run-settings.js';
-import { type Finding, fault, faultOf, ok, warning } from './diagnose.js';
+import { type Diagnosis, fault, faultOf, ok, warning } from './diagnose.js';
 
 export interface LaneLook {
   readonly lane: LaneSettings;
@@ -21,13 +21,13 @@ export interface LaneLook {
 const PROBE_TIMEOUT_MS = 15_000;
 
 /** Whether the lane has the key that it needs. */
-export function diagnoseKey({ lane, apiKey }: Pick<LaneLook, 'lane' | 'apiKey'>): Finding {
+export function diagnoseKey({ lane, apiKey }: Pick<LaneLook, 'lane' | 'apiKey'>): Diagnosis {
   return apiKey === null
     ? ok('key', `${lane.apiKeyEnv} is not set; a server of your own may need no key.`, lane.name)
     : ok('key', `${lane.apiKeyEnv} is set.`, lane.name);
 }
 
-export async function* diagnoseEndpoint(look: LaneLook): AsyncGenerator<Finding> {
+export async function* diagnoseEndpoint(look: LaneLook): AsyncGenerator<Diagnosis> {
   const { lane, clock } = look;
   const startedAtMs = clock.monotonicMs();
   let probe: ProviderProbe;
@@ -48,7 +48,7 @@ export async function* diagnoseEndpoint(look: LaneLook): AsyncGenerator<Finding>
     yield fault(
       'endpoint',
       `${probe.failure.message}.`,
-      'Check --base-url: it is where the API is, most often ending in /v1.',
+      { code: 'BASE_URL_WRONG' },
       EXIT_CODES.halted,
       lane.name,
     );
@@ -69,11 +69,11 @@ async function probeWith(look: LaneLook, apiKey: string | null): Promise<Provide
   }
 }
 
-function unreachable(lane: LaneSettings, failure: ProviderFailure): Finding {
+function unreachable(lane: LaneSettings, failure: ProviderFailure): Diagnosis {
   return fault(
     'endpoint',
     `${lane.baseUrl} cannot be reached: ${failure.message}`,
-    'Check --base-url, the connection and the proxy; a server of your own has to be started first.',
+    { code: 'SERVER_UNREACHABLE' },
     EXIT_CODES.halted,
     lane.name,
   );
@@ -82,7 +82,7 @@ function unreachable(lane: LaneSettings, failure: ProviderFailure): Finding {
 async function lookAtKey(
   look: LaneLook,
   probe: ProviderProbe & { readonly hints: RateLimitHints },
-): Promise<Finding> {
+): Promise<Diagnosis> {
   const { lane, apiKey } = look;
   if (probe.outcome === 'failed') return refused(look, probe.failure);
   if (probe.outcome === 'unlisted') {
@@ -95,7 +95,7 @@ async function lookAtKey(
     : ok('key_accepted', `The server takes ${lane.apiKeyEnv}.`, lane.name);
 }
 
-function refused({ lane, apiKey }: LaneLook, failure: ProviderFailure): Finding {
+function refused({ lane, apiKey }: LaneLook, failure: ProviderFailure): Diagnosis {
   const { kind, message } = failure;
   if (kind === 'auth') {
     const what = apiKey === null ? 'The server wants a key' : `The server does not take ${lane.apiKeyEnv}`;
@@ -119,7 +119,7 @@ function refused({ lane, apiKey }: LaneLook, failure: ProviderFailure): Finding 
   return warning('key_accepted', `The server would not say: ${message}`, 'Try again in a while.', lane.name);
 }
 
-function lookAtModel({ lane, model }: LaneLook, probe: ProviderProbe): Finding {
+function lookAtModel({ lane, model }: LaneLook, probe: ProviderProbe): Diagnosis {
   const name = lane.models[model] ?? model;
   if (probe.outcome !== 'listed') {
     return ok('model', `${name}: not known, the server keeps no list of models.`, lane.name);
@@ -128,7 +128,7 @@ function lookAtModel({ lane, model }: LaneLook, probe: ProviderProbe): Finding {
   const { models } = probe;
   const alike = models.length > MOST_TOLD ? closest(name, models) : models;
   const message = `${name} is ${models.length === 1 ? 'not the one model' : `none of the ${models.length} models`} that the server lists.`;
-  const advice = alike.length === 0 ? 'Check --model.' : `Check --model; the server has ${alike.join(', ')}.`;
+  const advice = { code: 'MODEL_UNKNOWN', facts: { alike: alike.join(', ') } };
   // There a model goes by the name of its deployment, which no list has.
   if (/\.azure\.com(?:[:/]|$)/.test(lane.baseUrl)) return warning('model', message, advice, lane.name);
   return fault('model', message, advice, EXIT_CODES.halted, lane.name);
@@ -163,16 +163,16 @@ function closest(name: string, models: readonly string[]): string[] {
     .map((each) => each.model);
 }
 
-function lookAtLimits(lane: LaneSettings, hints: RateLimitHints): Finding {
+function lookAtLimits(lane: LaneSettings, hints: RateLimitHints): Diagnosis {
   const told = [
     limitText('requests', hints.requests),
     limitText('tokens', hints.tokens),
     limitText('requests a day', hints.requestsPerDay),
   ].filter((text) => text !== null);
   const own = [
-    lane.rpm === null ? null : `--rpm ${lane.rpm}`,
-    lane.tpm === null ? null : `--tpm ${lane.tpm}`,
-    lane.rpd === null ? null : `--rpd ${lane.rpd}`,
+    lane.rpm === null ? null : `rpm ${lane.rpm}`,
+    lane.tpm === null ? null : `tpm ${lane.tpm}`,
+    lane.rpd === null ? null : `rpd ${lane.rpd}`,
   ].filter((text) => text !== null);
   const said = told.length > 0 ? `The server tells ${told.join(', ')}` : 'The server tells none here';
   return ok(

@@ -8,7 +8,7 @@ import type { StoreCondition } from '../../store/maintenance.js';
 import { openStore } from '../../store/open.js';
 import type { Store } from '../../store/store.js';
 import { findSalvage } from '../salvage.js';
-import { type Finding, fault, faultOf, ok, warning } from './diagnose.js';
+import { type Diagnosis, fault, faultOf, ok, warning } from './diagnose.js';
 
 export interface StoreLook {
   /** As the user names it. */
@@ -25,13 +25,13 @@ export interface StoreLook {
 const GIGABYTE = 1_000_000_000;
 const MOST_DIFFERENCES_TOLD = 5;
 
-export async function* diagnoseStore(look: StoreLook): AsyncGenerator<Finding> {
+export async function* diagnoseStore(look: StoreLook): AsyncGenerator<Diagnosis> {
   const folder = dirname(look.path);
   if (!existsSync(folder)) {
     yield fault(
       'store_file',
       `The folder ${folder} is not there.`,
-      'Make it, or name another place with --db.',
+      { code: 'STORE_FOLDER_MISSING' },
       EXIT_CODES.store,
     );
     return;
@@ -44,7 +44,7 @@ export async function* diagnoseStore(look: StoreLook): AsyncGenerator<Finding> {
       : fault(
           'store_file',
           `There is no store at ${look.path} yet, and this user may not write to ${folder}.`,
-          'Change the permissions of the folder, or name another place with --db.',
+          { code: 'STORE_FOLDER_PERMISSIONS' },
           EXIT_CODES.store,
         );
     return;
@@ -53,22 +53,20 @@ export async function* diagnoseStore(look: StoreLook): AsyncGenerator<Finding> {
   yield* lookInside(look);
 }
 
-function* lookAtPlace({ path, fileSystem = fileSystemOf }: StoreLook): Generator<Finding> {
+function* lookAtPlace({ path, fileSystem = fileSystemOf }: StoreLook): Generator<Diagnosis> {
   const { name, network, uncertain, freeBytes } = fileSystem(path);
   const folder = dirname(path);
   if (network) {
     yield fault(
       'file_system',
       `${folder} is on a network file system (${name}), where an SQLite store is not safe.`,
-      'Keep the store on a disk of this machine: --db /var/tmp/llm-batch.db',
+      { code: 'STORE_NETWORK_FILE_SYSTEM' },
       EXIT_CODES.store,
     );
   } else if (uncertain) {
-    yield warning(
-      'file_system',
-      `${folder} is on a ${name} file system, which may be on another machine.`,
-      'If it is (sshfs, s3fs), keep the store on a disk of this machine: --db /var/tmp/llm-batch.db',
-    );
+    yield warning('file_system', `${folder} is on a ${name} file system, which may be on another machine.`, {
+      code: 'STORE_MAYBE_REMOTE',
+    });
   } else {
     yield ok(
       'file_system',
@@ -81,20 +79,20 @@ function* lookAtPlace({ path, fileSystem = fileSystemOf }: StoreLook): Generator
     ? warning(
         'disk_space',
         logBytes > GIGABYTE / 2 ? `${free}, and the store's log has ${bytes(logBytes)}.` : `${free}.`,
-        'Free some space: `llm-batch prune --older-than 30d` gives back what old runs take.',
+        { code: 'DISK_NEARLY_FULL' },
       )
     : ok('disk_space', `${free}.`);
 }
 
-function lookAtFile({ path, userId }: StoreLook, folder: string, file: Stats): Finding {
+function lookAtFile({ path, userId }: StoreLook, folder: string, file: Stats): Diagnosis {
   if (!file.isFile()) {
-    return fault('store_file', `${path} is no file.`, 'Name another place with --db.', EXIT_CODES.store);
+    return fault('store_file', `${path} is no file.`, { code: 'STORE_NO_FILE' }, EXIT_CODES.store);
   }
   if (!may(path, constants.R_OK | constants.W_OK) || !mayWrite(folder)) {
     return fault(
       'store_file',
       `${path} cannot be written: the file, its folder or the disk is read-only for this user.`,
-      'Change the permissions of the file and its folder, or use a copy in a folder of your own with --db.',
+      { code: 'STORE_FILE_PERMISSIONS' },
       EXIT_CODES.store,
     );
   }
@@ -115,7 +113,7 @@ function lookAtFile({ path, userId }: StoreLook, folder: string, file: Stats): F
   return ok('store_file', `${path}, ${bytes(file.size)}.`);
 }
 
-async function* lookInside(look: StoreLook): AsyncGenerator<Finding> {
+async function* lookInside(look: StoreLook): AsyncGenerator<Diagnosis> {
   let store: Store;
   try {
     store = await openStore(look.url, { mode: 'read', clock: look.clock });
@@ -138,7 +136,7 @@ async function* lookInside(look: StoreLook): AsyncGenerator<Finding> {
       yield warning(
         'deleted_runs',
         `Some of what deleted runs had is still there (${condition.unsweptRuns}).`,
-        '`llm-batch prune --older-than 30d` finishes that.',
+        { code: 'DELETED_RUNS_LEFT' },
       );
     }
   } catch (error) {
@@ -148,7 +146,7 @@ async function* lookInside(look: StoreLook): AsyncGenerator<Finding> {
   }
 }
 
-async function lookAtCounts(store: Store): Promise<Finding> {
+async function lookAtCounts(store: Store): Promise<Diagnosis> {
   const differences = await store.maintenance.recount();
   if (differences.length === 0) return ok('counts', 'Every count and sum agrees with its rows.');
   const told = differences
@@ -160,12 +158,12 @@ async function lookAtCounts(store: Store): Promise<Finding> {
   return fault(
     'counts',
     `Counts differ from what is there: ${told.join('; ')}${more > 0 ? `; and ${more} more` : ''}.`,
-    'Something else has written to the store. Answers can still be read: `llm-batch results`; to go on, run the input into a new store with --db.',
+    { code: 'COUNTS_DIFFER' },
     EXIT_CODES.store,
   );
 }
 
-async function lookAtOwner(store: Store, { openLeases }: StoreCondition): Promise<Finding> {
+async function lookAtOwner(store: Store, { openLeases }: StoreCondition): Promise<Diagnosis> {
   const owner = await store.readOwner();
   if (owner !== null) {
     const since = new Date(owner.sinceMs).toISOString();
@@ -179,7 +177,7 @@ async function lookAtOwner(store: Store, { openLeases }: StoreCondition): Promis
   );
 }
 
-function lookForSalvage(path: string): Finding {
+function lookForSalvage(path: string): Diagnosis {
   const files = findSalvage(`${path}.salvage.jsonl`);
   if (files.length === 0) return ok('salvage', 'No answer waits to be stored.');
   return warning(
@@ -189,7 +187,7 @@ function lookForSalvage(path: string): Finding {
   );
 }
 
-function damaged(path: string, damage: readonly string[]): Finding {
+function damaged(path: string, damage: readonly string[]): Diagnosis {
   return fault(
     'integrity',
     `${path} is damaged: ${damage.join('; ')}`,

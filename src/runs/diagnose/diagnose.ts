@@ -1,7 +1,7 @@
 /** What a look at everything a run depends on finds, one finding a check. */
-import { EXIT_CODES, type ExitCode, LlmBatchError } from '../../core/errors.js';
+import { type ErrorFacts, EXIT_CODES, type ExitCode, LlmBatchError, type WayOut } from '../../core/errors.js';
 
-export interface Finding {
+export interface Diagnosis {
   /** What was looked at; scripts read it. */
   readonly check:
     | 'node'
@@ -27,43 +27,57 @@ export interface Finding {
   readonly lane: string | null;
   /** Never holds a key. */
   readonly message: string;
-  /** The way out; null where none is needed. */
-  readonly advice: string | null;
+  /** Null where none is needed. */
+  readonly wayOut: WayOut | null;
   /** Of a run that meets this fault; 0 for the other levels. */
   readonly exitCode: ExitCode;
 }
 
-type Check = Finding['check'];
+/** A sentence that is the same for everybody, or a code that stands for one, with its facts. */
+type Advice = string | { readonly code: string; readonly facts?: ErrorFacts };
 
-export function ok(check: Check, message: string, lane: string | null = null): Finding {
-  return { check, level: 'ok', lane, message, advice: null, exitCode: EXIT_CODES.completed };
+function wayOutBy(advice: Advice): WayOut {
+  return typeof advice === 'string'
+    ? { code: '', facts: {}, hint: advice }
+    : { code: advice.code, facts: advice.facts ?? {}, hint: undefined };
 }
 
-export function warning(check: Check, message: string, advice: string, lane: string | null = null): Finding {
-  return { check, level: 'warning', lane, message, advice, exitCode: EXIT_CODES.completed };
+type Check = Diagnosis['check'];
+
+export function ok(check: Check, message: string, lane: string | null = null): Diagnosis {
+  return { check, level: 'ok', lane, message, wayOut: null, exitCode: EXIT_CODES.completed };
+}
+
+export function warning(
+  check: Check,
+  message: string,
+  advice: Advice,
+  lane: string | null = null,
+): Diagnosis {
+  return { check, level: 'warning', lane, message, wayOut: wayOutBy(advice), exitCode: EXIT_CODES.completed };
 }
 
 export function fault(
   check: Check,
   message: string,
-  advice: string | null,
+  advice: Advice,
   exitCode: ExitCode,
   lane: string | null = null,
-): Finding {
-  return { check, level: 'fault', lane, message, advice, exitCode };
+): Diagnosis {
+  return { check, level: 'fault', lane, message, wayOut: wayOutBy(advice), exitCode };
 }
 
 /** An error that a run would end with. @throws what is none */
-export function faultOf(check: Check, error: unknown, lane: string | null = null): Finding {
+export function faultOf(check: Check, error: unknown, lane: string | null = null): Diagnosis {
   if (!(error instanceof LlmBatchError)) throw error;
-  return fault(check, error.message, error.hint ?? null, error.exitCode, lane);
+  return { ...fault(check, error.message, '', error.exitCode, lane), wayOut: error };
 }
 
 /** The store comes first, for without it nothing runs; then what a run refuses to start with; then what stops it. */
 const BY_WEIGHT = [EXIT_CODES.store, EXIT_CODES.usage, EXIT_CODES.halted] as const;
 
 /** The exit code of the worst fault; 0 when there is none. */
-export function worstExitCode(findings: readonly Finding[]): ExitCode {
+export function worstExitCode(findings: readonly Diagnosis[]): ExitCode {
   const codes = new Set(findings.map((finding) => finding.exitCode));
   const worst = BY_WEIGHT.find((code) => codes.has(code));
   return worst ?? [...codes].find((code) => code !== EXIT_CODES.completed) ?? EXIT_CODES.completed;

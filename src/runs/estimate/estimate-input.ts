@@ -2,16 +2,14 @@
  * Tokens, money and time of an input before anything is spent: what a run of it would send, counted in full where it is
  * small and from a fair sample where it is large. Nothing is stored and nobody is called.
  */
-import { setImmediate } from 'node:timers/promises';
+import { nextTurn } from '../../core/clock.js';
 import { usageError } from '../../core/errors.js';
 import type { JsonObject } from '../../core/json.js';
 import { DistinctTexts, hash53 } from '../../documents/distinct-texts.js';
 import { createStoredRequestReader, type DocumentPage } from '../../documents/read.js';
-import type { RenderedRequest } from '../../documents/rendered-request.js';
+import type { RenderedRequest } from '../../endpoints/rendered-request.js';
 import type { BadLine } from '../../input/bad-line.js';
-import type { PriceTable } from '../../pricing/model-price.js';
-import type { PriceBook } from '../../pricing/prices.js';
-import type { ImportProgress } from '../import-input.js';
+import type { PriceBook, PriceTable } from '../../pricing/price-book.js';
 import { type LaneSettings, lanesOf, OPENAI_BASE_URL, type RunSettings } from '../run-settings.js';
 import { DocumentSample, SAMPLE_BOUNDS, type SampleBounds } from './document-sample.js';
 import { type ModelEstimate, ModelTally } from './model-estimate.js';
@@ -39,7 +37,6 @@ export interface EstimateOptions {
   readonly prices: PriceBook;
   readonly nowMs: number;
   readonly signal: AbortSignal;
-  readonly onProgress: (progress: ImportProgress) => void;
   readonly sampleBounds?: SampleBounds;
 }
 
@@ -95,13 +92,13 @@ export async function estimateInput(options: EstimateOptions): Promise<EstimateR
   let firstBadLine: BadLine | null = null;
   let firstRequest: EstimateReport['firstRequest'] | null = null;
 
+  /** Of a document that was sampled, of which no more than its text is kept. */
   const requestOf = (body: string): RenderedRequest => {
     const request = render(body);
     if ('reason' in request) throw changedMeanwhile(request.reason);
     return request;
   };
-  const count = async (body: string, bytes: number): Promise<void> => {
-    const request = requestOf(body);
+  const count = async (request: RenderedRequest, bytes: number): Promise<void> => {
     for (const tally of tallies) await tally.add(request, bytes);
   };
 
@@ -110,19 +107,18 @@ export async function estimateInput(options: EstimateOptions): Promise<EstimateR
     seen.badLines += page.bad.length;
     seen.duplicates += page.duplicates;
     firstBadLine ??= page.bad[0] ?? null;
-    for (const { line, body, requestHash } of page.documents) {
-      firstRequest ??= { line, bodyJson: withModel(requestOf(body).bodyJson, options.models) };
+    for (const { line, body, requestHash, request } of page.documents) {
+      firstRequest ??= { line, bodyJson: withModel(request.bodyJson, options.models) };
       seen.documents += 1;
       if (requests !== null && requests.numberOf(hash53(requestHash)) < seen.called) continue;
       seen.called += 1;
       if (options.exact) {
         const bytes = Buffer.byteLength(body);
         seen.bytes += bytes;
-        await count(body, bytes);
+        await count(request, bytes);
         await breathe(seen.called);
       } else sample.offer(body);
     }
-    options.onProgress({ documents: seen.documents, bytesRead: page.bytesRead });
   }
   if (firstRequest === null) throw withoutDocuments(firstBadLine, seen.badLines);
 
@@ -131,7 +127,7 @@ export async function estimateInput(options: EstimateOptions): Promise<EstimateR
     let counted = 0;
     for (const { body, bytes } of sample.documents()) {
       if (signal.aborted) break;
-      await count(body, bytes);
+      await count(requestOf(body), bytes);
       counted += 1;
       await breathe(counted);
     }
@@ -200,10 +196,12 @@ function plan(
   const limits = limitsOf(lanesOf(settings), concurrency === 'auto' ? ASSUMED_CONCURRENCY : concurrency);
   const latency = latencyMs === null ? ASSUMED_LATENCY : { baseMs: latencyMs, msPerOutputToken: 0 };
   const durationOf = (estimate: ModelEstimate, share: number): DurationRange => {
-    const calls = population.documents * share;
+    const { groupedShare } = estimate;
+    const callsADocument = 1 - groupedShare + groupedShare / settings.pacing.groupMax;
+    const calls = Math.ceil(population.documents * share * callsADocument);
     const end = (outputTokens: number): RunDuration =>
       runDuration(
-        { documents: calls, inputTokens: estimate.input.total * share, outputTokens: outputTokens * share },
+        { calls, inputTokens: estimate.input.total * share, outputTokens: outputTokens * share },
         limits,
         latency,
       );
@@ -240,7 +238,7 @@ function limitsOf(lanes: readonly LaneSettings[], concurrency: number): PaceLimi
 
 /** Counting is work without a pause; Ctrl-C and the progress line need one now and then. */
 async function breathe(documents: number): Promise<void> {
-  if (documents % 100 === 0) await setImmediate();
+  if (documents % 100 === 0) await nextTurn();
 }
 
 /** What was good when it was read: only a file that it names can have changed since. */

@@ -1,12 +1,18 @@
 /** What the documents would take and cost with one model, or with the models that they name themselves. */
 import type { JsonObject } from '../../core/json.js';
-import type { RenderedRequest } from '../../documents/rendered-request.js';
-import { ratesFor } from '../../pricing/cost.js';
-import type { ModelPrice, PriceTable, PriceTier, RateTable } from '../../pricing/model-price.js';
-import type { PriceBook, PriceQuery } from '../../pricing/prices.js';
-import { tierOfServiceTier } from '../../pricing/service-tier.js';
+import { ENDPOINTS } from '../../endpoints/endpoints.js';
+import type { RenderedRequest } from '../../endpoints/rendered-request.js';
+import { ratesFor, tierOfServiceTier } from '../../pricing/cost.js';
+import type {
+  ModelPrice,
+  PriceBook,
+  PriceQuery,
+  PriceTable,
+  PriceTier,
+  RateTable,
+} from '../../pricing/price-book.js';
+
 import { loadTokenCounter, type RequestTokens, type SizeOfImageUrl } from '../../pricing/tokens.js';
-import { countByBytes } from './byte-rule-tokens.js';
 import { Distribution, type Figures } from './distribution.js';
 import { assumeOutput, type OutputBasis, type TokenRange } from './output-assumption.js';
 import { type EstimatedTotal, type Population, TotalEstimator } from './total-estimator.js';
@@ -49,6 +55,8 @@ export interface ModelEstimate {
   };
   /** Null where a rate that is needed is unknown, or the way is not offered. */
   readonly cost: Readonly<Record<Way, CostRange | null>>;
+  /** Of the documents, those that may share a call. */
+  readonly groupedShare: number;
   /** Tiers that requests ask for themselves, which is what `direct` costs then. */
   readonly serviceTiers: readonly string[];
   /** Images, tools and the like: counted after a rule. */
@@ -99,6 +107,7 @@ export class ModelTally {
   readonly #serviceTiers = new Set<string>();
   #longestInput = 0;
   #estimatedDocuments = 0;
+  #groupedDocuments = 0;
   #uncountedParts = 0;
 
   constructor(options: ModelTallyOptions) {
@@ -110,6 +119,7 @@ export class ModelTally {
     const { model, counted } = await this.#count(request);
     model.counted += 1;
     if (!counted.exact) this.#estimatedDocuments += 1;
+    if (request.groupKey !== null) this.#groupedDocuments += 1;
     this.#uncountedParts += counted.uncountedParts;
     const output = assumeOutput(model.model, request.outputCap, this.#options.givenOutput);
     this.#bases.add(output.basis);
@@ -142,6 +152,7 @@ export class ModelTally {
 
   estimate(population: Population): ModelEstimate {
     const input = this.#inputs.figures();
+    const counted = [...this.#models.values()].reduce((sum, model) => sum + model.counted, 0);
     return {
       asked: this.#options.asked,
       models: [...this.#models.values()]
@@ -169,6 +180,7 @@ export class ModelTally {
         flex: costRange(this.#costs.flex, population),
         batch: costRange(this.#costs.batch, population),
       },
+      groupedShare: counted === 0 ? 0 : this.#groupedDocuments / counted,
       serviceTiers: [...this.#serviceTiers],
       estimatedDocuments: this.#estimatedDocuments,
       uncountedParts: this.#uncountedParts,
@@ -194,7 +206,11 @@ export class ModelTally {
       ownTokenizer: counter?.exact ?? true,
       priceTable: price?.table ?? null,
       price,
-      count: (endpoint, body, sizeOf) => counter?.countRequest(endpoint, body, sizeOf) ?? countByBytes(body),
+      count: (endpoint, body, sizeOf) =>
+        counter?.countRequest(endpoint, body, sizeOf) ?? {
+          ...ENDPOINTS[endpoint].countSimulatedTokens(body),
+          uncountedParts: 0,
+        },
     };
     this.#models.set(name, model);
     return model;

@@ -11,6 +11,8 @@ export type OutputBasis =
   | 'given'
   /** The request's own cap is the long end; most answers stop before it, so the short end is as without one. */
   | 'cap'
+  /** Its endpoint generates nothing. */
+  | 'none'
   /** Nothing was said: a range wide enough for most work on documents. */
   | 'assumed';
 
@@ -24,6 +26,7 @@ export const ASSUMED_OUTPUT: TokenRange = { low: 50, high: 500 };
 export const ASSUMED_OUTPUT_WITH_REASONING: TokenRange = { low: 300, high: 3_000 };
 
 export function assumeOutput(model: string, cap: number | null, given: TokenRange | null): AssumedOutput {
+  if (cap === 0) return { low: 0, high: 0, basis: 'none' };
   if (given !== null) {
     return {
       low: Math.min(given.low, cap ?? given.low),

@@ -138,7 +138,6 @@ function oddFile(path: string, what: string): LlmBatchError {
   return new LlmBatchError(`${path} ${what}, and not a file of a store.`, {
     code: 'STORE_ODD_FILE',
     exitCode: EXIT_CODES.store,
-    hint: 'Move it away, or name another file with --db.',
   });
 }
 
@@ -146,7 +145,6 @@ function missing(path: string): LlmBatchError {
   return new LlmBatchError(`There is no store at ${path}.`, {
     code: 'STORE_MISSING',
     exitCode: EXIT_CODES.store,
-    hint: 'Start with `llm-batch run <input>`, or name the store with --db.',
   });
 }
 
@@ -193,7 +191,6 @@ function identify(database: Database.Database, path: string, migrations: readonl
     throw new LlmBatchError(`${path} is an SQLite database, but not one of llm-batch.`, {
       code: 'STORE_FOREIGN',
       exitCode: EXIT_CODES.store,
-      hint: 'It was left untouched. Name another file with --db.',
     });
   }
   if (version > migrations.length) {
@@ -202,7 +199,6 @@ function identify(database: Database.Database, path: string, migrations: readonl
       {
         code: 'STORE_NEWER_SCHEMA',
         exitCode: EXIT_CODES.store,
-        hint: 'Upgrade with `npm install llm-batch@latest`, or name another file with --db.',
       },
     );
   }

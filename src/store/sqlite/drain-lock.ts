@@ -92,7 +92,6 @@ export class DrainLock {
     return new LlmBatchError(`${this.#connection.path} is being drained by ${who}.`, {
       code: 'STORE_LOCKED',
       exitCode: EXIT_CODES.store,
-      hint: 'Wait for it, or stop it with Ctrl-C; `llm-batch status` shows its progress. For a second run at the same time, name another store with --db.',
     });
   }
 

@@ -20,43 +20,37 @@ export function isUniqueViolation(error: unknown): boolean {
 interface Translation {
   readonly code: string;
   readonly message: (path: string) => string;
-  readonly hint: (path: string) => string;
+  /** Where it is the same for everybody. */
+  readonly hint?: string;
 }
 
 const FULL: Translation = {
   code: 'STORE_FULL',
   message: (path) => `The disk is full: ${path} cannot grow.`,
-  hint: () => 'Free some space, then `llm-batch resume`; what was committed is safe.',
+  hint: 'Free some space, then `llm-batch resume`; what was committed is safe.',
 };
 const CORRUPT: Translation = {
   code: 'STORE_CORRUPT',
   message: (path) => `${path} is damaged, or is not an SQLite database.`,
-  hint: (path) =>
-    `Nothing was changed. Save a copy, then try: sqlite3 ${path} .recover | sqlite3 recovered.db (or name another file with --db).`,
 };
 const READ_ONLY: Translation = {
   code: 'STORE_READ_ONLY',
   message: (path) =>
     `${path} cannot be written: the file, its folder or the disk is read-only for this user.`,
-  hint: () =>
-    'Change the permissions of the file and its folder, or use a copy in a folder of your own with --db: even reading puts a file beside the store.',
 };
 const CANNOT_OPEN: Translation = {
   code: 'STORE_CANNOT_OPEN',
   message: (path) => `${path} cannot be opened.`,
-  hint: () =>
-    'Check that its folder exists and that this user may write there, or name another file with --db.',
 };
 const INPUT_OUTPUT: Translation = {
   code: 'STORE_IO',
   message: (path) => `The disk reported an error while reading or writing ${path}.`,
-  hint: () => 'Check the disk, then `llm-batch resume`: the last commit may or may not be on it.',
+  hint: 'Check the disk, then `llm-batch resume`: the last commit may or may not be on it.',
 };
 const BUSY: Translation = {
   code: 'STORE_BUSY',
   message: (path) => `${path} is locked by another program, and stayed locked.`,
-  hint: () =>
-    'Close what holds it (a backup, an sqlite3 shell with an open transaction), then `llm-batch resume`.',
+  hint: 'Close what holds it (a backup, an sqlite3 shell with an open transaction), then `llm-batch resume`.',
 };
 
 /** By prefix: extended result codes (`SQLITE_IOERR_FSYNC`) mean what their family means. */
@@ -92,7 +86,8 @@ export function translateError(error: unknown, path: string): unknown {
   return new LlmBatchError(translation.message(path), {
     code: translation.code,
     exitCode: EXIT_CODES.store,
-    hint: translation.hint(path),
+    facts: { path },
+    ...(translation.hint === undefined ? {} : { hint: translation.hint }),
     cause: error,
   });
 }

@@ -86,6 +86,8 @@ export class Ledger {
   readonly #owner;
   readonly #openTasks;
   readonly #lose;
+  readonly #withdraw;
+  readonly #withdrawTasks;
   readonly #addRun;
   readonly #addLane;
   readonly #addLatency;
@@ -130,6 +132,12 @@ export class Ledger {
       `UPDATE calls INDEXED BY calls_open SET worker_id = NULL, finished_at_ms = ?, lost = 1
        WHERE finished_at_ms IS NULL AND worker_id = ? RETURNING run_id, most_tokens, most_cost_micro_usd`,
     );
+    this.#withdraw = database
+      .prepare<[number], [runId: number, lane: string]>(
+        'DELETE FROM calls WHERE id = ? AND finished_at_ms IS NULL RETURNING run_id, lane',
+      )
+      .raw();
+    this.#withdrawTasks = database.prepare<[number]>('DELETE FROM call_tasks WHERE call_id = ?');
     this.#addRun = database.prepare<(number | null)[]>(
       `UPDATE run_totals SET ${RUN_SUMS.map((column) => `${column} = ${column} + ?`).join(', ')},
          first_call_at_ms = coalesce(min(first_call_at_ms, ?), first_call_at_ms, ?),
@@ -241,6 +249,14 @@ export class Ledger {
       run.cost_in_doubt_micro_usd += mostCostMicroUsd ?? 0;
     }
     return true;
+  }
+
+  /** Takes back a call that has not left; one that a rescue gave up as lost in the meantime stays. */
+  withdraw(callId: number): void {
+    const row = this.#withdraw.get(callId);
+    if (row === undefined) return;
+    this.#withdrawTasks.run(callId);
+    this.#addedTo(row[0]).lane(row[1]).calls_made -= 1;
   }
 
   /** Notes what one task of a call with several takes of its bill. */

@@ -75,11 +75,9 @@ export class Runs {
       return this.get(Number(lastInsertRowid));
     } catch (error) {
       if (!isUniqueViolation(error)) throw error;
-      throw usageError(
-        'RUN_NAME_TAKEN',
-        `The store already has a run called "${run.name}".`,
-        'Choose another with --name, or go on with it: `llm-batch resume`.',
-      );
+      throw usageError('RUN_NAME_TAKEN', `The store already has a run called "${run.name}".`, {
+        run: run.name,
+      });
     }
   }
 

@@ -82,6 +82,10 @@ export class Settlements {
    * @returns the tasks whose lease was no longer ours; the call is in the ledger either way
    */
   settle({ call, outcomes }: Settlement, nowMs: number): number[] {
+    if (call !== null && 'isWithdrawn' in call) {
+      this.#ledger.withdraw(call.callId);
+      return this.settle({ call: null, outcomes }, nowMs);
+    }
     const isNew = call !== null && this.#ledger.end(call);
     return outcomes.flatMap((outcome) => {
       const { taskId, share } = outcome;

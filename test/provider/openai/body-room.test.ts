@@ -58,6 +58,6 @@ describe('bodies that are too much together', () => {
     }
     const provider = openProvider(server.baseUrl, { bodyRoom: new WatchedRoom() });
     const replies = await Promise.all(Array.from({ length: 4 }, () => send(provider)));
-    expect(replies).toMatchObject(replies.map(() => ({ ok: true, output: 'packed' })));
+    expect(replies).toMatchObject(replies.map(() => ({ ok: true, parts: [{ text: 'packed' }] })));
   });
 });

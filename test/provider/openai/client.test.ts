@@ -33,7 +33,7 @@ describe('a call', () => {
     const provider = openProvider(server.baseUrl);
     const bodyJson = '{ "model":"m", "n": 12345678901234567890, "messages":[{"content":"grüße 😀"}] }';
     await provider.send(
-      { endpoint: 'chat', bodyJson },
+      { endpoint: 'chat', parts: 1, bodyJson },
       { timeoutMs: 60_000, signal: new AbortController().signal },
     );
     const [request] = server.requests;
@@ -60,14 +60,20 @@ describe('a call', () => {
     );
     expect(await send(openProvider(server.baseUrl))).toEqual({
       ok: true,
-      output: 'a\u0000b\ud800c',
+      parts: [
+        {
+          ok: true,
+          outputJson: JSON.stringify('a\u0000b\ud800c'),
+          text: 'a\u0000b\ud800c',
+          finishReason: 'stop',
+          responseJson: completionText('a\u0000b\ud800c'),
+        },
+      ],
       model: 'm-1',
-      finishReason: 'stop',
       usage: { inputTokens: 5, outputTokens: 1, cachedTokens: 0, reasoningTokens: 0, answeredBy: 'm-1' },
       costMicroUsd: null,
       httpStatus: 200,
       requestId: 'req_1',
-      responseJson: completionText('a\u0000b\ud800c'),
       hints: { tokens: { remaining: 900 } },
     });
   });

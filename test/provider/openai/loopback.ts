@@ -116,7 +116,7 @@ export function openProvider(baseUrl: string, options: Partial<OpenAIProviderOpt
 
 export function send(provider: Provider, options: Partial<SendOptions> = {}): Promise<ProviderReply> {
   return provider.send(
-    { endpoint: 'chat', bodyJson: BODY },
+    { endpoint: 'chat', parts: 1, bodyJson: BODY },
     { timeoutMs: 60_000, signal: new AbortController().signal, ...options },
   );
 }

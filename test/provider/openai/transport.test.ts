@@ -151,7 +151,7 @@ describe('what a server can do to a call', () => {
 
   it('a body that ends with its connection is whole', async () => {
     const server = await startRawServer((socket) => socket.end(`${JSON_HEAD}\r\n${completionText()}`));
-    expect(await send(openProvider(server.baseUrl))).toMatchObject({ ok: true, output: 'fine' });
+    expect(await send(openProvider(server.baseUrl))).toMatchObject({ ok: true, parts: [{ text: 'fine' }] });
   });
 
   it('an interim response is not the answer', async () => {
@@ -264,7 +264,7 @@ describe('bodies', () => {
       response.writeHead(200, { 'content-type': 'application/json', 'content-encoding': encoding });
       response.end(pack(completionText('grüße')));
     });
-    expect(await send(openProvider(server.baseUrl))).toMatchObject({ ok: true, output: 'grüße' });
+    expect(await send(openProvider(server.baseUrl))).toMatchObject({ ok: true, parts: [{ text: 'grüße' }] });
   });
 
   it('are unpacked in errors too', async () => {
@@ -298,7 +298,10 @@ describe('bodies', () => {
       };
       next(0);
     });
-    expect(await send(openProvider(server.baseUrl))).toMatchObject({ ok: true, output: 'grüße 😀' });
+    expect(await send(openProvider(server.baseUrl))).toMatchObject({
+      ok: true,
+      parts: [{ text: 'grüße 😀' }],
+    });
   });
 
   it.each<[string, (socket: Socket) => void]>([

@@ -8,6 +8,7 @@ import {
 
 const document: ParsedDocument = {
   form: 'batch_line',
+  endpoint: 'chat',
   fields: { custom_id: 'a', method: 'POST', url: '/v1/chat/completions', body: {} },
   request: {},
   priority: null,

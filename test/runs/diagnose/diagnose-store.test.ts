@@ -3,8 +3,9 @@ import { mkdtempSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { wayOutOf } from '../../../src/commands/error-words.js';
 import { systemClock } from '../../../src/core/clock.js';
-import type { Finding } from '../../../src/runs/diagnose/diagnose.js';
+import type { Diagnosis } from '../../../src/runs/diagnose/diagnose.js';
 import { diagnoseStore } from '../../../src/runs/diagnose/diagnose-store.js';
 import type { FileSystem } from '../../../src/store/file-system.js';
 
@@ -20,7 +21,7 @@ afterEach(() => {
   rmSync(folder, { recursive: true });
 });
 
-async function lookAt(place: Partial<FileSystem>): Promise<Map<Finding['check'], Finding>> {
+async function lookAt(place: Partial<FileSystem>): Promise<Map<Diagnosis['check'], Diagnosis>> {
   const path = join(folder, 'llm-batch.db');
   const fileSystem = () => ({
     name: 'ext4',
@@ -29,7 +30,7 @@ async function lookAt(place: Partial<FileSystem>): Promise<Map<Finding['check'],
     freeBytes: 9 * GIGABYTE,
     ...place,
   });
-  const findings = new Map<Finding['check'], Finding>();
+  const findings = new Map<Diagnosis['check'], Diagnosis>();
   for await (const finding of diagnoseStore({
     url: path,
     path,
@@ -43,7 +44,7 @@ async function lookAt(place: Partial<FileSystem>): Promise<Map<Finding['check'],
 }
 
 describe('the file system of a store', () => {
-  it.each<[place: Partial<FileSystem>, level: Finding['level'], words: string]>([
+  it.each<[place: Partial<FileSystem>, level: Diagnosis['level'], words: string]>([
     [{ name: 'nfs', network: true }, 'fault', 'network file system (nfs)'],
     [{ name: 'fuse', uncertain: true }, 'warning', 'fuse'],
     [{ name: 'ext4' }, 'ok', 'ext4'],
@@ -51,7 +52,7 @@ describe('the file system of a store', () => {
   ])('%j is told as a %s', async (place, level, words) => {
     const found = (await lookAt(place)).get('file_system');
     expect(found).toMatchObject({ level, message: expect.stringContaining(words) });
-    if (level !== 'ok') expect(found?.advice).toContain('--db');
+    if (level !== 'ok') expect(found?.wayOut && wayOutOf(found.wayOut)).toContain('--db');
   });
 });
 

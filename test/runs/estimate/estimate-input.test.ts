@@ -1,9 +1,11 @@
+import { Readable } from 'node:stream';
 import { beforeAll, expect, it } from 'vitest';
-import { runSettingsFrom } from '../../../src/commands/run-settings.js';
+import { runSettingsFrom } from '../../../src/commands/asked-settings.js';
 import { resolveSettings } from '../../../src/config/load.js';
-import type { DocumentPage } from '../../../src/documents/read.js';
-import { openPriceBook } from '../../../src/pricing/open-prices.js';
-import type { PriceBook } from '../../../src/pricing/prices.js';
+import { type DocumentPage, readDocuments } from '../../../src/documents/read.js';
+import { openInput } from '../../../src/input/input.js';
+import { openPriceBook } from '../../../src/pricing/open-price-book.js';
+import type { PriceBook } from '../../../src/pricing/price-book.js';
 import { type EstimateReport, estimateInput } from '../../../src/runs/estimate/estimate-input.js';
 import type { RunSettings } from '../../../src/runs/run-settings.js';
 
@@ -19,31 +21,15 @@ beforeAll(async () => {
   );
 });
 
-async function* pageOf(texts: readonly string[]): AsyncGenerator<DocumentPage> {
-  const documents = texts.map((text, index) => ({
-    line: index + 1,
-    key: String(index),
-    occurrence: 0,
-    requestHash: '',
-    priority: 0,
-    body: JSON.stringify({ text }),
-    idIsNumber: false,
-    metadataJson: null,
-  }));
-  yield {
-    documents,
-    bad: [],
-    line: texts.length,
-    duplicates: 0,
-    withoutTemplate: 0,
-    bytesRead: 0,
-    first: null,
-  };
+async function* pagesOf(texts: readonly string[]): AsyncGenerator<DocumentPage> {
+  const lines = texts.map((text, id) => `${JSON.stringify({ id, text })}\n`);
+  const input = await openInput('-', { cwd: '/', stdin: Readable.from([Buffer.from(lines.join(''))]) });
+  yield* readDocuments(input, { settings: settings.request });
 }
 
 function estimate(texts: readonly string[], sampled: number): Promise<EstimateReport> {
   return estimateInput({
-    pages: pageOf(texts),
+    pages: pagesOf(texts),
     settings,
     models: [],
     exact: false,
@@ -53,7 +39,6 @@ function estimate(texts: readonly string[], sampled: number): Promise<EstimateRe
     prices,
     nowMs: Date.UTC(2026, 10, 1),
     signal: new AbortController().signal,
-    onProgress: () => undefined,
     sampleBounds: { documents: sampled, bytes: 1_000_000 },
   });
 }

@@ -24,6 +24,7 @@ import { openStore } from '../../../src/store/open.js';
 import { openDatabase } from '../../../src/store/sqlite/database.js';
 import { MIGRATIONS, type Migration } from '../../../src/store/sqlite/migrations.js';
 import { createRun, documents, NOW_MS, openRun } from '../../contract/store/builders.js';
+import { refusal } from '../../support/refusal.js';
 import { ORDINARY_USER, runAsOrdinaryUser, startChild } from './child.js';
 
 let folder: string;
@@ -141,10 +142,10 @@ describe('an opened store', () => {
 
 describe('reading', () => {
   it('never makes a store where there is none', async () => {
-    await expect(openStore(path, read)).rejects.toMatchObject({
+    await expect(refusal(openStore(path, read))).resolves.toMatchObject({
       code: 'STORE_MISSING',
       exitCode: 5,
-      hint: expect.stringContaining('llm-batch run'),
+      wayOut: expect.stringContaining('llm-batch run'),
     });
     expect(readdirSync(folder)).toEqual([]);
   });
@@ -202,10 +203,10 @@ describe('schema versions', () => {
     alter(`PRAGMA user_version = ${MIGRATIONS.length + 1}`);
     const before = readFileSync(path);
     for (const options of [write, read]) {
-      await expect(openStore(path, options)).rejects.toMatchObject({
+      await expect(refusal(openStore(path, options))).resolves.toMatchObject({
         code: 'STORE_NEWER_SCHEMA',
         exitCode: 5,
-        hint: expect.stringContaining('Upgrade'),
+        wayOut: expect.stringContaining('Upgrade'),
       });
     }
     expect(readFileSync(path).equals(before)).toBe(true);
@@ -271,10 +272,10 @@ describe('what is not ours', () => {
     writeFileSync(path, text);
     for (const options of [write, read]) {
       const opened = openStore(path, options);
-      await expect(opened).rejects.toMatchObject({
+      await expect(refusal(opened)).resolves.toMatchObject({
         code: 'STORE_CORRUPT',
         exitCode: 5,
-        hint: expect.stringContaining('.recover'),
+        wayOut: expect.stringContaining('.recover'),
       });
       await expect(opened).rejects.toThrow(path);
     }
@@ -319,7 +320,7 @@ describe('a place that cannot be written', () => {
       const store = await openStore(path, { mode: 'write', clock });
       await store.close();
       said('opened');
-    } catch (error) { said([error.code, error.exitCode, typeof error.hint].join(' ')); }`;
+    } catch (error) { said([error.code, error.exitCode].join(' ')); }`;
 
   it('says so when the folder is not there', async () => {
     await expect(openStore(join(folder, 'no', 'store.db'), write)).rejects.toMatchObject({
@@ -344,14 +345,14 @@ describe('a place that cannot be written', () => {
 
   it.skipIf(skipped)(`finds a read-only folder before any call is made (${ORDINARY_USER.why})`, () => {
     chmodSync(folder, 0o555);
-    expect(runAsOrdinaryUser(CODE, path)).toBe('STORE_READ_ONLY 5 string');
+    expect(runAsOrdinaryUser(CODE, path)).toBe('STORE_READ_ONLY 5');
   });
 
   it.skipIf(skipped)(`finds a store in a read-only folder (${ORDINARY_USER.why})`, async () => {
     await createStore(1);
     if (process.getuid?.() === 0) chownSync(path, 65534, 65534);
     chmodSync(folder, 0o555);
-    expect(runAsOrdinaryUser(CODE, path)).toMatch(/^STORE_(READ_ONLY|CANNOT_OPEN) 5 string$/);
+    expect(runAsOrdinaryUser(CODE, path)).toMatch(/^STORE_(READ_ONLY|CANNOT_OPEN) 5$/);
   });
 
   it.skipIf(skipped)(
@@ -360,7 +361,7 @@ describe('a place that cannot be written', () => {
       await createStore(1);
       chmodSync(path, 0o444);
       chmodSync(folder, 0o777);
-      expect(runAsOrdinaryUser(CODE, path)).toBe('STORE_READ_ONLY 5 string');
+      expect(runAsOrdinaryUser(CODE, path)).toBe('STORE_READ_ONLY 5');
     },
   );
 });

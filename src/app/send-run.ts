@@ -1,0 +1,63 @@
+/** What `run` and `resume` share: a run that is imported and owned is sent over its lanes, under the eyes of who watches. */
+import type { Settings } from '../config/settings.js';
+import type { DrainEnding, TellEvent } from '../core/event.js';
+import type { RunRecord } from '../core/run.js';
+import type { RunSummary } from '../core/run-summary.js';
+import { completeRun, type RunOutputs } from '../runs/complete-run.js';
+import { settingsOfRun } from '../runs/run-settings.js';
+import type { Store } from '../store/store.js';
+import { formatCount, formatQuantity } from '../ui/numbers.js';
+import { connect, plainHttpNotice } from './composition.js';
+import type { CommandContext } from './context.js';
+import { salvageFile } from './open-store.js';
+
+export interface SendRunOptions {
+  readonly settings: Settings;
+  /** Opened for writing, drain lock held. */
+  readonly store: Store;
+  readonly run: RunRecord;
+  readonly outputs: Omit<RunOutputs, 'stream'>;
+  readonly tell: TellEvent;
+}
+
+export interface SentRun {
+  readonly end: DrainEnding;
+  readonly summary: RunSummary;
+}
+
+/** @throws LlmBatchError as `connect` and `completeRun` do */
+export async function sendRun(
+  context: CommandContext,
+  { settings, store, run, outputs, tell }: SendRunOptions,
+): Promise<SentRun> {
+  const runSettings = settingsOfRun(run);
+  const plainHttp = plainHttpNotice(runSettings, context);
+  if (plainHttp !== null) tell({ type: 'warning', message: plainHttp });
+  const lanes = await connect(runSettings, context);
+  const fewer = fewerConnectionsNotice(lanes.mostConnections, runSettings.pacing.concurrency);
+  if (fewer !== null) tell({ type: 'warning', message: fewer });
+  try {
+    return await completeRun({
+      store,
+      run,
+      lanes: lanes.lanes,
+      prices: lanes.prices,
+      mostConnections: lanes.mostConnections,
+      clock: context.clock,
+      random: context.random,
+      workerId: `${context.hostName}:${context.processId}`,
+      salvagePath: await salvageFile(context, settings),
+      stop: context.interrupts,
+      tell,
+      outputs: { ...outputs, stream: context.stdout },
+    });
+  } finally {
+    await lanes.close();
+  }
+}
+
+/** Told before the first call, where this machine allows fewer calls at once than the user wants. */
+function fewerConnectionsNotice(most: number, concurrency: number | 'auto'): string | null {
+  if (concurrency === 'auto' || concurrency <= most) return null;
+  return `This machine lets the program open ${formatQuantity(most, 'connection')} at once (\`ulimit -n\`), so there are no ${formatCount(concurrency)} calls open at once.`;
+}

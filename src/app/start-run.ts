@@ -1,0 +1,62 @@
+/** `run` from its store on: the run of the input is found or made, its documents are brought in, and it is sent. */
+import type { Settings } from '../config/settings.js';
+import type { TellEvent } from '../core/event.js';
+import type { OutputPaths } from '../results/output-paths.js';
+import { givenName, runForInput } from '../runs/find-run.js';
+import { type ImportRules, importDocuments } from '../runs/import-documents.js';
+import { checkOutputs } from '../runs/outputs.js';
+import type { RunSettings } from '../runs/run-settings.js';
+import type { CommandContext } from './context.js';
+import { type HomeFolders, homeFolders, ownStore, withStore } from './open-store.js';
+import { type SentRun, sendRun } from './send-run.js';
+import { wantedInput } from './wanted-input.js';
+
+export interface StartOptions {
+  readonly settings: Settings;
+  /** Of the run, as the user asks now. */
+  readonly runSettings: RunSettings;
+  /** Paths, a pattern or `-`, as the user gave them. */
+  readonly inputs: readonly string[];
+  /** What the run is found by. */
+  readonly inputPath: string;
+  /** The name that the user gave the run; null: none. */
+  readonly name: string | null;
+  readonly rules: Omit<ImportRules, 'rejectsPath'>;
+  /** Standard output gets the answers that this drain brings, and none that are there already. */
+  readonly onlyNew: boolean;
+  readonly pathsOf: (runName: string | null) => OutputPaths;
+  /** Told where the run will write, before it is there to be resumed. */
+  readonly onPlaces: (paths: OutputPaths, homes: HomeFolders) => void;
+  readonly tell: TellEvent;
+}
+
+/** @throws LlmBatchError as `runForInput`, `checkOutputs`, `importDocuments` and `sendRun` do */
+export function startRun(context: CommandContext, options: StartOptions): Promise<SentRun | 'interrupted'> {
+  const { settings, runSettings, inputPath, rules, tell } = options;
+  return withStore(context, settings, 'write', async (store) => {
+    const simulated = runSettings.simulator !== null;
+    const { query } = settings;
+    const { existing, name } = await runForInput(store, {
+      name: options.name,
+      inputPath,
+      query,
+      simulated,
+    });
+    await ownStore(context, store, name);
+    const paths = options.pathsOf(givenName({ name, inputPath, simulated }));
+    await checkOutputs(store, existing, { paths, inputPath, force: rules.force });
+    options.onPlaces(paths, await homeFolders(context, settings));
+    const run = await importDocuments({
+      store,
+      run: existing ?? { name, inputPath, simulated, createdAtMs: context.clock.now() },
+      settings: runSettings,
+      input: wantedInput(context, settings, options.inputs),
+      rules: { ...rules, rejectsPath: paths.rejects },
+      stop: context.interrupts,
+      tell,
+    });
+    if (run === 'interrupted') return run;
+    const outputs = { paths, force: rules.force, onlyNew: options.onlyNew };
+    return sendRun(context, { settings, store, run, outputs, tell });
+  });
+}

@@ -1,0 +1,145 @@
+/**
+ * The way out of an error in a terminal's words: commands and flags. Whoever throws an error names its code and the
+ * facts; a server would have other words for them.
+ */
+import type { ErrorFacts, WayOut } from '../core/errors.js';
+import { shellWord } from '../ui/next-command.js';
+
+type Words = (facts: ErrorFacts, hint: string | undefined) => string | undefined;
+
+const OWN_DISK = 'Keep the store on a disk of this machine: --db /var/tmp/llm-batch.db';
+export const WAYS_OUT: Readonly<Record<string, Words>> = {
+  // Settings of a run.
+  BASE_URL_CREDENTIALS: () =>
+    'leave it out of the address and name an environment variable that holds it: --api-key-env NAME',
+  BASE_URL_INVALID: () => 'give the whole address, e.g. --base-url http://localhost:11434/v1',
+  KEY_MISSING: ({ variables }) =>
+    `${variables}, or name a server of your own with --base-url http://localhost:11434/v1, or rehearse without calling anybody with --simulate`,
+  KEY_NAME_INVALID: () =>
+    'give the name of the variable that holds the key, never the key itself: --api-key-env OPENAI_API_KEY',
+  OUTPUT_CAP_OVER_LIMIT: () =>
+    'lower --param max_tokens (or max_completion_tokens), or raise --tpm to what the provider allows',
+  PRICE_UNKNOWN: ({ serviceTier }) =>
+    `give its price with --prices FILE, ${serviceTier === null ? '' : 'ask for another service_tier, '}or cap tokens with --max-tokens-total`,
+  PRICES_UNREADABLE: () => 'Give the path of a JSON file to --prices.',
+
+  // Inputs and what becomes of them.
+  CHANGED_ANSWERED: () =>
+    '--rerun-changed to pay for them again, --keep to keep the answers they have, or --name for a run of its own',
+  INPUT_BAD_LINES: ({ badLines, documents }) => {
+    const them = badLines === 1 ? 'it' : 'them';
+    const mend = `mend ${them}; \`llm-batch check\`, with the same input and flags, says how`;
+    // To set every line aside would leave nothing to send.
+    return documents === 0
+      ? mend
+      : `${mend}. Or add --skip-bad-lines to set ${them} aside in a rejects file and go on`;
+  },
+  INPUT_IS_PARQUET: ({ isNamed }, hint) => (isNamed === false ? 'Add --input-format parquet.' : hint),
+  INPUT_IS_SQLITE: ({ isNamed }, hint) =>
+    isNamed === false ? "Add --input-format sqlite --query 'SELECT …'." : hint,
+  INPUT_QUERY: ({ example }, hint) =>
+    example === undefined
+      ? hint
+      : String(example).includes("'")
+        ? `Texts stand in single quotes, names in double ones: --query "${example}"`
+        : `Give one SELECT statement: --query '${example}'`,
+  INPUT_QUERY_MISSING: ({ query }) => `Add --query '${String(query).replaceAll("'", "'\\''")}'`,
+  QUERY_UNUSED: () => 'Leave it out, or say --input-format sqlite.',
+  PARAMETER_INEXACT: ({ name }) => `Write it as a string: --param '${name}="…"'.`,
+  PARAMETER_REFUSED: ({ name }) =>
+    name === 'model'
+      ? 'Use --model.'
+      : ['messages', 'prompt', 'input'].includes(String(name))
+        ? 'Use --prompt and --system.'
+        : 'Leave it out.',
+  PARAMETER_SYNTAX: ({ name }) =>
+    name === null
+      ? 'Write for example --param temperature=0.2.'
+      : `Quote it for the shell, for example --param '${name}={"key": "value"}'.`,
+  PROMPT_FIELD_MISSING: ({ field }) => `Say it with --prompt '…{{${field}}}…'.`,
+  PROMPT_WITHOUT_FIELD: ({ field }, hint) => hint ?? `Put one in, for example --prompt '…{{${field}}}…'.`,
+  RUN_CANCELLED: ({ run, freeName }) => {
+    const kept = `its answers are kept: llm-batch results ${shellWord(String(run))}`;
+    return freeName === null
+      ? `${kept}; to send its documents after all, run the input under another --name`
+      : `${kept}; to send the documents again, name another run: --name ${shellWord(String(freeName))}`;
+  },
+  RUN_IMPORTING: ({ input }) =>
+    `run the input again, it goes on where it was: llm-batch run ${shellWord(String(input))}`,
+  RUN_NAME_TAKEN: () => 'Choose another with --name, or go on with it: `llm-batch resume`.',
+  RUN_OTHER_QUERY: ({ run }) =>
+    `--name NEW for a run of its own, or --name ${run} to bring that run in line with the new query`,
+  RUN_SIMULATED_MIX: () => 'choose another --name',
+
+  TEMPLATE_SYNTAX: ({ isImage }, hint) => (isImage === true ? 'Move it to --prompt.' : hint),
+
+  // Files that are written.
+  FORMAT_ENDING: ({ ending }) => `leave --format out, or name a file that ends in ${ending}`,
+  JOIN_COLUMN: () => 'write the answers without the input: llm-batch results --format parquet',
+  JOIN_FORMAT: ({ written, instead }) =>
+    `name it .${written}, or write the answers alone: --format ${instead} --include-input`,
+  OUTPUT_EXISTS: (facts) =>
+    facts['callsMade'] === true
+      ? `${writtenElsewhere(facts)}, or add --force to overwrite that file.`
+      : 'choose another file with -o, move that one away, or overwrite it with --force.',
+  OUTPUT_FIELDS: () => 'leave out --csv-columns: the column output holds each object as JSON',
+  OUTPUT_IS_INPUT: ({ isOneOfMany }) =>
+    isOneOfMany === true
+      ? 'name a file in another folder with -o, or one that ends in .results.jsonl.'
+      : 'name another file with -o.',
+  OUTPUT_PATH: unwritten,
+  OUTPUT_WRITE: unwritten,
+
+  // The store.
+  STORE_CANNOT_OPEN: () =>
+    'Check that its folder exists and that this user may write there, or name another file with --db.',
+  STORE_CORRUPT: ({ path }) =>
+    `Nothing was changed. Save a copy, then try: sqlite3 ${path} .recover | sqlite3 recovered.db (or name another file with --db).`,
+  STORE_FOREIGN: () => 'It was left untouched. Name another file with --db.',
+  STORE_LOCKED: (_, hint) =>
+    hint ??
+    'Wait for it, or stop it with Ctrl-C; `llm-batch status` shows its progress. For a second run at the same time, name another store with --db.',
+  STORE_MISSING: () => 'Start with `llm-batch run <input>`, or name the store with --db.',
+  STORE_NETWORK_FILE_SYSTEM: () => OWN_DISK,
+  STORE_NEWER_SCHEMA: () => 'Upgrade with `npm install llm-batch@latest`, or name another file with --db.',
+  STORE_ODD_FILE: () => 'Move it away, or name another file with --db.',
+  STORE_READ_ONLY: () =>
+    'Change the permissions of the file and its folder, or use a copy in a folder of your own with --db: even reading puts a file beside the store.',
+  STORE_RUN_ODD: () =>
+    'Somebody has changed the store, or it is damaged: run the input again with another one, --db FILE.',
+  STORE_URL_EMPTY: () => 'For example: --db llm-batch.db',
+  STORE_URL_UNSUPPORTED: () => 'Name a local file instead: --db llm-batch.db',
+
+  // What `doctor` finds.
+  BASE_URL_WRONG: () => 'Check --base-url: it is where the API is, most often ending in /v1.',
+  COUNTS_DIFFER: () =>
+    'Something else has written to the store. Answers can still be read: `llm-batch results`; to go on, run the input into a new store with --db.',
+  DELETED_RUNS_LEFT: () => '`llm-batch prune --older-than 30d` finishes that.',
+  DISK_NEARLY_FULL: () =>
+    'Free some space: `llm-batch prune --older-than 30d` gives back what old runs take.',
+  MODEL_UNKNOWN: ({ alike }) => (alike === '' ? 'Check --model.' : `Check --model; the server has ${alike}.`),
+  SERVER_UNREACHABLE: () =>
+    'Check --base-url, the connection and the proxy; a server of your own has to be started first.',
+  STORE_FILE_PERMISSIONS: () =>
+    'Change the permissions of the file and its folder, or use a copy in a folder of your own with --db.',
+  STORE_FOLDER_MISSING: () => 'Make it, or name another place with --db.',
+  STORE_FOLDER_PERMISSIONS: () => 'Change the permissions of the folder, or name another place with --db.',
+  STORE_MAYBE_REMOTE: () => `If it is (sshfs, s3fs), keep${OWN_DISK.slice('Keep'.length)}`,
+  STORE_NO_FILE: () => 'Name another place with --db.',
+};
+
+/** @returns undefined where nothing can be said but what is wrong */
+export function wayOutOf({ code, facts, hint }: WayOut): string | undefined {
+  return WAYS_OUT[code]?.(facts, hint) ?? hint;
+}
+
+function unwritten(facts: ErrorFacts, hint: string | undefined): string {
+  if (facts['callsMade'] === false)
+    return 'make that place ready, or choose another one for results and errors with -o FILE; no call was made.';
+  if (facts['callsMade'] === true) return `${writtenElsewhere(facts)}.`;
+  return `${hint ?? 'choose another place'}; the answers are safe in the store, \`llm-batch results -o FILE\` writes them again.`;
+}
+
+function writtenElsewhere({ run }: ErrorFacts): string {
+  return `The answers are safe in the store: \`llm-batch results ${shellWord(String(run))} -o FILE\` writes them elsewhere`;
+}

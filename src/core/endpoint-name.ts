@@ -1,0 +1,7 @@
+/** The endpoints there are, as `--endpoint` names them. */
+export const ENDPOINT_NAMES = ['chat', 'embeddings'] as const;
+
+export type EndpointName = (typeof ENDPOINT_NAMES)[number];
+
+/** Of runs that do not say theirs. */
+export const DEFAULT_ENDPOINT: EndpointName = 'chat';

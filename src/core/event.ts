@@ -1,0 +1,162 @@
+/**
+ * What happens to a run, as it happens: the one stream that the display, the structured log and whatever else watches
+ * a run subscribe to. Events carry facts; the words for people are made by whoever shows them.
+ */
+import type { FailureKind, ProviderFailure } from './failure.js';
+import type { ProgressSnapshot } from './progress.js';
+import type { RunRecord } from './run.js';
+import type { RunSummary } from './run-summary.js';
+
+/** Takes each event at once; must not throw, and is not waited for. */
+export type TellEvent = (event: RunEvent) => void;
+
+/** A limit that the user set on spending or on failures. */
+export type ReachedLimit = 'cost' | 'tokens' | 'failures';
+
+/** How a drain ended. */
+export type DrainEnding =
+  | { readonly reason: 'drained' }
+  | { readonly reason: 'stopped' }
+  | { readonly reason: 'limit_reached'; readonly limit: ReachedLimit }
+  | { readonly reason: 'halted'; readonly failure: ProviderFailure; readonly lane: string };
+
+export interface ImportCounts {
+  readonly documents: number;
+  readonly badLines: number;
+  /** Documents whose content or id occurred before in the same input. */
+  readonly duplicates: number;
+}
+
+/** How an input compares with the run as it is. */
+export interface ImportPlan extends ImportCounts {
+  readonly unchanged: number;
+  readonly changedOpen: number;
+  /** Changed documents that already have an answer. */
+  readonly changedFinished: number;
+  /** Documents that ask again what was answered at some time: they take that answer, and nothing is paid. */
+  readonly answeredBefore: number;
+  readonly added: number;
+  readonly gone: number;
+}
+
+/** Calls in a row that all ended in one way, which is why the run stops. */
+export interface FailedCalls {
+  readonly calls: number;
+  /** Of the last one's document. */
+  readonly line: number;
+  readonly key: string;
+}
+
+/** Paths of the files that were written; null for what was not. */
+export interface WrittenPaths {
+  readonly resultsPath: string | null;
+  readonly errorsPath: string | null;
+}
+
+interface OfLane {
+  readonly lane: string;
+}
+
+export type RunEvent =
+  | { readonly type: 'import_started' }
+  /** An input was opened: `totalBytes` null where nobody knows. */
+  | { readonly type: 'input_opened'; readonly totalBytes: number | null }
+  | { readonly type: 'importing'; readonly documents: number; readonly bytesRead: number }
+  | { readonly type: 'import_ended' }
+  /** The lines that cannot become documents: how many, and the first of them. `input` is a path or `-`. */
+  | {
+      readonly type: 'bad_lines';
+      readonly input: string;
+      readonly count: number;
+      readonly first: readonly { readonly line: number; readonly reason: string; readonly place?: string }[];
+    }
+  /** They were set aside. */
+  | { readonly type: 'rejects_written'; readonly path: string }
+  | ({ readonly type: 'imported'; readonly run: string } & ImportCounts)
+  | ({ readonly type: 'planned'; readonly run: string } & ImportPlan)
+  /** Ctrl-C before the first call. */
+  | { readonly type: 'import_interrupted'; readonly input: string }
+  /** Before the first call: what is sent, to which model, where. */
+  | { readonly type: 'sending'; readonly message: string; readonly model: string; readonly endpoint: string }
+  | { readonly type: 'warning'; readonly message: string }
+  /** Documents that a crash had left in progress. */
+  | {
+      readonly type: 'rescued';
+      readonly rescued: number;
+      readonly lostCalls: number;
+      readonly poisoned: number;
+    }
+  /** Before the first call, where documents share answers. */
+  | ({ readonly type: 'sharing' } & RunSummary['shared'])
+  /** Calls are made from here on. `progress` says at any time how far it is. */
+  | { readonly type: 'started'; readonly run: string; readonly progress: () => ProgressSnapshot }
+  | ({ readonly type: 'call_started' } & OfLane)
+  /** `kind`: null for an answer, `aborted` for a call that was cut off. */
+  | ({
+      readonly type: 'call_ended';
+      readonly kind: FailureKind | 'aborted' | null;
+      readonly latencyMs: number;
+    } & OfLane)
+  /** A call failed; its document is tried again or has failed for good. */
+  | ({ readonly type: 'call_failed'; readonly line: number; readonly failure: ProviderFailure } & OfLane)
+  /** Committed together, in the order of commits. */
+  | {
+      readonly type: 'tasks_settled';
+      readonly completed: readonly number[];
+      readonly failed: readonly number[];
+      /** Have used an attempt, and wait for the next. */
+      readonly retried: readonly number[];
+    }
+  /** Documents that took the answer, or the failure, of an equal one. */
+  | { readonly type: 'answers_shared'; readonly taskIds: readonly number[]; readonly failed: number }
+  | ({ readonly type: 'throttled'; readonly failure: ProviderFailure } & OfLane)
+  /** Nothing that is sent over a lane is answered any more: it is paused, and asked now and then. */
+  | ({ readonly type: 'lane_down'; readonly failure: ProviderFailure } & OfLane)
+  | ({ readonly type: 'lane_up'; readonly downForMs: number } & OfLane)
+  /** A lane's key or account fails, or its server is gone for too long; its work goes to the lanes that are left. */
+  | ({ readonly type: 'lane_set_aside'; readonly failure: ProviderFailure } & OfLane)
+  /** What a lane's server says of its limits; null where it says nothing. */
+  | ({
+      readonly type: 'limit_learnt';
+      readonly requestsPerMinute: number | null;
+      readonly tokensPerMinute: number | null;
+      readonly requestsPerDay: number | null;
+    } & OfLane)
+  | { readonly type: 'limit_reached'; readonly limit: ReachedLimit }
+  /** From here on one call at a time is made: one of so many documents may have brought the program down. */
+  | { readonly type: 'suspects'; readonly left: number }
+  /** This machine can open no connection now; the document goes back unharmed. */
+  | ({ readonly type: 'machine_short'; readonly failure: ProviderFailure } & OfLane)
+  | { readonly type: 'store_trouble'; readonly message: string }
+  | { readonly type: 'store_recovered' }
+  /** Outcomes that were paid for wait in a file for the next start. */
+  | { readonly type: 'salvaged'; readonly outcomes: number; readonly path: string }
+  | ({
+      readonly type: 'halted';
+      readonly failure: ProviderFailure;
+      readonly series: FailedCalls | null;
+    } & OfLane)
+  /** The user has asked to stop, for the `count`th time. */
+  | {
+      readonly type: 'interrupted';
+      readonly count: number;
+      readonly openCalls: number;
+      readonly graceMs: number;
+    }
+  /** No call is made any more, and none is open. */
+  | { readonly type: 'calls_ended' }
+  | { readonly type: 'written'; readonly run: string; readonly files: WrittenPaths }
+  | {
+      readonly type: 'ended';
+      readonly run: RunRecord;
+      /** What the run had done before. */
+      readonly before: RunSummary;
+      readonly summary: RunSummary;
+      readonly end: DrainEnding;
+      readonly files: WrittenPaths;
+      readonly elapsedMs: number;
+      /** What the calls were priced by; null where there was none. */
+      readonly prices: { readonly source: string; readonly date: string | null } | null;
+      /** The reader of the answers went away, for which the run was stopped. */
+      readonly readerGone: boolean;
+    };

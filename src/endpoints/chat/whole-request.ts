@@ -1,0 +1,141 @@
+/** A request that came whole, from a Batch API line or a line that is a request body, filled up from the settings. */
+
+import type { Attachment } from '../../core/attachment.js';
+import { orderedText } from '../../core/exact-json.js';
+import { hasText } from '../../core/foreign-text.js';
+import { isJsonObject, type Json, type JsonObject } from '../../core/json.js';
+import { isLineProblem, type LineProblem } from '../../core/line-problem.js';
+import type { RequestDefaults } from '../endpoint.js';
+import { type RenderedRequest, serviceTierOf } from '../rendered-request.js';
+import { attachmentsIn } from './attachment-part.js';
+import { OUTPUT_CAPS, outputCapOf } from './output-cap.js';
+
+/**
+ * @param systemText goes first where the messages have no system message of their own
+ * @returns the request, or what it cannot be sent with
+ */
+export function completeRequest(
+  request: JsonObject,
+  defaults: RequestDefaults,
+  systemText: string | null,
+): RenderedRequest | LineProblem {
+  for (const name of ['stream', 'n']) {
+    const reason = refusedValue(name, request[name]);
+    if (reason !== null) return { reason, field: name };
+  }
+  const model = request['model'] ?? defaults.model;
+  if (typeof model !== 'string' || model === '') return MODEL_MISSING;
+  const messages = messagesOf(request);
+  if (isLineProblem(messages)) return messages;
+  if (systemText !== null && !messages.some(isSystemMessage)) messages.unshift(systemMessage(systemText));
+
+  // Spread, for it copies a field called __proto__ as the field it is.
+  const body: JsonObject = { ...request, model, messages };
+  if (request['messages'] === undefined) delete body['prompt'];
+  for (const [name, value] of Object.entries(defaults.parameters)) {
+    if (!saysAlready(request, name)) body[name] = value;
+  }
+  return new WholeRequest(model, messages, body);
+}
+
+export const MODEL_MISSING: LineProblem = { reason: 'model must be the name of a model', field: 'model' };
+
+class WholeRequest implements RenderedRequest {
+  readonly endpoint = 'chat';
+  readonly groupKey = null;
+  readonly inputs = 1;
+  readonly model: string;
+  readonly #messages: readonly Json[];
+  readonly #body: JsonObject;
+
+  constructor(model: string, messages: readonly Json[], body: JsonObject) {
+    this.model = model;
+    this.#messages = messages;
+    this.#body = body;
+  }
+
+  get outputCap(): number | null {
+    return outputCapOf(this.#body);
+  }
+
+  get serviceTier(): string | null {
+    return serviceTierOf(this.#body);
+  }
+
+  get inputText(): string {
+    return textOf(this.#messages);
+  }
+
+  get attachments(): readonly Attachment[] {
+    return attachmentsIn(this.#messages);
+  }
+
+  get bodyJson(): string {
+    return JSON.stringify(this.#body);
+  }
+
+  /** The order of fields counts: that of a schema's properties changes answers. */
+  get fingerprint(): string {
+    return orderedText(this.#body);
+  }
+}
+
+/** A new list of the request's messages, made of `prompt` where there is none. */
+function messagesOf(request: JsonObject): Json[] | LineProblem {
+  const { messages } = request;
+  if (messages === undefined) {
+    const { prompt } = request;
+    const field = 'prompt';
+    if (typeof prompt !== 'string') {
+      return { reason: 'prompt must be a string for chat completions; write messages for more', field };
+    }
+    if (!hasText(prompt)) return { reason: 'prompt is empty', field };
+    return [{ role: 'user', content: prompt }];
+  }
+  if (!Array.isArray(messages) || messages.length === 0) {
+    return { reason: 'messages must be a list of at least one message', field: 'messages' };
+  }
+  const wrong = messages.findIndex(
+    (message) => !isJsonObject(message) || typeof message['role'] !== 'string',
+  );
+  if (wrong !== -1) return { reason: 'a message must be an object with a role', field: `messages.${wrong}` };
+  return [...messages];
+}
+
+/** Newer models call it `developer`. */
+function isSystemMessage(message: Json): boolean {
+  return isJsonObject(message) && (message['role'] === 'system' || message['role'] === 'developer');
+}
+
+function saysAlready(request: JsonObject, name: string): boolean {
+  if (OUTPUT_CAPS.includes(name)) return OUTPUT_CAPS.some((cap) => Object.hasOwn(request, cap));
+  return Object.hasOwn(request, name);
+}
+
+function textOf(messages: readonly Json[]): string {
+  let text = '';
+  for (const message of messages) {
+    const content = isJsonObject(message) ? message['content'] : undefined;
+    const parts = Array.isArray(content) ? content : [content];
+    for (const part of parts) {
+      const piece = isJsonObject(part) ? part['text'] : part;
+      if (typeof piece === 'string') text += text === '' ? piece : `\n${piece}`;
+    }
+  }
+  return text;
+}
+
+export function systemMessage(text: string): JsonObject {
+  return { role: 'system', content: text };
+}
+
+/** Why a request may not carry this value; null when it may. */
+export function refusedValue(name: string, value: Json | undefined): string | null {
+  if (name === 'stream' && value !== undefined && value !== null && value !== false) {
+    return 'stream must be left out: an answer is kept whole or not at all';
+  }
+  if (name === 'n' && value !== undefined && value !== null && value !== 1) {
+    return 'n must be 1: one answer a document is kept';
+  }
+  return null;
+}

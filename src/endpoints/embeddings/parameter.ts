@@ -1,0 +1,16 @@
+/** What an embeddings request may not say. */
+import type { Json } from '../../core/json.js';
+
+/** Why a request may not carry this value; null when it may. */
+export function refusedValue(name: string, value: Json | undefined): string | null {
+  if (name === 'encoding_format' && value !== undefined && value !== 'float') {
+    return 'encoding_format must be float: vectors are kept as numbers';
+  }
+  if (name === 'dimensions' && value !== undefined && !(Number.isInteger(value) && Number(value) > 0)) {
+    return 'dimensions must be a whole number of at least 1';
+  }
+  if (name === 'stream' && value !== undefined && value !== null && value !== false) {
+    return 'stream must be left out: embeddings are not streamed';
+  }
+  return null;
+}

@@ -1,0 +1,73 @@
+/**
+ * Packs documents into calls. Those of one group key wait for one another until their group is full, or until the first
+ * of them has waited for `waitMs`; one that shares with nobody goes at once.
+ */
+import type { Clock } from '../core/clock.js';
+import type { PreparedTask } from './prepared-task.js';
+
+export interface GroupBounds {
+  /** Documents in one call; 1 sends each alone. */
+  readonly documents: number;
+  /** How long a partial group waits for more. */
+  readonly waitMs: number;
+}
+
+interface Bin {
+  readonly prepared: PreparedTask[];
+  inputs: number;
+  tokens: number;
+  readonly cancelWait: () => void;
+}
+
+export class Packer {
+  readonly #bounds: GroupBounds;
+  readonly #clock: Clock;
+  readonly #send: (group: readonly PreparedTask[]) => void;
+  readonly #bins = new Map<string, Bin>();
+
+  constructor(bounds: GroupBounds, clock: Clock, send: (group: readonly PreparedTask[]) => void) {
+    this.#bounds = bounds;
+    this.#clock = clock;
+    this.#send = send;
+  }
+
+  add(prepared: PreparedTask): void {
+    const { grouping, cost } = prepared;
+    if (grouping === null || this.#bounds.documents === 1) {
+      this.#send([prepared]);
+      return;
+    }
+    const { key, inputs, bounds } = grouping;
+    const { tokens } = cost();
+    const open = this.#bins.get(key);
+    const isOver =
+      open !== undefined &&
+      (open.inputs + inputs > bounds.mostInputs || open.tokens + tokens > bounds.mostTokens);
+    if (isOver) this.#close(key);
+    const bin = this.#bins.get(key) ?? this.#open(key);
+    bin.prepared.push(prepared);
+    bin.inputs += inputs;
+    bin.tokens += tokens;
+    if (bin.prepared.length >= this.#bounds.documents) this.#close(key);
+  }
+
+  /** Nothing more comes: partial groups go as they are. */
+  flush(): void {
+    for (const key of [...this.#bins.keys()]) this.#close(key);
+  }
+
+  #open(key: string): Bin {
+    const cancelWait = this.#clock.after(this.#bounds.waitMs, () => this.#close(key));
+    const bin: Bin = { prepared: [], inputs: 0, tokens: 0, cancelWait };
+    this.#bins.set(key, bin);
+    return bin;
+  }
+
+  #close(key: string): void {
+    const bin = this.#bins.get(key);
+    if (bin === undefined) return;
+    bin.cancelWait();
+    this.#bins.delete(key);
+    this.#send(bin.prepared);
+  }
+}

@@ -1,0 +1,119 @@
+/** What a response with status 2xx really says: the envelope here, each document's part of it at its endpoint. */
+import type { ProviderFailure } from '../../core/failure.js';
+import { isJsonObject, type Json, type JsonObject, parseForeignJson, UnusualShape } from '../../core/json.js';
+import type { FailedReading, PartReading } from '../../endpoints/endpoint.js';
+import { ENDPOINTS } from '../../endpoints/endpoints.js';
+import type { AnswerPart, ProviderAnswer, ProviderRejection, ProviderRequest } from '../provider.js';
+import { buildFailure, type CallContext, classifyErrorUnderOk, cleanText } from './classify.js';
+import { errorObjectOf, looksLikeHtml, readText } from './error-body.js';
+import { type HeaderReader, readRateLimitHints, readRequestId } from './headers.js';
+import { readBilledUsage, readCostMicroUsd } from './usage.js';
+
+/** A response as it was received, whole. */
+export interface ReceivedAnswer {
+  readonly status: number;
+  readonly headers: HeaderReader;
+  readonly content: string;
+  /** False where bytes of it were no text and stand in `content` as U+FFFD. */
+  readonly isUtf8: boolean;
+}
+
+/** Reads the answer to a request. Never throws, whatever came. */
+export function readAnswer(
+  request: ProviderRequest,
+  received: ReceivedAnswer,
+  context: CallContext,
+): ProviderAnswer | ProviderRejection {
+  const { status, headers, content, isUtf8 } = received;
+  let body: Json;
+  try {
+    body = parseForeignJson(content);
+  } catch (error) {
+    return rejectUnreadable(received, error, context);
+  }
+
+  const usage = isJsonObject(body) ? readBilledUsage(body) : null;
+  const costMicroUsd = readCostMicroUsd(isJsonObject(body) ? body['usage'] : null, headers);
+  const hints = readRateLimitHints(headers, context.nowMs);
+  const reject = (failure: ProviderFailure): ProviderRejection => ({
+    ok: false,
+    failure,
+    usage,
+    costMicroUsd,
+    hints,
+  });
+
+  const error = errorIn(body);
+  if (error !== undefined) return reject(classifyErrorUnderOk({ status, headers, error }, context));
+  if (!isJsonObject(body)) {
+    return reject(buildFailure('bad_output', 'The answer is JSON, but no object', context, received));
+  }
+  const read = ENDPOINTS[request.endpoint].readAnswer({ body, content, isUtf8, usage }, request);
+  if ('ok' in read) return reject(failureOf(read, received, context));
+  const [only] = read;
+  if (read.length === 1 && only?.ok === false) return reject(failureOf(only, received, context));
+  const requestId = readRequestId(headers);
+  return {
+    ok: true,
+    parts: read.map((part) => answerPart(part, received, context)),
+    model: typeof body['model'] === 'string' ? cleanText(body['model'], context) : '',
+    usage,
+    costMicroUsd,
+    httpStatus: status,
+    requestId: requestId === null ? null : cleanText(requestId, context),
+    hints,
+  };
+}
+
+function answerPart(part: PartReading, received: ReceivedAnswer, context: CallContext): AnswerPart {
+  return part.ok
+    ? { ...part, finishReason: cleanText(part.finishReason, context) }
+    : { ok: false, failure: failureOf(part, received, context) };
+}
+
+function failureOf(read: FailedReading, received: ReceivedAnswer, context: CallContext): ProviderFailure {
+  const { status, headers, isUtf8 } = received;
+  if ('errorIn' in read) {
+    return classifyErrorUnderOk({ status, headers, error: errorObjectOf(read.errorIn) }, context);
+  }
+  const told = isUtf8 ? read.message : `${read.message}; some of its bytes are not UTF-8`;
+  return {
+    ...buildFailure(read.kind, told, context, received),
+    ...(read.partialOutputJson !== undefined && { partialOutputJson: read.partialOutputJson }),
+  };
+}
+
+/** `error: null` beside a good answer is common. */
+function errorIn(body: Json): JsonObject | undefined {
+  const holder = Array.isArray(body) ? body[0] : body;
+  if (!isJsonObject(holder)) return undefined;
+  const { error } = holder;
+  const present = isJsonObject(error) || (typeof error === 'string' && error !== '');
+  // The flat shape of older vLLM.
+  return present || holder['object'] === 'error' ? errorObjectOf(holder) : undefined;
+}
+
+/** Not JSON: a gateway's page or a body cut short can be tried again; a stream cannot, it was asked for. */
+function rejectUnreadable(received: ReceivedAnswer, error: unknown, context: CallContext): ProviderRejection {
+  const { headers, content } = received;
+  const type = headers.get('content-type') ?? '';
+  const [kind, message] = type.startsWith('text/event-stream')
+    ? (['invalid_request', 'The server streamed its answer: leave "stream" out of the request'] as const)
+    : error instanceof UnusualShape
+      ? (['bad_output', `The answer cannot be used: ${error.message}`] as const)
+      : (['network', describeUnreadable(content)] as const);
+  return {
+    ok: false,
+    failure: buildFailure(kind, message, context, received),
+    usage: null,
+    costMicroUsd: null,
+    hints: readRateLimitHints(headers, context.nowMs),
+  };
+}
+
+function describeUnreadable(content: string): string {
+  if (content.trim() === '') return 'The answer has no body';
+  if (looksLikeHtml(content)) return `The answer is ${readText(content)}`;
+  if (/^\s*[[{]/.test(content)) return 'The answer is JSON that breaks off';
+  return `The answer is not JSON: ${content.slice(0, 200)}`;
+}

@@ -1,0 +1,87 @@
+/** What `run` and `resume` share: drain a run that is imported, hand out its answers, write its files. */
+import type { Writable } from 'node:stream';
+import type { DrainEnding } from '../core/event.js';
+import type { RunSummary } from '../core/run-summary.js';
+import type { Drain } from '../engine/drain.js';
+import type { OutputPaths } from '../results/output-paths.js';
+import { type WrittenRunFiles, writeRunFiles } from '../results/run-files.js';
+import { type ExecuteOptions, executeRun } from './execute-run.js';
+import { afterTheCalls, claimOutputs, filesOf, noteWrittenFile } from './outputs.js';
+import { observationsOf } from './run-observations.js';
+import { streamAnswers } from './stream-answers.js';
+
+const PAGE_ROWS = 1_000;
+
+export interface RunOutputs {
+  readonly paths: OutputPaths;
+  /** Files that others wrote may be replaced. */
+  readonly force: boolean;
+  /** Where answers go while `paths.results` is null. */
+  readonly stream: Writable;
+  /** The stream gets the answers that this drain brings, and none that are there already. */
+  readonly onlyNew: boolean;
+}
+
+export interface CompleteOptions extends Omit<ExecuteOptions, 'onAnswers' | 'onReady'> {
+  readonly outputs: RunOutputs;
+}
+
+/**
+ * Results so far are written however the drain ended; the store stays the source and can write them again.
+ * @throws LlmBatchError (exit 5) for a store or files that cannot be written
+ */
+export async function completeRun(
+  options: CompleteOptions,
+): Promise<{ readonly end: DrainEnding; readonly summary: RunSummary }> {
+  const { store, run, clock, stop, tell, outputs } = options;
+  const startedAtMs = clock.monotonicMs();
+  await claimOutputs(store, run, outputs.paths);
+  const before = await store.summarizeRun(run.id);
+  let drain: Pick<Drain, 'stop'> | null = null;
+  const stream =
+    outputs.paths.results === null ? streamAnswers(store, run.id, outputs.stream, () => drain?.stop()) : null;
+  const report = await executeRun({
+    ...options,
+    async onAnswers(taskIds) {
+      // What is handed out before the drain is printed with all that is stored.
+      if (drain !== null || outputs.onlyNew) await stream?.write(taskIds);
+    },
+    async onReady(ready) {
+      drain = ready;
+      if (!outputs.onlyNew) await stream?.writeStored(() => stop.count === 0);
+    },
+  });
+  await stream?.finish();
+
+  const { resultsPath, errorsPath } = await writeFiles(options);
+  const files = { resultsPath, errorsPath };
+  tell({ type: 'written', run: run.name, files });
+  const { end, summary } = report;
+  tell({
+    type: 'ended',
+    run: report.run,
+    before,
+    summary,
+    end,
+    files,
+    elapsedMs: clock.monotonicMs() - startedAtMs,
+    prices: observationsOf(report.run).prices,
+    readerGone: stream?.readerGone ?? false,
+  });
+  return { end, summary };
+}
+
+async function writeFiles({ store, run, outputs }: CompleteOptions): Promise<WrittenRunFiles> {
+  try {
+    return await writeRunFiles({
+      paths: outputs.paths,
+      ownFiles: await filesOf(store, run),
+      force: outputs.force,
+      onComplete: (file) => noteWrittenFile(store, run.id, file),
+      readPage: (afterLine) =>
+        store.readResults({ runId: run.id, only: 'all', afterLine, limit: PAGE_ROWS, includeBody: false }),
+    });
+  } catch (error) {
+    throw await afterTheCalls(store, run, error);
+  }
+}

@@ -1,0 +1,221 @@
+/** Brings the documents of an input into its run: a first import, or an edited input's plan and its carrying out. */
+
+import { usageError } from '../core/errors.js';
+import type { ImportPlan, TellEvent } from '../core/event.js';
+import type { NewRun, RunRecord } from '../core/run.js';
+import type { StopRequests } from '../core/stop-requests.js';
+import type { DocumentPage, FirstDocument } from '../documents/read.js';
+import type { BadLine } from '../input/bad-line.js';
+import type { InputDescription } from '../input/input-description.js';
+import { RejectsWriter } from '../results/rejects.js';
+import type { Store } from '../store/store.js';
+import { applyImport, ImportInterrupted, type ImportOptions, importNew, planImport } from './import-input.js';
+import { noteWrittenFile } from './outputs.js';
+import { readPages, untilStopped, type WantedInput } from './read-documents.js';
+import { lanesOf, type RunSettings, settingsToJson } from './run-settings.js';
+import { answererOf, answererSoFar } from './share-answers.js';
+import { type SpooledInput, spoolStandardInput } from './standard-input.js';
+
+export interface ImportDocumentsOptions {
+  readonly store: Store;
+  /** The run that goes on; else the one to be made. */
+  readonly run: RunRecord | Omit<NewRun, 'settings'>;
+  /** As the user asks now. */
+  readonly settings: RunSettings;
+  readonly input: WantedInput;
+  readonly rules: ImportRules;
+  readonly stop: StopRequests;
+  readonly tell: TellEvent;
+}
+
+export interface ImportRules {
+  /** What becomes of documents that changed after they were answered. */
+  readonly changed: 'ask' | 'rerun' | 'keep';
+  readonly skipBadLines: boolean;
+  /** Where bad lines that are skipped are set aside. */
+  readonly rejectsPath: string;
+  /** A rejects file may be replaced whoever wrote it. */
+  readonly force: boolean;
+}
+
+/** More than anybody reads before mending the cause. */
+const MOST_BAD_LINES_TOLD = 20;
+
+/**
+ * @returns the run, ready to be drained; `interrupted` when the user stopped the import
+ * @throws LlmBatchError (exit 2) for bad lines, an unreadable or empty input, or answers that would be paid for again
+ */
+export async function importDocuments(options: ImportDocumentsOptions): Promise<RunRecord | 'interrupted'> {
+  const { input, run, tell } = options;
+  const bad = { count: 0, first: [] as BadLine[] };
+  try {
+    tell({ type: 'import_started' });
+    return await untilStopped(input, options.stop, (signal) => new Import(options, signal, bad).perform());
+  } catch (error) {
+    if (!(error instanceof ImportInterrupted)) throw error;
+    tell({ type: 'import_interrupted', input: run.inputPath });
+    return 'interrupted';
+  } finally {
+    tell({ type: 'import_ended' });
+    if (bad.count > 0) {
+      const first = bad.first.map(({ line, reason, place }) => ({
+        line,
+        reason,
+        ...(place === undefined ? {} : { place }),
+      }));
+      tell({ type: 'bad_lines', input: run.inputPath, count: bad.count, first });
+    }
+  }
+}
+
+class Import {
+  readonly #options: ImportDocumentsOptions;
+  readonly #signal: AbortSignal;
+  readonly #bad: { count: number; first: BadLine[] };
+  readonly #existing: RunRecord | null;
+  readonly #rejects: RejectsWriter;
+  #run: RunRecord | null;
+  /** What the pages of an input showed on their way by. */
+  #first: FirstDocument | null = null;
+  #withoutTemplate = 0;
+  #description: InputDescription | null = null;
+
+  constructor(
+    options: ImportDocumentsOptions,
+    signal: AbortSignal,
+    bad: { count: number; first: BadLine[] },
+  ) {
+    const { rules, run, store } = options;
+    this.#options = options;
+    this.#signal = signal;
+    this.#bad = bad;
+    this.#existing = 'id' in run ? run : null;
+    this.#run = this.#existing;
+    this.#rejects = new RejectsWriter(rules.rejectsPath, {
+      mayReplace: rules.force || (this.#existing?.writtenFiles ?? []),
+      onComplete: async (file) => {
+        if (this.#run !== null) await noteWrittenFile(store, this.#run.id, file);
+      },
+    });
+  }
+
+  async perform(): Promise<RunRecord> {
+    const { run } = this.#options;
+    try {
+      const imported = 'id' in run ? await this.#bringInLine(run) : await this.#importNew(run);
+      this.#tellWhatIsSent();
+      return imported;
+    } catch (error) {
+      await this.#rejects.abort();
+      throw error;
+    }
+  }
+
+  async #importNew(newRun: Omit<NewRun, 'settings'>): Promise<RunRecord> {
+    const { store, settings, input, tell } = this.#options;
+    const run = await store.createRun({ ...newRun, settings: settingsToJson(settings, store.folder) });
+    this.#run = run;
+    const report = await importNew(this.#importOptions(run, input));
+    await this.#endReading();
+    tell({ type: 'imported', run: run.name, ...report });
+    return { ...this.#run, status: 'open' };
+  }
+
+  async #bringInLine(existing: RunRecord): Promise<RunRecord> {
+    const { store, settings, input, rules, tell } = this.#options;
+    let spool: SpooledInput | null = null;
+    try {
+      // Standard input can be read once only, and this reads twice.
+      if (existing.inputPath === '-') spool = await spoolStandardInput(input.stdin, this.#signal);
+      const readTwice = spool === null ? input : { ...input, names: [spool.path] };
+      const importOptions = this.#importOptions(existing, readTwice);
+      const answerers = {
+        soFar: await answererSoFar(store, existing),
+        fromNowOn: answererOf(settings),
+      };
+      const plan = await planImport(importOptions, answerers);
+      await this.#endReading();
+      tell({ type: 'planned', run: existing.name, ...plan });
+      refuseRepeatedPayment(existing, plan, rules.changed);
+      const now = {
+        ...settings,
+        ...(this.#description === null ? {} : { input: this.#description }),
+      };
+      const reimport = { keepFinished: rules.changed === 'keep', answerers };
+      return await applyImport(importOptions, reimport, settingsToJson(now, store.folder));
+    } finally {
+      await spool?.remove();
+    }
+  }
+
+  #importOptions(run: RunRecord, input: WantedInput): ImportOptions {
+    const { store, rules } = this.#options;
+    return {
+      store,
+      run,
+      readPages: () => this.#pagesOf(input),
+      skipBadLines: rules.skipBadLines,
+      signal: this.#signal,
+      onBadLines: async (bad) => {
+        this.#bad.count += bad.length;
+        this.#bad.first.push(...bad.slice(0, MOST_BAD_LINES_TOLD - this.#bad.first.length));
+        if (rules.skipBadLines) for (const each of bad) await this.#rejects.write(each);
+      },
+    };
+  }
+
+  async *#pagesOf(input: WantedInput): AsyncGenerator<DocumentPage> {
+    const { request } = this.#options.settings;
+    const { tell } = this.#options;
+    this.#withoutTemplate = 0;
+    const onOpened = (description: InputDescription): Promise<void> => this.#describe(description);
+    for await (const page of readPages(input, { request, signal: this.#signal, tell, onOpened })) {
+      this.#first ??= page.first;
+      this.#withoutTemplate += page.withoutTemplate;
+      yield page;
+    }
+  }
+
+  /** Before the first task: whatever happens then, what is imported can be written again in the input's shape. */
+  async #describe(description: InputDescription): Promise<void> {
+    const { store, settings } = this.#options;
+    this.#description = description;
+    if (this.#existing !== null || this.#run === null) return;
+    const described = settingsToJson({ ...settings, input: description }, store.folder);
+    this.#run = await store.updateRun(this.#run.id, { settings: described });
+  }
+
+  async #endReading(): Promise<void> {
+    const { tell } = this.#options;
+    tell({ type: 'import_ended' });
+    const path = await this.#rejects.finish();
+    if (path !== null) tell({ type: 'rejects_written', path });
+  }
+
+  /** Before the first call: what is sent, to which model, and what the user may not have expected. */
+  #tellWhatIsSent(): void {
+    const { settings, tell } = this.#options;
+    if (this.#first === null) return;
+    const { form, model, promptField } = this.#first;
+    const message =
+      form !== 'record'
+        ? 'the requests as they are'
+        : promptField === null
+          ? 'the rendered prompt'
+          : `the field '${promptField}'`;
+    const hosts = new Set(lanesOf(settings).map((lane) => new URL(lane.baseUrl).host));
+    const endpoint = settings.simulator === null ? [...hosts].join(', ') : 'the simulator';
+    tell({ type: 'sending', message, model, endpoint });
+    if (this.#withoutTemplate === 0) return;
+    const unused = `${this.#withoutTemplate} documents are whole requests; the prompt was not used for them.`;
+    tell({ type: 'warning', message: unused });
+  }
+}
+
+function refuseRepeatedPayment(run: RunRecord, plan: ImportPlan, changed: ImportRules['changed']): void {
+  if (plan.changedFinished === 0 || changed !== 'ask') return;
+  throw usageError(
+    'CHANGED_ANSWERED',
+    `${plan.changedFinished} documents of run '${run.name}' have an answer already, but would now be sent differently; nothing was called or changed.`,
+  );
+}

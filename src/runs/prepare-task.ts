@@ -1,0 +1,129 @@
+/** From a stored document to its request, with what that will charge the limits, and from requests to a call's. */
+
+import type { Attachment } from '../core/attachment.js';
+import { errorWithoutCall } from '../core/outcome.js';
+import type { LeasedTask } from '../core/task.js';
+import { loadAttachments } from '../documents/attachment.js';
+import { createStoredRequestReader } from '../documents/read.js';
+import type { Endpoint, Mistake } from '../endpoints/endpoint.js';
+import { ENDPOINTS } from '../endpoints/endpoints.js';
+import type { RenderedRequest } from '../endpoints/rendered-request.js';
+import type { CheckOutput, JoinRequests, PreparedTask, PrepareTask } from '../engine/prepared-task.js';
+import { expectedAttachmentTokens, mostAttachmentTokens } from '../pricing/attachment-tokens.js';
+import { createInputEstimator, type InputEstimator } from '../pricing/input-estimate.js';
+import { createOutputEstimator } from '../pricing/output-estimate.js';
+import { createLikeOthers } from './like-others.js';
+import type { RunSettings } from './run-settings.js';
+
+/**
+ * Rendered when it is sent, so that a long system prompt is stored once and not with every document. A document
+ * that cannot be rendered (it could at import) becomes `invalid_request` instead of stopping the run.
+ */
+export function createPrepareTask(settings: RunSettings, check: CheckOutput | null): PrepareTask {
+  const render = createStoredRequestReader(settings.request);
+  const estimators = new Map<Endpoint, InputEstimator>();
+  const outputs = createOutputEstimator();
+  const mistakes = new Map<number, Mistake>();
+  const likeOthersOf = createLikeOthers();
+  return (task) => {
+    try {
+      return prepare(task);
+    } catch (error) {
+      // A fault of our own: it fails this document, with words that tell, where it would end every life of the run.
+      const message = `The document could not be made into a request: ${String(error)}`;
+      return { refused: errorWithoutCall('invalid_request', message) };
+    }
+  };
+  function prepare(task: LeasedTask): ReturnType<PrepareTask> {
+    const rendered = render(task.body);
+    if ('reason' in rendered) return { refused: errorWithoutCall('invalid_request', rendered.reason) };
+    // Taken once: those of a whole request are looked for in its messages, and their images measured.
+    const { endpoint: name, model, inputText, attachments, outputCap, serviceTier } = rendered;
+    const endpoint = ENDPOINTS[name];
+    const inputs = inputEstimatorOf(endpoint);
+    const mistake = mistakes.get(task.taskId);
+    const bodyJson =
+      mistake === undefined || endpoint.withMistake === null
+        ? rendered.bodyJson
+        : endpoint.withMistake(rendered.bodyJson, mistake);
+    const attachmentTokens = expectedAttachmentTokens(model, attachments);
+    return {
+      task,
+      grouping: groupingOf(rendered, endpoint),
+      request: { endpoint: name, bodyJson, attachments },
+      model,
+      billing: {
+        model,
+        mostInputTokens: mostInputTokens(model, bodyJson, attachments) + endpoint.framingTokens.most,
+        outputCap,
+        serviceTier,
+      },
+      checkOutput: check === null ? likeOthers(rendered, endpoint) : remembering(task.taskId, check),
+      cost() {
+        const inputTokens = inputs.inputTokens(inputText, attachmentTokens);
+        const tokens = inputTokens + outputs.outputTokens(outputCap);
+        return { requests: 1, tokens, tokensAtCap: outputCap === null ? tokens : inputTokens + outputCap };
+      },
+      learn(usage) {
+        inputs.observe(inputText, usage.inputTokens, attachmentTokens);
+        outputs.observe(usage.outputTokens);
+      },
+    };
+  }
+  function inputEstimatorOf(endpoint: Endpoint): InputEstimator {
+    let estimator = estimators.get(endpoint);
+    if (estimator === undefined) {
+      estimator = createInputEstimator(endpoint.framingTokens.expected);
+      estimators.set(endpoint, estimator);
+    }
+    return estimator;
+  }
+  function likeOthers({ groupKey }: RenderedRequest, { sizeOf }: Endpoint): CheckOutput | null {
+    return sizeOf === null || groupKey === null ? null : likeOthersOf(groupKey, sizeOf);
+  }
+  function remembering(taskId: number, plainCheck: CheckOutput): CheckOutput {
+    return async (output) => {
+      const checked = await plainCheck(output);
+      if ('problem' in checked && settings.answers.repair)
+        mistakes.set(taskId, { output, problem: checked.problem });
+      else mistakes.delete(taskId);
+      return checked;
+    };
+  }
+}
+
+function groupingOf({ groupKey, inputs }: RenderedRequest, endpoint: Endpoint): PreparedTask['grouping'] {
+  const { path, grouping: bounds } = endpoint;
+  return groupKey === null || bounds === null ? null : { key: `${path} ${groupKey}`, inputs, bounds };
+}
+
+/** Pictures and PDFs are read when the call is about to leave: of a thousand that wait none is in memory. */
+export const joinRequests: JoinRequests = (prepared) => {
+  const [first] = prepared;
+  if (first === undefined) throw new RangeError('a call without a document');
+  const { endpoint: name, bodyJson, attachments } = first.request;
+  const { grouping, placeFile } = ENDPOINTS[name];
+  const parts = prepared.length;
+  if (parts > 1) {
+    if (grouping === null) throw new RangeError(`${name} takes one document a call`);
+    return {
+      endpoint: name,
+      parts,
+      bodyJson: grouping.join(prepared.map(({ request }) => request.bodyJson)),
+    };
+  }
+  if (placeFile === null || attachments.every(({ file }) => file === null))
+    return { endpoint: name, bodyJson, parts };
+  return async () => {
+    const loaded = await loadAttachments(bodyJson, attachments, placeFile);
+    return typeof loaded === 'string'
+      ? { endpoint: name, bodyJson: loaded, parts }
+      : { refused: errorWithoutCall('invalid_request', loaded.reason) };
+  };
+};
+
+/** No tokenizer makes more tokens of a text than it has bytes; an image in base64 is no text. */
+function mostInputTokens(model: string, bodyJson: string, attachments: readonly Attachment[]): number {
+  const urlBytes = attachments.reduce((sum, { url }) => sum + Buffer.byteLength(url), 0);
+  return Buffer.byteLength(bodyJson) - urlBytes + mostAttachmentTokens(model, attachments);
+}

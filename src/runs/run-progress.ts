@@ -1,0 +1,118 @@
+/** How far a run is while it is drained, from the drain, its lanes and the run's own counts. */
+import type { Clock } from '../core/clock.js';
+import { EMPTY_SNAPSHOT, type HeldBackBy, type ProgressSnapshot } from '../core/progress.js';
+import type { RunSummary } from '../core/run-summary.js';
+import type { Drain, DrainSnapshot } from '../engine/drain.js';
+import type { Lane } from '../engine/lane.js';
+import type { LimiterSnapshot } from '../limiter/limiter.js';
+import { type MinuteUse, sumOfKnown, timeLeftMs } from './time-left.js';
+
+export interface DrainSource {
+  readonly drain: Drain;
+  /** The run's counts before the drain began. */
+  readonly before: RunSummary;
+  readonly lanes: readonly Lane[];
+  /** Documents that have taken an answer, or a failure, of an equal one since the drain began. */
+  readonly handedOut: { readonly completed: number; readonly failed: number };
+}
+
+const RATE_WINDOW_MS = 60_000;
+
+export class RunProgress {
+  readonly #source: DrainSource;
+  readonly #clock: Clock;
+  /** One sample a second at most: how many were settled at that time. */
+  readonly #samples: { atMs: number; settled: number }[] = [];
+
+  constructor(source: DrainSource, clock: Clock) {
+    this.#source = source;
+    this.#clock = clock;
+  }
+
+  snapshot(): ProgressSnapshot {
+    const { drain, before, lanes, handedOut } = this.#source;
+    const nowMs = this.#clock.monotonicMs();
+    const state = drain.snapshot();
+    const minute = minuteOf(lanes.map((lane) => lane.limiter.snapshot(nowMs)));
+    const total = Object.values(before.counts).reduce((sum, count) => sum + count, 0);
+    const completed = before.counts.completed + state.completed;
+    const failed = before.counts.failed + state.failed;
+    const toCall = total - completed - failed - before.shared.waiting;
+    return {
+      ...EMPTY_SNAPSHOT,
+      phase: state.stopping ? 'stopping' : 'running',
+      total,
+      completed: completed + handedOut.completed,
+      failed: failed + handedOut.failed,
+      openCalls: state.openCalls,
+      concurrency: state.concurrency,
+      requestsPerMinute: minute.requests,
+      requestsPerMinuteLimit: minute.requestLimit,
+      tokensPerMinute: minute.tokens,
+      tokensPerMinuteLimit: minute.tokenLimit,
+      costMicroUsd:
+        before.costMicroUsd + state.costMicroUsd > 0 ? before.costMicroUsd + state.costMicroUsd : null,
+      etaMs: isEveryLaneDown(state, lanes.length)
+        ? this.#forget()
+        : this.#etaMs(state, minute, toCall, nowMs),
+      ...heldBack(state, lanes.length, nowMs, this.#clock.now()),
+      suspectsLeft: state.suspectsLeft,
+      graceLeftMs: state.abortAtMs === null ? null : Math.max(0, state.abortAtMs - nowMs),
+    };
+  }
+
+  /** How long a server stays away nobody knows, and its absence says nothing of the speed afterwards. */
+  #forget(): null {
+    this.#samples.length = 0;
+    return null;
+  }
+
+  #etaMs(state: DrainSnapshot, minute: MinuteUse, left: number, nowMs: number): number | null {
+    const settled = state.completed + state.failed;
+    const last = this.#samples.at(-1);
+    if (last === undefined || nowMs - last.atMs >= 1_000) this.#samples.push({ atMs: nowMs, settled });
+    while (this.#samples.length > 1 && nowMs - (this.#samples[0]?.atMs ?? nowMs) > RATE_WINDOW_MS) {
+      this.#samples.shift();
+    }
+    const oldest = this.#samples[0];
+    if (oldest === undefined || state.stopping) return null;
+    return timeLeftMs({ settled: settled - oldest.settled, overMs: nowMs - oldest.atMs, left, minute });
+  }
+}
+
+function minuteOf(limits: readonly LimiterSnapshot[]): MinuteUse {
+  return {
+    requests: limits.reduce((sum, limit) => sum + limit.requestsInWindow, 0),
+    tokens: limits.reduce((sum, limit) => sum + limit.tokensInWindow, 0),
+    requestLimit: sumOfKnown(limits.map((limit) => limit.requestsPerMinute)),
+    tokenLimit: sumOfKnown(limits.map((limit) => limit.tokensPerMinute)),
+  };
+}
+
+function heldBack(
+  state: DrainSnapshot,
+  lanes: number,
+  monotonicMs: number,
+  wallMs: number,
+): Partial<ProgressSnapshot> & { heldBackBy: HeldBackBy | null } {
+  if (isEveryLaneDown(state, lanes)) {
+    const sinceMs = Math.max(...state.down.map((outage) => outage.sinceMs));
+    return {
+      heldBackBy: 'outage',
+      outageSinceMs: wallMs - (monotonicMs - sinceMs),
+      heldBackForMs: state.hold === null ? null : Math.max(0, state.hold.untilMs - monotonicMs),
+    };
+  }
+  if (state.hold !== null && state.hold.untilMs > monotonicMs) {
+    return { heldBackBy: state.hold.blockedBy, heldBackForMs: state.hold.untilMs - monotonicMs };
+  }
+  if (state.onlyDelayedLeft) {
+    const dueInMs = state.nextDueAtMs === null ? null : Math.max(0, state.nextDueAtMs - wallMs);
+    return { heldBackBy: 'retry_wait', heldBackForMs: dueInMs };
+  }
+  return { heldBackBy: state.openCalls >= state.concurrency ? 'concurrency' : null, heldBackForMs: null };
+}
+
+function isEveryLaneDown({ down }: DrainSnapshot, lanes: number): boolean {
+  return down.length > 0 && down.length === lanes;
+}

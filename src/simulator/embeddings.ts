@@ -1,0 +1,176 @@
+/**
+ * POST /v1/embeddings: a vector for each input, made of the input's hash, so that a test can tell whose a vector is.
+ * Tokens by the simulator's rule of thumb: four UTF-8 bytes of a text each, rounded up, or as many as were sent as such.
+ */
+import { createHash } from 'node:crypto';
+import type { Json, JsonObject } from '../core/json.js';
+import { textTokens } from './answer.js';
+import type { AnswerStamp, AnswerVariant, Endpoint, Inquiry } from './endpoint.js';
+import type { SimulatorSettings } from './options.js';
+import { invalidRequest, type Refusal } from './refusal.js';
+
+/** As OpenAI's API reference has them. */
+const MOST_INPUTS = 2_048;
+const MOST_TOKENS_OF_INPUT = 8_192;
+const MOST_TOKENS = 300_000;
+/** Where the request names none. Shorter than real ones, which would make a rehearsal wait for its own answers. */
+const DEFAULT_LENGTH = 32;
+
+export const embeddings: Endpoint = {
+  path: '/v1/embeddings',
+  read(requestBody, settings) {
+    const refusal = faultOf(requestBody);
+    if (refusal !== null) return refusal;
+    return understand(requestBody, settings);
+  },
+};
+
+/** The vector that the simulator gives to a text, or to tokens. */
+export function simulatedVector(
+  input: string | readonly number[],
+  length: number = DEFAULT_LENGTH,
+): number[] {
+  const vector: number[] = [];
+  for (let block = 0; vector.length < length; block += 1) {
+    const hash = createHash('sha256').update(JSON.stringify(input)).update(String(block)).digest();
+    for (let at = 0; at + 4 <= hash.length && vector.length < length; at += 4) {
+      vector.push(Math.round((hash.readUInt32BE(at) / 2 ** 31 - 1) * 1e6) / 1e6);
+    }
+  }
+  return vector;
+}
+
+type Input = string | number[];
+
+function faultOf({ model, input, dimensions, encoding_format: format }: JsonObject): Refusal | null {
+  if (typeof model !== 'string' || model === '') {
+    return invalidRequest('You must provide a model parameter.', null, null);
+  }
+  if (input === undefined) {
+    return invalidRequest("Missing required parameter: 'input'.", 'input', 'missing_required_parameter');
+  }
+  const inputs = inputsOf(input);
+  if (inputs === null || inputs.length === 0 || inputs.some((each) => each.length === 0)) {
+    return invalidRequest("'$.input' is invalid. Please check the API reference.", 'input', null);
+  }
+  if (inputs.length > MOST_INPUTS) {
+    const message = `Invalid 'input': array too long. Expected at most ${MOST_INPUTS}, but got ${inputs.length} instead.`;
+    return invalidRequest(message, 'input', 'array_above_max_length');
+  }
+  const tokens = inputs.map(tokensOf);
+  const longest = Math.max(...tokens);
+  if (longest > MOST_TOKENS_OF_INPUT) {
+    const message = `This model's maximum context length is ${MOST_TOKENS_OF_INPUT} tokens, however you requested ${longest} tokens.`;
+    return invalidRequest(message, 'input', 'context_length_exceeded');
+  }
+  const all = tokens.reduce((sum, each) => sum + each, 0);
+  if (all > MOST_TOKENS) {
+    const message = `Requested ${all} tokens, max ${MOST_TOKENS} tokens per request.`;
+    return invalidRequest(message, 'input', 'max_tokens_per_request');
+  }
+  if (dimensions !== undefined && !(Number.isInteger(dimensions) && Number(dimensions) >= 1)) {
+    return invalidRequest("Invalid value for 'dimensions'.", 'dimensions', 'invalid_value');
+  }
+  if (format !== undefined && format !== 'float') {
+    return invalidRequest(
+      "The simulator gives vectors as 'float' alone.",
+      'encoding_format',
+      'unsupported_value',
+    );
+  }
+  return null;
+}
+
+/** Null for what is neither text nor tokens. */
+function inputsOf(input: Json): Input[] | null {
+  if (isInput(input)) return [input];
+  return Array.isArray(input) && input.every(isInput) ? input : null;
+}
+
+function isInput(value: Json): value is Input {
+  return (
+    typeof value === 'string' || (Array.isArray(value) && value.length > 0 && value.every(Number.isInteger))
+  );
+}
+
+function tokensOf(input: Input): number {
+  return typeof input === 'string' ? textTokens(input) : input.length;
+}
+
+function fingerprintOf(input: Input): string {
+  return createHash('sha256').update(JSON.stringify(input)).digest('hex').slice(0, 12);
+}
+
+function understand(requestBody: JsonObject, { prices }: SimulatorSettings): Inquiry {
+  const inputs = inputsOf(requestBody['input'] ?? null) ?? [];
+  const promptTokens = inputs.reduce((sum, input) => sum + tokensOf(input), 0);
+  const length = typeof requestBody['dimensions'] === 'number' ? requestBody['dimensions'] : DEFAULT_LENGTH;
+  const model = String(requestBody['model']);
+  const costUsd = prices === null ? null : (promptTokens * prices.inputMicroUsdPerToken) / 1e6;
+  // What is asked of the simulator stands in one text of a group: that one is the document whose calls are counted.
+  const scripted = inputs.findIndex((input) => typeof input === 'string' && input.includes('[[simulate:'));
+  const lead = Math.max(0, scripted);
+  const fingerprints = inputs.map(fingerprintOf);
+  return {
+    fingerprint: fingerprints[lead] ?? '',
+    companions: fingerprints.filter((_fingerprint, index) => index !== lead),
+    model,
+    userTexts: inputs.filter((input) => typeof input === 'string'),
+    promptTokens,
+    completionTokens: 0,
+    outputCapTokens: null,
+    costUsd,
+    render: (variant, stamp) => ({
+      object: 'list',
+      data: dataOf(inputs, length, lead, variant, stamp),
+      model: `simulated/${model}`,
+      ...(variant === 'without_usage' ? {} : { usage: usageOf(promptTokens, costUsd) }),
+    }),
+  };
+}
+
+function usageOf(promptTokens: number, costUsd: number | null): JsonObject {
+  return {
+    prompt_tokens: promptTokens,
+    total_tokens: promptTokens,
+    ...(costUsd === null ? {} : { cost: costUsd }),
+  };
+}
+
+/** @param lead the input that a fault is meant for */
+function dataOf(
+  inputs: readonly Input[],
+  length: number,
+  lead: number,
+  variant: AnswerVariant,
+  { callNumber }: AnswerStamp,
+): Json[] {
+  if (variant === 'without_choices') return [];
+  const data = inputs.map((input, index): JsonObject => {
+    const vector = simulatedVector(input, length);
+    return { object: 'embedding', index, embedding: vector };
+  });
+  const meant = data[lead];
+  if (meant === undefined) return data;
+  switch (variant) {
+    case 'shuffled':
+      // Turned round and begun elsewhere each time.
+      return [...data.slice(callNumber % data.length), ...data.slice(0, callNumber % data.length)].reverse();
+    case 'index_missing':
+      return data.filter((item) => item !== meant);
+    case 'index_unknown':
+      return data.map((item) => (item === meant ? { ...item, index: data.length } : item));
+    case 'index_doubled':
+      return [...data, { ...meant, embedding: simulatedVector('another', length) }];
+    case 'half':
+      return data.map((item) =>
+        item === meant ? { ...item, embedding: simulatedVector('short', Math.ceil(length / 2)) } : item,
+      );
+    case 'without_content':
+    case 'filtered':
+    case 'refused':
+      return data.map((item) => (item === meant ? { ...item, embedding: [] } : item));
+    default:
+      return data;
+  }
+}

@@ -1,0 +1,138 @@
+/** What `run` and `resume` show on standard error, from the first line read to the summary: a subscriber of events. */
+import { relative } from 'node:path';
+import type { Clock } from '../core/clock.js';
+import type { RunEvent } from '../core/event.js';
+import { EMPTY_SNAPSHOT, type ProgressSnapshot } from '../core/progress.js';
+import { renderBadLines } from './bad-lines.js';
+import type { Appearance } from './colours.js';
+import { eventLines } from './event-lines.js';
+import type { TerminalStream } from './frame-terminal.js';
+import { createProgress, type Progress } from './progress.js';
+import { renderSummary } from './summary.js';
+
+export interface DisplayOptions {
+  readonly stream: TerminalStream;
+  readonly environment: Readonly<Record<string, string | undefined>>;
+  readonly appearance: Appearance;
+  readonly clock: Clock;
+  readonly quiet: boolean;
+  /** A line for every failed call. */
+  readonly verbose: boolean;
+  /** Paths inside it are shown as they are named there. */
+  readonly workingFolder: string;
+  /** Reading that is done sooner needs no bar. */
+  readonly readingShownAfterMs: number;
+}
+
+export class Display {
+  readonly #options: DisplayOptions;
+  readonly #progress: Progress;
+  #snapshot: () => ProgressSnapshot = () => EMPTY_SNAPSHOT;
+  #importing: ProgressSnapshot = { ...EMPTY_SNAPSHOT, phase: 'importing' };
+  #cancelStart: () => void = () => undefined;
+  #rejectsPath: string | null = null;
+
+  constructor(options: DisplayOptions) {
+    this.#options = options;
+    this.#progress = createProgress({ ...options, snapshot: () => this.#snapshot() });
+  }
+
+  /** Takes an event of the run. */
+  readonly tell = (event: RunEvent): void => {
+    switch (event.type) {
+      case 'import_started':
+        this.#startImport();
+        return;
+      case 'input_opened':
+        this.#importing = { ...this.#importing, importTotalBytes: event.totalBytes };
+        return;
+      case 'importing': {
+        const { documents, bytesRead } = event;
+        const read = { importedDocuments: documents, importedBytes: bytesRead, total: documents };
+        this.#importing = { ...this.#importing, ...read };
+        return;
+      }
+      case 'started':
+        this.#snapshot = event.progress;
+        this.#progress.start();
+        return;
+      case 'import_ended':
+      case 'calls_ended':
+        this.#endProgress();
+        return;
+      case 'rejects_written':
+        this.#rejectsPath = event.path;
+        return;
+      case 'call_failed':
+        if (!this.#options.verbose) return;
+        break;
+      // As often as documents come, and counted by the bar.
+      case 'call_started':
+      case 'call_ended':
+      case 'tasks_settled':
+        return;
+    }
+    for (const line of this.#linesOf(event)) this.#progress.log(line);
+  };
+
+  #linesOf(event: RunEvent): string[] {
+    const { appearance } = this.#options;
+    switch (event.type) {
+      case 'bad_lines': {
+        const name = event.input === '-' ? event.input : this.#shownPath(event.input);
+        return renderBadLines(event.first, event.count, name, this.#columns, appearance);
+      }
+      case 'ended':
+        return this.#summaryOf(event);
+      default:
+        return eventLines(event, appearance);
+    }
+  }
+
+  #startImport(): void {
+    this.#snapshot = () => this.#importing;
+    const { clock, readingShownAfterMs } = this.#options;
+    if (readingShownAfterMs === 0) this.#progress.start();
+    else this.#cancelStart = clock.after(readingShownAfterMs, () => this.#progress.start());
+  }
+
+  /** The bar that is drawn, if there is one, stands as it is. */
+  #endProgress(): void {
+    this.#cancelStart();
+    this.#progress.stop();
+  }
+
+  #summaryOf(end: RunEvent & { readonly type: 'ended' }): string[] {
+    const { run, summary, files, readerGone } = end;
+    const { appearance } = this.#options;
+    const shown = (path: string | null): string | null => (path === null ? null : this.#shownPath(path));
+    const report = {
+      runName: run.name,
+      summary,
+      elapsedMs: end.elapsedMs,
+      callsMade: summary.calls.made - end.before.calls.made,
+      haltReason: run.haltReason,
+      simulated: run.simulated,
+      prices: end.prices,
+      files: {
+        results: shown(files.resultsPath),
+        errors: shown(files.errorsPath),
+        rejects: shown(this.#rejectsPath),
+      },
+    };
+    const gone = 'The reader of standard output has gone; the run was stopped.';
+    return [
+      ...(readerGone ? [appearance.colours.yellow(gone)] : []),
+      ...renderSummary(report, this.#columns, appearance),
+    ];
+  }
+
+  get #columns(): number {
+    return this.#options.stream.columns || 100;
+  }
+
+  #shownPath(path: string): string {
+    const short = relative(this.#options.workingFolder, path);
+    return short === '' || short.startsWith('..') ? path : short;
+  }
+}

@@ -1,0 +1,146 @@
+/** What happens to a run, in sentences for people. */
+import type { FailedCalls, RunEvent } from '../core/event.js';
+import type { ProviderFailure } from '../core/failure.js';
+import { printable } from '../core/foreign-text.js';
+import type { Appearance } from './colours.js';
+import { FAILURE_ADVICE } from './failure-advice.js';
+import { REACHED_LIMITS } from './halt-reason.js';
+import { shellWord } from './next-command.js';
+import { formatCount, formatQuantity, formatRemaining } from './numbers.js';
+import { formatImportPlan } from './plan.js';
+import { sharingParts } from './summary-facts.js';
+
+/** @returns none for what is only shown as progress, or not at all */
+export function eventLines(event: RunEvent, appearance: Appearance): string[] {
+  return sentencesOf(event, appearance).map(printableSentence);
+}
+
+function sentencesOf(event: RunEvent, { colours }: Appearance): string[] {
+  switch (event.type) {
+    case 'imported': {
+      const repeats =
+        event.duplicates === 0
+          ? ''
+          : `, ${formatQuantity(event.duplicates, 'repeat')} kept as documents of their own`;
+      return [`${event.run}: ${formatQuantity(event.documents, 'document')} imported${repeats}`];
+    }
+    case 'planned': {
+      const changed = event.changedOpen + event.changedFinished;
+      return [`${event.run}: ${formatImportPlan({ ...event, changed })}`];
+    }
+    case 'import_interrupted':
+      return [
+        `import interrupted; nothing was called. The same command goes on: llm-batch run ${shellWord(event.input)}`,
+      ];
+    case 'sending':
+      return [`sending ${event.message} to ${event.model} at ${event.endpoint}`];
+    case 'warning':
+      return [colours.yellow(event.message)];
+    case 'rescued':
+      return [rescueParts(event).join(' · ')];
+    case 'sharing':
+      return [`shared answers: ${sharingParts(event).join(' · ')}`];
+    case 'throttled':
+      return [`${event.lane} is throttled: ${event.failure.message}`];
+    case 'suspects':
+      return [
+        colours.yellow(
+          `looking for the document that brought the program down: one call at a time, ${formatCount(event.left)} left`,
+        ),
+      ];
+    case 'machine_short': {
+      const { message, shortOf } = event.failure;
+      const way =
+        shortOf === 'connections' ? 'it goes on with fewer calls at once' : 'it is tried again now and then';
+      return [colours.yellow(`${message}; ${way}, and no document fails for it`)];
+    }
+    case 'call_failed':
+      return [`line ${formatCount(event.line)}: ${event.failure.kind}: ${event.failure.message}`];
+    case 'lane_down':
+      return [
+        colours.yellow(
+          `${event.lane} does not answer; its documents wait, and it is asked again now and then: ${messageOf(event.failure)}`,
+        ),
+      ];
+    case 'lane_up':
+      return [`${event.lane} answers again, after ${formatRemaining(event.downForMs)}`];
+    case 'lane_set_aside':
+      return [
+        colours.yellow(
+          `${event.lane} is set aside, the other lanes go on: ${event.failure.kind}: ${event.failure.message}`,
+        ),
+      ];
+    case 'limit_reached':
+      return [colours.yellow(`stopping: ${REACHED_LIMITS[event.limit]}`)];
+    case 'halted': {
+      const { failure, series } = event;
+      return [
+        colours.red(`stopping: ${failure.kind}: ${failure.message}`),
+        ...(series === null ? [] : seriesLines(failure, series)),
+        `  try: ${FAILURE_ADVICE[failure.kind].advice}`,
+        ...(series === null ? [] : ['  or go on all the same: llm-batch resume --no-guard']),
+      ];
+    }
+    case 'store_trouble':
+      return [colours.red(`${event.message} Nothing new is sent; what was answered is held.`)];
+    case 'store_recovered':
+      return ['the store can be written again'];
+    case 'salvaged': {
+      const them = event.outcomes === 1 ? 'it' : 'them';
+      return [
+        `${formatQuantity(event.outcomes, 'answer')} kept in ${event.path}; \`llm-batch resume\` stores ${them}`,
+      ];
+    }
+    case 'interrupted': {
+      const calls = formatQuantity(event.openCalls, 'open call');
+      if (event.openCalls === 0) return ['stopping'];
+      if (event.count > 1) return [`cutting off ${calls}`];
+      return [
+        `stopping: waiting up to ${formatRemaining(event.graceMs)} for ${calls}; Ctrl-C again cuts them off`,
+      ];
+    }
+    default:
+      return [];
+  }
+}
+
+function rescueParts({ rescued, lostCalls, poisoned }: RunEvent & { readonly type: 'rescued' }): string[] {
+  return [
+    ...(rescued > 0 ? [`${formatQuantity(rescued, 'document')} back from a crash`] : []),
+    ...(lostCalls > 0
+      ? [`${formatQuantity(lostCalls, 'call')} may have been billed and will be repeated`]
+      : []),
+    ...(poisoned > 0 ? [`${formatQuantity(poisoned, 'document')} parked: open alone at three crashes`] : []),
+  ];
+}
+
+/** A server's own words seldom name the status. */
+function messageOf({ message, httpStatus }: ProviderFailure): string {
+  return httpStatus === undefined ? message : `${message} (HTTP ${httpStatus})`;
+}
+
+/** One whole example of the calls that all ended in one way. */
+function seriesLines(failure: ProviderFailure, { calls, line, key }: FailedCalls): string[] {
+  const { httpStatus, code, requestId, partialOutputJson } = failure;
+  const facts = [
+    `line ${formatCount(line)}`,
+    `id ${key}`,
+    ...(httpStatus === undefined ? [] : [`HTTP ${httpStatus}`]),
+    ...(code === undefined ? [] : [code]),
+    ...(requestId === undefined ? [] : [`request ${requestId}`]),
+  ];
+  return [
+    `  ${formatCount(calls)} calls in a row ended like this; the last one: ${facts.join(' · ')}`,
+    ...(partialOutputJson === undefined ? [] : [`  what there was of its answer: ${partialOutputJson}`]),
+  ];
+}
+
+/** As `colours` paints a whole sentence. */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: colour is made of control characters
+const PAINTED = /^(\u001b\[\d+m)(.*)(\u001b\[39m)$/s;
+
+/** Names and messages of others may stand in it. */
+function printableSentence(sentence: string): string {
+  const [, open = '', words = sentence, close = ''] = PAINTED.exec(sentence) ?? [];
+  return open + printable(words) + close;
+}

@@ -1,0 +1,89 @@
+/** Calls are made ready ahead of their slots; one that does not leave after all leaves no trace. */
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import type { Drain } from '../../src/engine/drain.js';
+import type { Provider, ProviderReply } from '../../src/provider/provider.js';
+import { answered } from '../support/answered.js';
+import { FakeClock } from '../support/fake-clock.js';
+import { StoredRun } from '../support/stored-run.js';
+
+let clock: FakeClock;
+let stored: StoredRun;
+
+beforeEach(() => {
+  clock = new FakeClock();
+});
+afterEach(() => stored.remove());
+
+const USAGE = { inputTokens: 1, outputTokens: 1, cachedTokens: 0, reasoningTokens: 0 };
+const GOOD: ProviderReply = {
+  ok: true,
+  parts: [answered('fine')],
+  model: 'm',
+  usage: USAGE,
+  costMicroUsd: null,
+  httpStatus: 200,
+  requestId: null,
+  hints: {},
+};
+const THROTTLED: ProviderReply = {
+  ok: false,
+  failure: { kind: 'rate_limited', httpStatus: 429, message: 'slow down', retryAfterMs: 5_000 },
+  usage: null,
+  costMicroUsd: null,
+  hints: {},
+};
+
+const texts = (count: number): string[] => Array.from({ length: count }, (_, index) => `document ${index}`);
+
+function answering(replyTo: (call: number) => ProviderReply, latencyMs: number) {
+  const sentAtMs: number[] = [];
+  const provider: Provider = {
+    async send() {
+      sentAtMs.push(clock.monotonicMs());
+      const call = sentAtMs.length;
+      await clock.sleep(latencyMs);
+      return replyTo(call);
+    },
+    probe: () => Promise.reject(new Error('nobody asks')),
+    close: async () => undefined,
+  };
+  return { provider, sentAtMs };
+}
+
+it('a slot is taken again in the very moment in which it is free: the commit of the next call has been done', async () => {
+  stored = await StoredRun.of(texts(40), { concurrency: 4 }, clock);
+  const { provider, sentAtMs } = answering(() => GOOD, 40);
+  await stored.execute(provider, () => 0.5);
+  // The first call went alone; then there are ten turns of four calls, of which only the first waits for a commit.
+  expect((sentAtMs.at(-1) ?? 0) - (sentAtMs[1] ?? 0)).toBeLessThanOrEqual(9 * 40 + 4);
+});
+
+it('calls that are ready when the run is stopped are not sent, not counted, and their documents are ready again', async () => {
+  stored = await StoredRun.of(texts(40), { concurrency: 4 }, clock);
+  const { provider, sentAtMs } = answering(() => GOOD, 1_000);
+  let running: Drain | null = null;
+  const end = stored.execute(
+    provider,
+    () => 0.5,
+    (drain) => {
+      running = drain;
+      clock.after(1_500, () => running?.stop());
+    },
+  );
+  const { summary } = await end;
+  expect(sentAtMs).toHaveLength(5);
+  expect(summary.calls).toMatchObject({ made: 5, open: 0, repeated: 0 });
+  expect(summary.counts).toMatchObject({ completed: 5, ready: 35 });
+  expect(summary.lanes).toMatchObject([{ calls: 5 }]);
+});
+
+it('calls that are ready when their lane is silenced do not leave before it speaks again', async () => {
+  stored = await StoredRun.of(texts(60), { concurrency: 8 }, clock);
+  // The first is answered; of the eight that follow, each is told to wait.
+  const { provider, sentAtMs } = answering((call) => (call > 1 && call <= 9 ? THROTTLED : GOOD), 40);
+  const { summary } = await stored.execute(provider, () => 0.5);
+  expect(summary.counts).toMatchObject({ completed: 60 });
+  expect(summary.calls.made).toBe(sentAtMs.length);
+  const refusedAtMs = (sentAtMs[1] ?? 0) + 40;
+  expect(sentAtMs.filter((atMs) => atMs > refusedAtMs + 10 && atMs < refusedAtMs + 5_000)).toEqual([]);
+});
