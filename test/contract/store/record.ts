@@ -20,6 +20,7 @@ import {
   startCall,
   taskError,
   USAGE,
+  WORKER,
 } from './builders.js';
 import type { StoreOf } from './store-of.js';
 
@@ -66,7 +67,7 @@ export function recordContract(storeOf: StoreOf): void {
       expect(await startCall(store, runId, tasks[0] ?? NOBODY)).toBeGreaterThan(ids[2] ?? 0);
     });
 
-    it('starts no call that has a task of somebody else in it, and no more of that commit is undone', async () => {
+    it('starts no call that has a task of somebody else in it, but the others of that commit', async () => {
       const store = await storeOf();
       const runId = await openRun(store, documents(4));
       const [first, second, third] = await claim(store, runId, 3);
@@ -207,6 +208,25 @@ export function recordContract(storeOf: StoreOf): void {
         costMicroUsd: 6,
         counts: { completed: 3 },
       });
+      expect(await store.maintenance.recount()).toEqual([]);
+    });
+
+    it('takes back a call that did not leave after all, unless a rescue has given it up', async () => {
+      const store = await storeOf();
+      const runId = await openRun(store, documents(2));
+      const tasks = await claim(store, runId, 2);
+      const outcomes = tasks.flatMap((task) => released(task).outcomes);
+      const withdrawn = async () => {
+        const { callIds } = await store.record([callStart(runId, tasks)], []);
+        return { call: { callId: Number(callIds[0]), isWithdrawn: true } as const, outcomes };
+      };
+      const givenUp = await withdrawn();
+      await store.record([], [await withdrawn()]);
+      expect((await store.summarizeRun(runId)).counts).toMatchObject({ ready: 2 });
+      expect((await store.summarizeRun(runId)).calls).toMatchObject({ made: 1, open: 1 });
+      await store.rescueTasks({ workers: [WORKER], crashLimit: 3 });
+      await store.record([], [givenUp]);
+      expect((await store.summarizeRun(runId)).calls).toMatchObject({ made: 1, open: 0, repeated: 1 });
       expect(await store.maintenance.recount()).toEqual([]);
     });
 
