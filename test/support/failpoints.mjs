@@ -53,12 +53,13 @@ const POINTS = {
   /** The ledger holds a call that has not left. */
   'after a call start': () => after(Journal.prototype, 'start', (callId) => callId !== null),
   /** An answer is here, in memory only. */
-  'after a reply': () => before(Journal.prototype, 'settle', (outcome) => outcome.action === 'completed'),
+  'after a reply': () => before(Journal.prototype, 'settle', isAnswer),
   /** A group of answers is about to be committed. */
-  'before a commit': () => before(SqliteStore.prototype, 'record', (_, outcomes) => outcomes.some(isAnswer)),
+  'before a commit': () =>
+    before(SqliteStore.prototype, 'record', (_, settlements) => settlements.some(isAnswer)),
   /** A group of answers is on the disk, and nobody has been told. */
   'after a commit': () =>
-    after(SqliteStore.prototype, 'record', (_, __, outcomes) => outcomes.some(isAnswer)),
+    after(SqliteStore.prototype, 'record', (_, __, settlements) => settlements.some(isAnswer)),
   /** Everything is answered and stored, the run is not marked as finished. */
   'before the end': () =>
     before(SqliteStore.prototype, 'updateRun', (_, change) => change.status === 'finished'),
@@ -80,8 +81,8 @@ const POINTS = {
   'after a rescue': () => after(SqliteStore.prototype, 'rescueTasks', () => true),
 };
 
-function isAnswer(outcome) {
-  return outcome.action === 'completed';
+function isAnswer({ outcomes }) {
+  return outcomes.some(({ action }) => action === 'completed');
 }
 
 POINTS[point]();

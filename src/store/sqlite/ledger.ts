@@ -1,6 +1,6 @@
 /**
- * The ledger: a row for every HTTP request and for each task in it, and the sums over them. Sums are gathered while the rows are
- * written and stored once, by `flush`, in the same transaction.
+ * The ledger: a row for every HTTP request and for each task in it, and the sums over them. Sums are gathered while the
+ * rows are written and stored once, by `flush`, in the same transaction.
  */
 import type Database from 'better-sqlite3';
 import type { CallEnd, CallShare, CallStart, RecentCall } from '../../core/call.js';
@@ -15,38 +15,34 @@ import {
   storableTextOrNull,
 } from './storable.js';
 
-/** What one transaction adds to a row of `lane_totals`. */
-class LaneTotals {
-  made = 0;
-  failed = 0;
-  throttled = 0;
-  costMicroUsd = 0;
-  inputTokens = 0;
-  outputTokens = 0;
-  cachedTokens = 0;
-  reasoningTokens = 0;
+/** What is summed in `lane_totals` and, apart from it, in `run_totals`: the names of their columns. */
+const LANE_SUMS = [
+  ...(['calls_made', 'calls_failed', 'calls_throttled', 'cost_micro_usd'] as const),
+  ...(['input_tokens', 'output_tokens', 'cached_tokens', 'reasoning_tokens'] as const),
+] as const;
+const RUN_SUMS = [
+  ...(['calls_ended', 'calls_lost', 'calls_answered', 'calls_without_cost', 'calls_in_doubt'] as const),
+  ...(['calls_without_usage', 'tokens_in_doubt', 'cost_in_doubt_micro_usd', 'latency_sum_ms'] as const),
+] as const;
+
+type Sums<Column extends string> = Record<Column, number>;
+
+function zeros<Column extends string>(columns: readonly Column[]): Sums<Column> {
+  return Object.fromEntries(columns.map((column) => [column, 0])) as Sums<Column>;
 }
 
-/** What one transaction adds to `run_totals`, `lane_totals` and `latency_buckets` of one run. */
-class RunTotals {
-  ended = 0;
-  lost = 0;
-  answered = 0;
-  withoutCost = 0;
-  inDoubt = 0;
-  withoutUsage = 0;
-  tokensInDoubt = 0;
-  costInDoubtMicroUsd = 0;
-  latencySumMs = 0;
+/** What one transaction adds to the sums of one run. */
+class Added {
+  readonly run = zeros(RUN_SUMS);
+  readonly lanes = new Map<string, Sums<(typeof LANE_SUMS)[number]>>();
+  readonly latencyBuckets = new Map<number, number>();
   firstAtMs: number | null = null;
   lastAtMs: number | null = null;
-  readonly lanes = new Map<string, LaneTotals>();
-  readonly latencyBuckets = new Map<number, number>();
 
-  lane(name: string): LaneTotals {
+  lane(name: string): Sums<(typeof LANE_SUMS)[number]> {
     let lane = this.lanes.get(name);
     if (lane === undefined) {
-      lane = new LaneTotals();
+      lane = zeros(LANE_SUMS);
       this.lanes.set(name, lane);
     }
     return lane;
@@ -54,15 +50,14 @@ class RunTotals {
 
   /** @param calls 1 for one that is in doubt, -1 for one that is so no more */
   doubt(doubt: Doubt, calls: 1 | -1, mostTokens: number | null, mostCostMicroUsd: number | null): void {
-    if (doubt === 'cut_off') this.inDoubt += calls;
-    else this.withoutUsage += calls;
-    this.tokensInDoubt += calls * (mostTokens ?? 0);
-    this.costInDoubtMicroUsd += calls * (mostCostMicroUsd ?? 0);
+    this.run[doubt === 'cut_off' ? 'calls_in_doubt' : 'calls_without_usage'] += calls;
+    this.run.tokens_in_doubt += calls * (mostTokens ?? 0);
+    this.run.cost_in_doubt_micro_usd += calls * (mostCostMicroUsd ?? 0);
   }
 
   seen(atMs: number): void {
-    if (this.firstAtMs === null || atMs < this.firstAtMs) this.firstAtMs = atMs;
-    if (this.lastAtMs === null || atMs > this.lastAtMs) this.lastAtMs = atMs;
+    this.firstAtMs = Math.min(this.firstAtMs ?? atMs, atMs);
+    this.lastAtMs = Math.max(this.lastAtMs ?? atMs, atMs);
   }
 }
 
@@ -93,11 +88,11 @@ export class Ledger {
   readonly #lose;
   readonly #withdraw;
   readonly #withdrawTasks;
-  readonly #addTotals;
+  readonly #addRun;
   readonly #addLane;
   readonly #addLatency;
   readonly #recent;
-  readonly #totals = new Map<number, RunTotals>();
+  readonly #added = new Map<number, Added>();
 
   constructor(database: Database.Database) {
     this.#start = database.prepare<[number, string, number, number, number, number | null, number]>(
@@ -143,29 +138,15 @@ export class Ledger {
       )
       .raw();
     this.#withdrawTasks = database.prepare<[number]>('DELETE FROM call_tasks WHERE call_id = ?');
-    this.#addTotals = database.prepare<(number | null)[]>(
-      `UPDATE run_totals SET
-         calls_ended = calls_ended + ?, calls_lost = calls_lost + ?, calls_answered = calls_answered + ?,
-         calls_without_cost = calls_without_cost + ?, calls_in_doubt = calls_in_doubt + ?,
-         calls_without_usage = calls_without_usage + ?,
-         tokens_in_doubt = tokens_in_doubt + ?, cost_in_doubt_micro_usd = cost_in_doubt_micro_usd + ?,
-         latency_sum_ms = latency_sum_ms + ?,
+    this.#addRun = database.prepare<(number | null)[]>(
+      `UPDATE run_totals SET ${RUN_SUMS.map((column) => `${column} = ${column} + ?`).join(', ')},
          first_call_at_ms = coalesce(min(first_call_at_ms, ?), first_call_at_ms, ?),
          last_call_at_ms = coalesce(max(last_call_at_ms, ?), last_call_at_ms, ?)
        WHERE run_id = ?`,
     );
     this.#addLane = database.prepare<(number | string)[]>(
-      `INSERT INTO lane_totals (run_id, lane, calls_made, calls_failed, calls_throttled, cost_micro_usd,
-         input_tokens, output_tokens, cached_tokens, reasoning_tokens)
-       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-       ON CONFLICT DO UPDATE SET
-         calls_made = calls_made + excluded.calls_made, calls_failed = calls_failed + excluded.calls_failed,
-         calls_throttled = calls_throttled + excluded.calls_throttled,
-         cost_micro_usd = cost_micro_usd + excluded.cost_micro_usd,
-         input_tokens = input_tokens + excluded.input_tokens,
-         output_tokens = output_tokens + excluded.output_tokens,
-         cached_tokens = cached_tokens + excluded.cached_tokens,
-         reasoning_tokens = reasoning_tokens + excluded.reasoning_tokens`,
+      `INSERT INTO lane_totals (run_id, lane, ${LANE_SUMS.join(', ')}) VALUES (?, ?, ${LANE_SUMS.map(() => '?').join(', ')})
+       ON CONFLICT DO UPDATE SET ${LANE_SUMS.map((column) => `${column} = ${column} + excluded.${column}`).join(', ')}`,
     );
     this.#addLatency = database.prepare<[number, number, number]>(
       `INSERT INTO latency_buckets (run_id, bucket, calls) VALUES (?, ?, ?)
@@ -180,7 +161,7 @@ export class Ledger {
 
   /** Forgets what a transaction that was undone had gathered. */
   begin(): void {
-    this.#totals.clear();
+    this.#added.clear();
   }
 
   /** @returns the call's id; null where a task of it is not its worker's any more, who would pay for what others do */
@@ -202,9 +183,9 @@ export class Ledger {
       call.mostCostMicroUsd,
       workerId,
     );
-    const totals = this.#totalsOf(call.runId);
-    totals.lane(lane).made += 1;
-    totals.seen(startedAtMs);
+    const added = this.#addedTo(call.runId);
+    added.lane(lane).calls_made += 1;
+    added.seen(startedAtMs);
     const callId = Number(lastInsertRowid);
     for (const { taskId } of call.tasks) this.#startTask.run(callId, taskId);
     return callId;
@@ -213,12 +194,13 @@ export class Ledger {
   /**
    * A call that a rescue had given up as lost gets its figures all the same: it may have been billed. One that
    * has ended already keeps what it has, so that a repeated `record` counts nothing twice.
+   * @returns whether it has ended only now
    */
-  end(call: CallEnd): void {
+  end(call: CallEnd): boolean {
     const row = this.#select.get(call.callId);
-    if (row === undefined) return;
+    if (row === undefined) return false;
     const [runId, laneName, lost, endedAtMs, knownLatencyMs, mostTokens, mostCostMicroUsd] = row;
-    if (endedAtMs !== null && (lost === 0 || knownLatencyMs !== null)) return;
+    if (endedAtMs !== null && (lost === 0 || knownLatencyMs !== null)) return false;
 
     const { usage, kind } = call;
     const finishedAtMs = storableInteger(call.finishedAtMs);
@@ -238,33 +220,35 @@ export class Ledger {
       call.callId,
     );
 
-    const totals = this.#totalsOf(runId);
-    const lane = totals.lane(laneName);
-    if (endedAtMs === null) totals.ended += 1;
+    const added = this.#addedTo(runId);
+    const { run } = added;
+    const lane = added.lane(laneName);
+    if (endedAtMs === null) run.calls_ended += 1;
     const doubt = doubtOf(usage, call.httpStatus);
-    if (doubt !== null) totals.doubt(doubt, 1, mostTokens, mostCostMicroUsd);
+    if (doubt !== null) added.doubt(doubt, 1, mostTokens, mostCostMicroUsd);
     // A lost call was in doubt already.
-    if (endedAtMs !== null) totals.doubt('cut_off', -1, mostTokens, mostCostMicroUsd);
-    totals.seen(finishedAtMs);
+    if (endedAtMs !== null) added.doubt('cut_off', -1, mostTokens, mostCostMicroUsd);
+    added.seen(finishedAtMs);
     if (kind === null) {
-      totals.answered += 1;
-      totals.latencySumMs += latencyMs;
+      run.calls_answered += 1;
+      run.latency_sum_ms += latencyMs;
       const bucket = latencyBucket(latencyMs);
-      totals.latencyBuckets.set(bucket, (totals.latencyBuckets.get(bucket) ?? 0) + 1);
+      added.latencyBuckets.set(bucket, (added.latencyBuckets.get(bucket) ?? 0) + 1);
     } else if (kind !== 'aborted') {
-      lane.failed += 1;
-      if (kind === 'rate_limited') lane.throttled += 1;
+      lane.calls_failed += 1;
+      if (kind === 'rate_limited') lane.calls_throttled += 1;
     }
-    if (call.costMicroUsd !== null) lane.costMicroUsd += storableReal(call.costMicroUsd);
-    if (usage === null) return;
-    lane.inputTokens += storableCount(usage.inputTokens);
-    lane.outputTokens += storableCount(usage.outputTokens);
-    lane.cachedTokens += storableCount(usage.cachedTokens);
-    lane.reasoningTokens += storableCount(usage.reasoningTokens);
+    if (call.costMicroUsd !== null) lane.cost_micro_usd += storableReal(call.costMicroUsd);
+    if (usage === null) return true;
+    lane.input_tokens += storableCount(usage.inputTokens);
+    lane.output_tokens += storableCount(usage.outputTokens);
+    lane.cached_tokens += storableCount(usage.cachedTokens);
+    lane.reasoning_tokens += storableCount(usage.reasoningTokens);
     if (call.costMicroUsd === null && usage.inputTokens + usage.outputTokens > 0) {
-      totals.withoutCost += 1;
-      totals.costInDoubtMicroUsd += mostCostMicroUsd ?? 0;
+      run.calls_without_cost += 1;
+      run.cost_in_doubt_micro_usd += mostCostMicroUsd ?? 0;
     }
+    return true;
   }
 
   /** Takes back a call that has not left; one that a rescue gave up as lost in the meantime stays. */
@@ -272,7 +256,7 @@ export class Ledger {
     const row = this.#withdraw.get(callId);
     if (row === undefined) return;
     this.#withdrawTasks.run(callId);
-    this.#totalsOf(row[0]).lane(row[1]).made -= 1;
+    this.#addedTo(row[0]).lane(row[1]).calls_made -= 1;
   }
 
   /** Notes what one task of a call with several takes of its bill. */
@@ -291,35 +275,23 @@ export class Ledger {
     const taskIds = new Set(this.#openTasks.all(workerId));
     const lost = this.#lose.all(storableInteger(nowMs), workerId);
     for (const call of lost) {
-      const totals = this.#totalsOf(call.run_id);
-      totals.ended += 1;
-      totals.lost += 1;
-      totals.doubt('cut_off', 1, call.most_tokens, call.most_cost_micro_usd);
+      const added = this.#addedTo(call.run_id);
+      added.run.calls_ended += 1;
+      added.run.calls_lost += 1;
+      added.doubt('cut_off', 1, call.most_tokens, call.most_cost_micro_usd);
     }
     return { calls: lost.length, taskIds };
   }
 
   /** Adds what was gathered since `begin` to the stored sums. */
   flush(): void {
-    for (const [runId, totals] of this.#totals) {
-      this.#addTotals.run(
-        totals.ended,
-        totals.lost,
-        totals.answered,
-        totals.withoutCost,
-        totals.inDoubt,
-        totals.withoutUsage,
-        totals.tokensInDoubt,
-        totals.costInDoubtMicroUsd,
-        totals.latencySumMs,
-        totals.firstAtMs,
-        totals.firstAtMs,
-        totals.lastAtMs,
-        totals.lastAtMs,
-        runId,
-      );
-      for (const [name, lane] of totals.lanes) this.#storeLane(runId, name, lane);
-      for (const [bucket, calls] of totals.latencyBuckets) this.#addLatency.run(runId, bucket, calls);
+    for (const [runId, { run, lanes, latencyBuckets, firstAtMs, lastAtMs }] of this.#added) {
+      const seen = [firstAtMs, firstAtMs, lastAtMs, lastAtMs];
+      this.#addRun.run(...RUN_SUMS.map((column) => run[column]), ...seen, runId);
+      for (const [name, lane] of lanes) {
+        this.#addLane.run(runId, name, ...LANE_SUMS.map((column) => lane[column]));
+      }
+      for (const [bucket, calls] of latencyBuckets) this.#addLatency.run(runId, bucket, calls);
     }
   }
 
@@ -327,27 +299,12 @@ export class Ledger {
     return this.#recent.all(nowMs, storableInteger(nowMs - withinMs));
   }
 
-  #storeLane(runId: number, name: string, lane: LaneTotals): void {
-    this.#addLane.run(
-      runId,
-      name,
-      lane.made,
-      lane.failed,
-      lane.throttled,
-      lane.costMicroUsd,
-      lane.inputTokens,
-      lane.outputTokens,
-      lane.cachedTokens,
-      lane.reasoningTokens,
-    );
-  }
-
-  #totalsOf(runId: number): RunTotals {
-    let totals = this.#totals.get(runId);
-    if (totals === undefined) {
-      totals = new RunTotals();
-      this.#totals.set(runId, totals);
+  #addedTo(runId: number): Added {
+    let added = this.#added.get(runId);
+    if (added === undefined) {
+      added = new Added();
+      this.#added.set(runId, added);
     }
-    return totals;
+    return added;
   }
 }

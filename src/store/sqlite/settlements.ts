@@ -82,19 +82,16 @@ export class Settlements {
    * @returns the tasks whose lease was no longer ours; the call is in the ledger either way
    */
   settle({ call, outcomes }: Settlement, nowMs: number): number[] {
-    const lostTaskIds: number[] = [];
     if (call !== null && 'isWithdrawn' in call) {
       this.#ledger.withdraw(call.callId);
       return this.settle({ call: null, outcomes }, nowMs);
     }
-    if (call !== null) this.#ledger.end(call);
-    for (const outcome of outcomes) {
-      if (call !== null && outcomes.length > 1 && outcome.share !== null) {
-        this.#ledger.share(call.callId, outcome.taskId, outcome.share);
-      }
-      if (!this.#settleTask(outcome, call, nowMs)) lostTaskIds.push(outcome.taskId);
-    }
-    return lostTaskIds;
+    const isNew = call !== null && this.#ledger.end(call);
+    return outcomes.flatMap((outcome) => {
+      const { taskId, share } = outcome;
+      if (isNew && outcomes.length > 1 && share !== null) this.#ledger.share(call.callId, taskId, share);
+      return this.#settleTask(outcome, call, nowMs) ? [] : [taskId];
+    });
   }
 
   #settleTask(outcome: TaskOutcome, call: CallEnd | null, nowMs: number): boolean {

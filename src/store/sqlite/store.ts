@@ -27,6 +27,7 @@ import type {
 import type { Connection } from './connection.js';
 import { type OpenDatabaseOptions, openDatabase } from './database.js';
 import { DrainLock } from './drain-lock.js';
+import { translateError } from './errors.js';
 import { Imports } from './imports.js';
 import { KeyIndex } from './key-index.js';
 import { Ledger } from './ledger.js';
@@ -44,7 +45,14 @@ import { Workers } from './workers.js';
 
 /** @throws LlmBatchError STORE_* (exit 5) */
 export async function openSqliteStore(path: string, options: OpenDatabaseOptions): Promise<Store> {
-  return new SqliteStore(await openDatabase(path, options), options.clock);
+  const connection = await openDatabase(path, options);
+  try {
+    return new SqliteStore(connection, options.clock);
+  } catch (cause) {
+    connection.close();
+    // Its statements do not fit a schema that says it is ours.
+    throw translateError(Object.assign(new Error('odd schema', { cause }), { code: 'SQLITE_CORRUPT' }), path);
+  }
 }
 
 export class SqliteStore implements Store {

@@ -6,7 +6,7 @@ import type { CompletedResult, Settlement, TaskError, TaskOutcome } from '../../
 import type { ResultFilter, ResultRow } from '../../../src/core/result-row.js';
 import type { RunRecord } from '../../../src/core/run.js';
 import type { LeasedTask, NewTask } from '../../../src/core/task.js';
-import type { TokenUsage } from '../../../src/core/usage.js';
+import { NO_TOKENS, type TokenUsage } from '../../../src/core/usage.js';
 import type { Store } from '../../../src/store/store.js';
 
 /** A store of its own for one test, and the ways a test may look at it from outside. */
@@ -155,6 +155,13 @@ type Ours = Pick<LeasedTask, 'taskId' | 'attemptToken'>;
 
 export function completed(task: Ours, call: CallEnd | null = null, result = ANSWER): Settlement {
   return settlement(call, { ...ours(task, call), action: 'completed', result, atMs: NOW_MS + 900 });
+}
+
+/** One call answered all of these; the bill is the first one's. */
+export function completedTogether(tasks: readonly Ours[], call: CallEnd): Settlement {
+  const nothing = { ...call, usage: NO_TOKENS, costMicroUsd: 0 };
+  const answers = tasks.map((task, index) => completed(task, index === 0 ? call : nothing));
+  return { call, outcomes: answers.flatMap(({ outcomes }) => outcomes) };
 }
 
 export function failed(

@@ -9,6 +9,7 @@ import {
   claim,
   claimOne,
   completed,
+  completedTogether,
   documents,
   failed,
   NOW_MS,
@@ -19,6 +20,7 @@ import {
   startCall,
   taskError,
   USAGE,
+  WORKER,
 } from './builders.js';
 import type { StoreOf } from './store-of.js';
 
@@ -65,7 +67,7 @@ export function recordContract(storeOf: StoreOf): void {
       expect(await startCall(store, runId, tasks[0] ?? NOBODY)).toBeGreaterThan(ids[2] ?? 0);
     });
 
-    it('starts no call that has a task of somebody else in it, and no more of that commit is undone', async () => {
+    it('starts no call that has a task of somebody else in it, but the others of that commit', async () => {
       const store = await storeOf();
       const runId = await openRun(store, documents(4));
       const [first, second, third] = await claim(store, runId, 3);
@@ -209,6 +211,25 @@ export function recordContract(storeOf: StoreOf): void {
       expect(await store.maintenance.recount()).toEqual([]);
     });
 
+    it('takes back a call that did not leave after all, unless a rescue has given it up', async () => {
+      const store = await storeOf();
+      const runId = await openRun(store, documents(2));
+      const tasks = await claim(store, runId, 2);
+      const outcomes = tasks.flatMap((task) => released(task).outcomes);
+      const withdrawn = async () => {
+        const { callIds } = await store.record([callStart(runId, tasks)], []);
+        return { call: { callId: Number(callIds[0]), isWithdrawn: true } as const, outcomes };
+      };
+      const givenUp = await withdrawn();
+      await store.record([], [await withdrawn()]);
+      expect((await store.summarizeRun(runId)).counts).toMatchObject({ ready: 2 });
+      expect((await store.summarizeRun(runId)).calls).toMatchObject({ made: 1, open: 1 });
+      await store.rescueTasks({ workers: [WORKER], crashLimit: 3 });
+      await store.record([], [givenUp]);
+      expect((await store.summarizeRun(runId)).calls).toMatchObject({ made: 1, open: 0, repeated: 1 });
+      expect(await store.maintenance.recount()).toEqual([]);
+    });
+
     it('keeps what a call came to for those of its tasks that are still ours', async () => {
       const store = await storeOf();
       const runId = await openRun(store, documents(2));
@@ -218,9 +239,8 @@ export function recordContract(storeOf: StoreOf): void {
       const { callIds } = await store.record([callStart(runId, tasks)], []);
       const callId = Number(callIds[0]);
       await store.record([], [released(lost)]);
-      const call = callEnd(callId);
-      const outcomes = tasks.flatMap((task) => completed(task, call).outcomes);
-      expect((await store.record([], [{ call, outcomes }])).lostTaskIds).toEqual([lost.taskId]);
+      const answers = completedTogether(tasks, callEnd(callId));
+      expect((await store.record([], [answers])).lostTaskIds).toEqual([lost.taskId]);
       expect((await store.summarizeRun(runId)).counts).toMatchObject({ completed: 1, ready: 1 });
     });
 

@@ -273,9 +273,12 @@ export function sharingContract(storeOf: StoreOf): void {
       );
       const options = { runId, dedupe: true, reuseFrom: [] };
       const other = await storeOf.again();
-      for (const pages of [1, 2, 3, 4, 5]) {
-        let cursor: string | null = null;
-        for (let page = 0; page < pages; page += 1) cursor = await store.pairTasks(options, cursor, 2);
+      // From each place that a pairing comes to.
+      for (let pages = 1; pages <= 14; pages += 1) {
+        let cursor = await store.pairTasks(options, null, 2);
+        for (let page = 1; page < pages && cursor !== null; page += 1) {
+          cursor = await store.pairTasks(options, cursor, 2);
+        }
         while (cursor !== null) cursor = await other.pairTasks(options, cursor, 2);
         expect((await store.summarizeRun(runId)).shared.waiting).toBe(5);
       }

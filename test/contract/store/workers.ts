@@ -6,6 +6,7 @@ import {
   claim,
   claimOne,
   completed,
+  completedTogether,
   documents,
   LEASE_MS,
   NOW_MS,
@@ -67,11 +68,10 @@ export function workersContract(storeOf: StoreOf): void {
       const { runId, alpha, beta, ofAlpha } = await twoAtWork();
       await beta.rescueTasks({ workers: ['alpha'], crashLimit: 3 });
       const heirs = await claim(beta, runId, 2, 'beta');
-      const call = callEnd(ofAlpha.callId);
-      const outcomes = ofAlpha.tasks.flatMap((task) => completed(task, call).outcomes);
+      const late = completedTogether(ofAlpha.tasks, callEnd(ofAlpha.callId));
       const lostTaskIds = ofAlpha.tasks.map(({ taskId }) => taskId);
       for (let time = 0; time < 2; time += 1) {
-        expect((await alpha.record([], [{ call, outcomes }])).lostTaskIds).toEqual(lostTaskIds);
+        expect((await alpha.record([], [late])).lostTaskIds).toEqual(lostTaskIds);
       }
       expect(await alpha.summarizeRun(runId)).toMatchObject({
         calls: { made: 2, open: 1, failed: 0, repeated: 1 },

@@ -184,6 +184,14 @@ describe('reading', () => {
 });
 
 describe('schema versions', () => {
+  it('are not taken at their word: a schema without what it should have is damage', async () => {
+    await createStore(1);
+    alter('ALTER TABLE calls RENAME COLUMN input_tokens TO something_else');
+    for (const mode of [read, write]) {
+      await expect(openStore(path, mode)).rejects.toMatchObject({ code: 'STORE_CORRUPT', exitCode: 5 });
+    }
+  });
+
   const second: Migration = {
     version: MIGRATIONS.length + 1,
     name: 'a later one',
