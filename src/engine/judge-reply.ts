@@ -10,7 +10,7 @@ import {
   isTrouble,
   type RetryDecision,
   type RetryPolicy,
-} from '../core/retry.js';
+} from '../core/retry-decision.js';
 import { shareBill } from '../core/share.js';
 import { type BilledUsage, NO_TOKENS } from '../core/usage.js';
 import type { RefusalEffect } from '../limiter/limiter.js';
