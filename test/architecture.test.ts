@@ -68,6 +68,7 @@ const IMPORTS: Readonly<Record<string, readonly string[]>> = {
 /** Names that two files or types have for good, and why. */
 const MEANT_TWICE: Readonly<Record<string, string>> = {
   'store.ts': 'the port, and the backend that fills it',
+  'maintenance.ts': 'the same',
   'run.ts': 'the noun, and the verb that starts one',
 };
 
@@ -225,7 +226,10 @@ describe('words with one home', () => {
   it('one endpoint is told from another in endpoints/ and in the simulator alone', () => {
     const except = (file: string): boolean => /^(endpoints|simulator)\/|^core\/endpoint-name/.test(file);
     expect(
-      usersOf(/endpoints\/(?!endpoints?\.js|rendered-request|structured-output|unsupported)|'chat'/, except),
+      usersOf(
+        /endpoints\/(?!endpoints?\.js|rendered-request|structured-output|unsupported)|'(?:chat|embeddings)'/,
+        except,
+      ),
     ).toEqual([]);
   });
 

@@ -41,6 +41,8 @@ export interface Endpoint {
   readonly grouping: Grouping | null;
   /** @param answer to a request for that many documents @returns one part for each, or what is wrong with it as a whole */
   readAnswer(answer: AnswerBody, asked: AskedFor): readonly PartReading[] | FailedReading;
+  /** What the outputs of one group key have in common, a vector's length; null: nothing. */
+  readonly sizeOf: ((outputJson: string) => number) | null;
   /** The body of an answer of which the store holds the output alone; null where it is none of this endpoint's. */
   bodyOf(result: CompletedResult, usage: TokenUsage | null): string | null;
   readonly takesSystemMessage: boolean;

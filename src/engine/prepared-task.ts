@@ -49,7 +49,7 @@ export type JoinRequests = (prepared: readonly PreparedTask[]) => ProviderReques
 /** Makes the request, or says what has come between since it was prepared. Never rejects for that. */
 export type LoadRequest = () => Promise<ProviderRequest | { readonly refused: TaskError }>;
 
-/** Reads an answer's text. @returns what is stored of it as JSON text, or what is wrong with it, in words that may be foreign */
+/** Reads an answer's text, or the JSON text of an output that is none. @returns what is stored of it as JSON text, or what is wrong with it, in words that may be foreign */
 export type CheckOutput = (
   output: string,
 ) => Promise<{ readonly outputJson: string } | { readonly problem: string }>;

@@ -180,6 +180,7 @@ export function runSection({ inspection }: ReportFacts): Markup {
   const block = (value: string): Markup => html`<pre tabindex="0">${disarmed(value)}</pre>`;
   const facts: [string, Markup][] = [
     ['Input', text(run.inputPath === '-' ? 'standard input' : run.inputPath)],
+    ['Endpoint', text(request.endpoint ?? 'what each document shows')],
     ['Model', text(request.model ?? `${modelOf(request)} (default)`)],
     ['Server', text([...new Set(lanesOf(settings).map((lane) => lane.baseUrl))].join(', '))],
     [

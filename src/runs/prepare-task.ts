@@ -12,6 +12,7 @@ import type { CheckOutput, JoinRequests, PreparedTask, PrepareTask } from '../en
 import { expectedAttachmentTokens, mostAttachmentTokens } from '../pricing/attachment-tokens.js';
 import { createInputEstimator, type InputEstimator } from '../pricing/input-estimate.js';
 import { createOutputEstimator } from '../pricing/output-estimate.js';
+import { createLikeOthers } from './like-others.js';
 import type { RunSettings } from './run-settings.js';
 
 /**
@@ -23,6 +24,7 @@ export function createPrepareTask(settings: RunSettings, check: CheckOutput | nu
   const estimators = new Map<Endpoint, InputEstimator>();
   const outputs = createOutputEstimator();
   const mistakes = new Map<number, Mistake>();
+  const likeOthersOf = createLikeOthers();
   return (task) => {
     try {
       return prepare(task);
@@ -56,7 +58,7 @@ export function createPrepareTask(settings: RunSettings, check: CheckOutput | nu
         outputCap,
         serviceTier,
       },
-      checkOutput: check === null ? null : remembering(task.taskId, check),
+      checkOutput: check === null ? likeOthers(rendered, endpoint) : remembering(task.taskId, check),
       cost() {
         const inputTokens = inputs.inputTokens(inputText, attachmentTokens);
         const tokens = inputTokens + outputs.outputTokens(outputCap);
@@ -75,6 +77,9 @@ export function createPrepareTask(settings: RunSettings, check: CheckOutput | nu
       estimators.set(endpoint, estimator);
     }
     return estimator;
+  }
+  function likeOthers({ groupKey }: RenderedRequest, { sizeOf }: Endpoint): CheckOutput | null {
+    return sizeOf === null || groupKey === null ? null : likeOthersOf(groupKey, sizeOf);
   }
   function remembering(taskId: number, plainCheck: CheckOutput): CheckOutput {
     return async (output) => {

@@ -28,7 +28,8 @@ describe('the form of a line without a template', () => {
     ],
     ['messages', { messages }, 'request'],
     ['a prompt with a model', { model: 'm', prompt: 'Hello' }, 'request'],
-    ['an input with a cap', { input: 'Hello', max_tokens: 5 }, 'request'],
+    ['an input with dimensions', { input: 'Hello', dimensions: 5 }, 'request'],
+    ['an input among data', { input: 'Hello', output: 'Bye' }, 'record'],
     ['a prompt alone', { prompt: 'Hello' }, 'record'],
     ['a prompt among data', { id: 1, prompt: 'Hello', store: 'Berlin', user: 'kim' }, 'record'],
     ['data with a model', { text: 'A good laptop', model: 'XPS 13' }, 'record'],
@@ -172,8 +173,11 @@ describe('a bad line', () => {
     ],
     [
       'another url',
-      { ...batchLine, url: '/v1/embeddings' },
-      { reason: 'url "/v1/embeddings" is not supported; only /v1/chat/completions is', field: 'url' },
+      { ...batchLine, url: '/v1/responses' },
+      {
+        reason: 'url "/v1/responses" is not supported; only /v1/chat/completions and /v1/embeddings are',
+        field: 'url',
+      },
     ],
     [
       'another method',

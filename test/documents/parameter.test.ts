@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { parseParameter, parseParameters } from '../../src/documents/parameter.js';
+import { checkParameters, parseParameter, parseParameters } from '../../src/documents/parameter.js';
+import { ENDPOINTS } from '../../src/endpoints/endpoints.js';
 
 describe('a parameter', () => {
   it.each([
@@ -22,8 +23,6 @@ describe('a parameter', () => {
     ['no name=value', 'temperature', 'PARAMETER_SYNTAX'],
     ['no name', '=1', 'PARAMETER_SYNTAX'],
     ['JSON the shell has eaten the quotes of', 'response_format={type:json_object}', 'PARAMETER_SYNTAX'],
-    ['a stream', 'stream=true', 'PARAMETER_REFUSED'],
-    ['several answers', 'n=2', 'PARAMETER_REFUSED'],
     ['the model', 'model=gpt-4o', 'PARAMETER_REFUSED'],
     ['messages', 'messages=[]', 'PARAMETER_REFUSED'],
     ['__proto__', '__proto__={"a":1}', 'PARAMETER_REFUSED'],
@@ -31,6 +30,17 @@ describe('a parameter', () => {
     ['one inside', 'metadata={"a":[9007199254740993]}', 'PARAMETER_INEXACT'],
   ])('refuses %s', (_name, text, code) => {
     expect(() => parseParameter(text)).toThrow(expect.objectContaining({ code, exitCode: 2 }));
+  });
+
+  it.each([
+    ['a stream', 'chat', { stream: true }],
+    ['several answers', 'chat', { n: 2 }],
+    ['vectors as text', 'embeddings', { encoding_format: 'base64' }],
+    ['a length that is none', 'embeddings', { dimensions: 0 }],
+  ] as const)('is refused for %s, by its endpoint', (_name, endpoint, parameters) => {
+    const refused = expect.objectContaining({ code: 'PARAMETER_REFUSED', exitCode: 2 });
+    expect(() => checkParameters(parameters, ENDPOINTS[endpoint])).toThrow(refused);
+    expect(() => checkParameters({ temperature: 0, n: 1 }, ENDPOINTS[endpoint])).not.toThrow();
   });
 
   it('is overridden by a later one of its name', () => {

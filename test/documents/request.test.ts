@@ -142,9 +142,8 @@ describe('the request of a line that is one', () => {
     expect(rendered({ messages: [user('x')] }).outputCap).toBeNull();
   });
 
-  it('makes a user message of a prompt or an input', () => {
+  it('makes a user message of a prompt', () => {
     expect(bodyOf({ model: 'm', prompt: 'p' })).toEqual({ model: 'm', messages: [user('p')] });
-    expect(bodyOf({ model: 'm', input: 'i' })).toEqual({ model: 'm', messages: [user('i')] });
   });
 
   it('gets the system message only where it has none', () => {
@@ -180,8 +179,7 @@ describe('the request of a line that is one', () => {
     ['no message', { messages: [] }, { reason: 'messages must be a list of at least one message' }],
     ['a message that is no object', { messages: [user('x'), 'y'] }, { field: 'messages.1' }],
     ['a message without role', { messages: [{ content: 'x' }] }, { field: 'messages.0' }],
-    ['a prompt that is a list', { model: 'm', prompt: ['a', 'b'] }, { field: 'prompt' }],
-    ['an input that is a list', { model: 'm', input: [user('x')] }, { field: 'input' }],
+    ['a prompt that is no text', { model: 'm', prompt: 5 }, { field: 'prompt' }],
     ['an empty prompt', { model: 'm', prompt: ' ' }, { field: 'prompt' }],
     [
       'a stream',

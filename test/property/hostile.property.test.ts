@@ -191,19 +191,36 @@ describe('an answer', () => {
         .map(([content, model, more]) =>
           JSON.stringify({ choices: [{ message: { content }, finish_reason: model }], model, more }),
         ),
+      fc.tuple(hostileJson, hostileJson, hostileText).map(([index, embedding, model]) =>
+        JSON.stringify({
+          data: [
+            { index: 0, embedding: [1] },
+            { index, embedding },
+          ],
+          model,
+        }),
+      ),
     );
     await everyTime(fc.tuple(answer, hostileText), 200, async ([content, requestId]) => {
       const headers = { get: (name: string) => (name === 'x-request-id' ? requestId : null) };
-      const request = { endpoint: 'chat', bodyJson: '{}', parts: 1 } as const;
-      const reply = readAnswer(request, { status: 200, headers, isUtf8: true, content }, context);
-      const part = reply.ok ? reply.parts[0] : undefined;
-      const words = reply.ok
-        ? [reply.model, part?.ok ? part.finishReason : '', reply.requestId ?? '']
-        : [reply.failure.message, reply.failure.code ?? '', reply.failure.requestId ?? ''];
+      const received = { status: 200, headers, isUtf8: true, content };
+      const chat = readAnswer({ endpoint: 'chat', bodyJson: '{}', parts: 1 }, received, context);
+      const bodyJson = '{"input":["a","b"]}';
+      const vectors = readAnswer({ endpoint: 'embeddings', bodyJson, parts: 2 }, received, context);
+      const words = [chat, vectors].flatMap((reply) =>
+        reply.ok
+          ? [
+              reply.model,
+              reply.requestId ?? '',
+              ...reply.parts.map((part) => (part.ok ? part.finishReason : part.failure.message)),
+            ]
+          : [reply.failure.message, reply.failure.code ?? '', reply.failure.requestId ?? ''],
+      );
       for (const text of words) {
         expect(steeringIn(text)).toEqual([]);
         expect(text).not.toContain(KEY);
       }
+      const part = chat.ok ? chat.parts[0] : undefined;
       readErrorObject(content);
       for (const check of checks) await check?.(part?.ok ? (part.text ?? '') : content);
     });

@@ -11,6 +11,25 @@ describe('a Batch API output line', () => {
     );
   });
 
+  it('of a vector from a shared call is the body that it would have come in alone', () => {
+    const row = completedRow(7, {
+      outputJson: '[0.5,-1]',
+      finishReason: '',
+      model: 'text-embedding-3-small',
+      usage: { inputTokens: 3, outputTokens: 0, cachedTokens: 0, reasoningTokens: 0 },
+    });
+    expect(JSON.parse(openaiLine(row))).toMatchObject({
+      response: {
+        body: {
+          object: 'list',
+          data: [{ object: 'embedding', index: 0, embedding: [0.5, -1] }],
+          model: 'text-embedding-3-small',
+          usage: { prompt_tokens: 3, total_tokens: 3 },
+        },
+      },
+    });
+  });
+
   it('makes nothing up where a store of an earlier version has kept the text alone', () => {
     const row = completedRow(7, {
       usage: { inputTokens: 31, outputTokens: 12, cachedTokens: 16, reasoningTokens: 8 },

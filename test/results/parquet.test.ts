@@ -73,6 +73,33 @@ describe('results as Parquet', () => {
     });
   });
 
+  it('have vectors as lists of numbers, whatever failed before the first', async () => {
+    const vector = { finishReason: '', outputJson: '[0.1,-2,3e-7]' };
+    const file = await write([failedRow(1), completedRow(2, vector), failedRow(3)]);
+    const rows = await parquetReadObjects({ file, columns: ['output', 'finish_reason'] });
+    expect(rows).toEqual([
+      { output: null, finish_reason: null },
+      { output: [0.1, -2, 3e-7], finish_reason: null },
+      { output: null, finish_reason: null },
+    ]);
+  });
+
+  it('cannot have vectors and text in one column, and say so', async () => {
+    const vector = completedRow(1, { finishReason: '', outputJson: '[0.1]' });
+    const mixed = expect.objectContaining({ code: 'OUTPUT_MIXED', exitCode: 2 });
+    await expect(write([vector, completedRow(2)])).rejects.toThrow(mixed);
+    await expect(write([completedRow(2), vector])).rejects.toThrow(mixed);
+  });
+
+  it('have lists of several vectors, or of numbers that a model wrote, as text', async () => {
+    for (const change of [{ finishReason: '', outputJson: '[[1],[2]]' }, { outputJson: '[1,2]' }]) {
+      const file = await write([completedRow(1, change)]);
+      expect(await parquetReadObjects({ file, columns: ['output'] })).toEqual([
+        { output: change.outputJson },
+      ]);
+    }
+  });
+
   it('carry the document when it is asked for', async () => {
     const file = await write([{ ...completedRow(1), body: '{"text":"x"}' }], { includeInput: true });
     expect(await parquetReadObjects({ file, columns: ['document'] })).toEqual([{ document: '{"text":"x"}' }]);

@@ -29,6 +29,7 @@ const mini: PlannedModel = {
     high: { ms: 421_875_000, heldBackBy: 'concurrency' },
   },
   dailyDuration: null,
+  groupedShare: 0,
   serviceTiers: [],
   estimatedDocuments: 0,
   uncountedParts: 0,

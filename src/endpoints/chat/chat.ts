@@ -32,6 +32,7 @@ export const CHAT: Endpoint = {
   countSimulatedTokens,
   grouping: null,
   readAnswer: readChatAnswer,
+  sizeOf: null,
   bodyOf: bodyOfOldAnswer,
   takesSystemMessage: true,
   placeFile,

@@ -87,3 +87,10 @@ function commonLength(vectors: readonly (Vector | string)[]): number {
   for (const [length, count] of counts) if (count > (counts.get(common) ?? 0)) common = length;
   return common;
 }
+
+/** @param vectorJson of one vector */
+export function lengthOf(vectorJson: string): number {
+  let commas = 0;
+  for (let at = vectorJson.indexOf(','); at !== -1; at = vectorJson.indexOf(',', at + 1)) commas += 1;
+  return commas + 1;
+}

@@ -1,6 +1,6 @@
 /** Embeddings: a text to a vector. */
 import type { Endpoint } from '../endpoint.js';
-import { readEmbeddings } from './answer.js';
+import { lengthOf, readEmbeddings } from './answer.js';
 import { bodyOfVector } from './body-of-vector.js';
 import { GROUPING } from './grouping.js';
 import { refusedValue } from './parameter.js';
@@ -24,6 +24,7 @@ export const EMBEDDINGS: Endpoint = {
   countSimulatedTokens,
   grouping: GROUPING,
   readAnswer: readEmbeddings,
+  sizeOf: lengthOf,
   bodyOf: bodyOfVector,
   takesSystemMessage: false,
   placeFile: null,

@@ -39,7 +39,7 @@ const KINDS: readonly (readonly [RegExp, BadLineKind])[] = [
   [/^the image field /, 'unusable_image'],
   [/^the id field /, 'unusable_id'],
   [
-    /^(?:body: )?(?:(?:url|method) .* is not supported;|body has no messages$|(?:stream|n|model|messages|prompt|input|priority|a message) must )/,
+    /^(?:body: )?(?:(?:url|method) .* (?:is not supported;|is for )|is a request for |body has no \S+$|(?:stream|n|model|messages|prompt|input|dimensions|priority|a message) must )/,
     'unusable_request',
   ],
 ];

@@ -90,7 +90,8 @@ export class LengthCheck {
     const counter = await loadTokenCounter(model.model);
     const counted = counter.countRequest(request.endpoint, JSON.parse(request.bodyJson) as JsonObject);
     const { tokensPerMinute } = this.#options;
-    const { contextWindowTokens } = model;
+    // Each of several inputs has the context for itself.
+    const contextWindowTokens = request.inputs > 1 ? null : model.contextWindowTokens;
     // What an image is billed as is not the room it takes.
     const inputTokens = counted.images > 0 ? counter.countText(request.inputText) : counted.tokens;
     const tokens = `${counted.exact ? '' : 'about '}${grouped(inputTokens)} tokens`;

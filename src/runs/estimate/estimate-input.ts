@@ -196,10 +196,12 @@ function plan(
   const limits = limitsOf(lanesOf(settings), concurrency === 'auto' ? ASSUMED_CONCURRENCY : concurrency);
   const latency = latencyMs === null ? ASSUMED_LATENCY : { baseMs: latencyMs, msPerOutputToken: 0 };
   const durationOf = (estimate: ModelEstimate, share: number): DurationRange => {
-    const calls = population.documents * share;
+    const { groupedShare } = estimate;
+    const callsADocument = 1 - groupedShare + groupedShare / settings.pacing.groupMax;
+    const calls = Math.ceil(population.documents * share * callsADocument);
     const end = (outputTokens: number): RunDuration =>
       runDuration(
-        { documents: calls, inputTokens: estimate.input.total * share, outputTokens: outputTokens * share },
+        { calls, inputTokens: estimate.input.total * share, outputTokens: outputTokens * share },
         limits,
         latency,
       );

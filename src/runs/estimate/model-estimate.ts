@@ -55,6 +55,8 @@ export interface ModelEstimate {
   };
   /** Null where a rate that is needed is unknown, or the way is not offered. */
   readonly cost: Readonly<Record<Way, CostRange | null>>;
+  /** Of the documents, those that may share a call. */
+  readonly groupedShare: number;
   /** Tiers that requests ask for themselves, which is what `direct` costs then. */
   readonly serviceTiers: readonly string[];
   /** Images, tools and the like: counted after a rule. */
@@ -105,6 +107,7 @@ export class ModelTally {
   readonly #serviceTiers = new Set<string>();
   #longestInput = 0;
   #estimatedDocuments = 0;
+  #groupedDocuments = 0;
   #uncountedParts = 0;
 
   constructor(options: ModelTallyOptions) {
@@ -116,6 +119,7 @@ export class ModelTally {
     const { model, counted } = await this.#count(request);
     model.counted += 1;
     if (!counted.exact) this.#estimatedDocuments += 1;
+    if (request.groupKey !== null) this.#groupedDocuments += 1;
     this.#uncountedParts += counted.uncountedParts;
     const output = assumeOutput(model.model, request.outputCap, this.#options.givenOutput);
     this.#bases.add(output.basis);
@@ -148,6 +152,7 @@ export class ModelTally {
 
   estimate(population: Population): ModelEstimate {
     const input = this.#inputs.figures();
+    const counted = [...this.#models.values()].reduce((sum, model) => sum + model.counted, 0);
     return {
       asked: this.#options.asked,
       models: [...this.#models.values()]
@@ -175,6 +180,7 @@ export class ModelTally {
         flex: costRange(this.#costs.flex, population),
         batch: costRange(this.#costs.batch, population),
       },
+      groupedShare: counted === 0 ? 0 : this.#groupedDocuments / counted,
       serviceTiers: [...this.#serviceTiers],
       estimatedDocuments: this.#estimatedDocuments,
       uncountedParts: this.#uncountedParts,

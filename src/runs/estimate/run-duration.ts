@@ -18,7 +18,7 @@ export interface Latency {
 export const ASSUMED_LATENCY: Latency = { baseMs: 500, msPerOutputToken: 12.5 };
 
 export interface Workload {
-  readonly documents: number;
+  readonly calls: number;
   readonly inputTokens: number;
   readonly outputTokens: number;
 }
@@ -35,16 +35,16 @@ const DAY_MS = 24 * 3_600_000;
 
 /** The slowest of what holds a run back decides; the others pass meanwhile. */
 export function runDuration(work: Workload, limits: PaceLimits, latency: Latency): RunDuration {
-  const { documents, inputTokens, outputTokens } = work;
-  if (documents === 0) return { ms: 0, heldBackBy: 'concurrency' };
-  const callMs = latency.baseMs + (latency.msPerOutputToken * outputTokens) / documents;
-  const openCalls = Math.min(limits.concurrency, documents);
-  const sendingMs = (share: number): number => (share * documents * callMs) / openCalls;
+  const { calls, inputTokens, outputTokens } = work;
+  if (calls === 0) return { ms: 0, heldBackBy: 'concurrency' };
+  const callMs = latency.baseMs + (latency.msPerOutputToken * outputTokens) / calls;
+  const openCalls = Math.min(limits.concurrency, calls);
+  const sendingMs = (share: number): number => (share * calls * callMs) / openCalls;
   const all: RunDuration = { ms: sendingMs(1), heldBackBy: 'concurrency' };
   return [
-    windowed('requests', documents, limits.requestsPerMinute, MINUTE_MS, sendingMs, callMs),
+    windowed('requests', calls, limits.requestsPerMinute, MINUTE_MS, sendingMs, callMs),
     windowed('tokens', inputTokens + outputTokens, limits.tokensPerMinute, MINUTE_MS, sendingMs, callMs),
-    windowed('requests_per_day', documents, limits.requestsPerDay, DAY_MS, sendingMs, callMs),
+    windowed('requests_per_day', calls, limits.requestsPerDay, DAY_MS, sendingMs, callMs),
   ].reduce<RunDuration>((slowest, next) => (next !== null && next.ms > slowest.ms ? next : slowest), all);
 }
 

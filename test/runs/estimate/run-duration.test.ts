@@ -7,7 +7,7 @@ const unlimited: PaceLimits = {
   requestsPerDay: null,
   concurrency: 10,
 };
-const work: Workload = { documents: 1_000, inputTokens: 100_000, outputTokens: 20_000 };
+const work: Workload = { calls: 1_000, inputTokens: 100_000, outputTokens: 20_000 };
 const latency = { baseMs: 500, msPerOutputToken: 25 };
 
 describe('how long a run takes', () => {
@@ -17,8 +17,8 @@ describe('how long a run takes', () => {
   });
 
   it('is one call where all can be open at once', () => {
-    expect(runDuration({ ...work, documents: 5, outputTokens: 100 }, unlimited, latency).ms).toBe(1_000);
-    expect(runDuration({ documents: 0, inputTokens: 0, outputTokens: 0 }, unlimited, latency).ms).toBe(0);
+    expect(runDuration({ ...work, calls: 5, outputTokens: 100 }, unlimited, latency).ms).toBe(1_000);
+    expect(runDuration({ calls: 0, inputTokens: 0, outputTokens: 0 }, unlimited, latency).ms).toBe(0);
   });
 
   it.each<[what: string, limits: Partial<PaceLimits>, ms: number, heldBackBy: string]>([
