@@ -71,7 +71,7 @@ async function check(
   if (report === 'interrupted') return EXIT_CODES.interrupted;
 
   const inputName = shownInput(inputs);
-  const { countFindings, renderCheck } = await import('../ui/check.js');
+  const { countFindings, renderCheck } = await import('../ui/check-page.js');
   const { errors } = countFindings(report.findings);
   if (options.json) {
     context.stdout.write(`${printableJson(await checkJson(inputName, report))}\n`);
@@ -86,7 +86,7 @@ async function check(
 
 /** A contract with scripts: fields are added, never renamed. */
 async function checkJson(inputName: string, report: CheckReport): Promise<object> {
-  const { countFindings } = await import('../ui/check.js');
+  const { countFindings } = await import('../ui/check-page.js');
   const { lineReason } = await import('../ui/line-words.js');
   const { FINDING_WORDS } = await import('../ui/finding-words.js');
   const { errors, warnings } = countFindings(report.findings);

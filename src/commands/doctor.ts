@@ -5,7 +5,7 @@ import type { Settings } from '../config/settings.js';
 import { EXIT_CODES, type ExitCode, type WayOut } from '../core/errors.js';
 import { type Diagnosis, worstExitCode } from '../runs/diagnose/diagnose.js';
 import { appearanceOf } from '../ui/colours.js';
-import { renderFinding, renderVerdict } from '../ui/diagnosis.js';
+import { renderFinding, renderVerdict } from '../ui/diagnosis-page.js';
 import type { Action } from './action.js';
 import { diagnose } from './diagnosis.js';
 import { wayOutOf } from './error-words.js';

@@ -2,7 +2,7 @@
 import type { DurationRange, EstimateReport, PlannedModel } from '../runs/estimate/estimate-input.js';
 import type { CostRange } from '../runs/estimate/model-estimate.js';
 import type { EstimatedTotal } from '../runs/estimate/total-estimator.js';
-import { DAYS_PER_MONTH, shownRequest } from '../ui/estimate.js';
+import { DAYS_PER_MONTH, shownRequest } from '../ui/estimate-page.js';
 
 export function estimateJson(inputName: string, report: EstimateReport): object {
   return {

@@ -134,7 +134,7 @@ export async function showEstimate(
     const { estimateJson } = await import('./estimate-json.js');
     context.stdout.write(`${printableJson(estimateJson(inputName, report))}\n`);
   } else {
-    const { renderEstimate } = await import('../ui/estimate.js');
+    const { renderEstimate } = await import('../ui/estimate-page.js');
     const { appearanceOf } = await import('../ui/colours.js');
     const appearance = appearanceOf(context.stdout, context.environment, settings.color);
     const lines = renderEstimate(report, inputName, context.stdout.columns || 100, appearance);

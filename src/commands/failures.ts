@@ -10,7 +10,7 @@ import { resultPages } from '../results/result-pages.js';
 import { findRun } from '../runs/find-run.js';
 import { appearanceOf } from '../ui/colours.js';
 import { FAILURE_ADVICE } from '../ui/failure-advice.js';
-import { FailureGrouping, renderFailures } from '../ui/failures.js';
+import { FailureGrouping, renderFailures } from '../ui/failures-page.js';
 import type { Action } from './action.js';
 import { addSettingFlags, readSettings } from './setting-flags.js';
 

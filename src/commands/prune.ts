@@ -7,7 +7,7 @@ import { EXIT_CODES, type ExitCode, usageError } from '../core/errors.js';
 import { findOldRuns, type OldRun, type PruneReport, pruneRuns } from '../runs/prune-runs.js';
 import { appearanceOf } from '../ui/colours.js';
 import { formatBytes, formatQuantity } from '../ui/numbers.js';
-import { renderOldRuns } from '../ui/prune.js';
+import { renderOldRuns } from '../ui/prune-page.js';
 import type { Action } from './action.js';
 import { confirm } from './confirm.js';
 import { addSettingFlags, readSettings } from './setting-flags.js';

@@ -10,7 +10,7 @@ import { withPresentFiles } from '../results/run-files.js';
 import { findRun } from '../runs/find-run.js';
 import { inspectRun, type RunInspection } from '../runs/inspect-run.js';
 import { appearanceOf } from '../ui/colours.js';
-import { renderStatus } from '../ui/status.js';
+import { renderStatus } from '../ui/status-page.js';
 import type { Action } from './action.js';
 import { addSettingFlags, readSettings } from './setting-flags.js';
 import { statusJson } from './status-json.js';

@@ -3,7 +3,7 @@
  * a run subscribe to. Events carry facts; the words for people are made by whoever shows them.
  */
 import type { FailureKind, ProviderFailure } from './failure.js';
-import type { ProgressSnapshot } from './progress.js';
+import type { ProgressSnapshot } from './progress-snapshot.js';
 import type { RunRecord } from './run.js';
 import type { RunSummary } from './run-summary.js';
 

@@ -1,4 +1,4 @@
-/** The vocabulary of what can go wrong with a call. One kind, one treatment: see retry.ts. */
+/** The vocabulary of what can go wrong with a call. One kind, one treatment: see retry-decision.ts. */
 export const FAILURE_KINDS = [
   /** 429 throttling, `slow_down`: the lane pauses, the task goes back, no attempt used. */
   'rate_limited',

@@ -11,7 +11,7 @@
 import type { Clock, Random } from '../core/clock.js';
 import type { ProviderFailure } from '../core/failure.js';
 import { errorWithoutCall, type Settlement, type TaskError } from '../core/outcome.js';
-import type { RetryPolicy } from '../core/retry.js';
+import type { RetryPolicy } from '../core/retry-decision.js';
 import type { LeasedTask } from '../core/task.js';
 import type { Grant } from '../limiter/limiter.js';
 import type { ProviderReply, ProviderRequest } from '../provider/provider.js';

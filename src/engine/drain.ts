@@ -14,7 +14,7 @@ import { LlmBatchError } from '../core/errors.js';
 import type { ReachedLimit } from '../core/event.js';
 import type { ProviderFailure } from '../core/failure.js';
 import type { Settlement, TaskOutcome } from '../core/outcome.js';
-import { haltsRun, type RetryPolicy } from '../core/retry.js';
+import { haltsRun, type RetryPolicy } from '../core/retry-decision.js';
 import { type LeasedTask, SUSPECT_AFTER_CRASHES } from '../core/task.js';
 import type { Store } from '../store/store.js';
 import type { RunBudget } from './billing.js';

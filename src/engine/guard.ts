@@ -13,7 +13,7 @@
  * those documents untouched.
  */
 import type { FailureKind, ProviderFailure } from '../core/failure.js';
-import { haltsRun, isTrouble } from '../core/retry.js';
+import { haltsRun, isTrouble } from '../core/retry-decision.js';
 
 export interface EndedCall {
   /** At least one of its documents was answered. */

@@ -10,7 +10,7 @@ import {
   isTrouble,
   type RetryDecision,
   type RetryPolicy,
-} from '../core/retry.js';
+} from '../core/retry-decision.js';
 import { shareBill } from '../core/share.js';
 import type { LeasedTask } from '../core/task.js';
 import { type BilledUsage, NO_TOKENS } from '../core/usage.js';

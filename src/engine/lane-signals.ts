@@ -1,6 +1,6 @@
 /** What a reply says of the lane that it came over: of its server's health, and of its limits. */
 import type { ProviderFailure } from '../core/failure.js';
-import { type AttemptHistory, isTrouble } from '../core/retry.js';
+import { type AttemptHistory, isTrouble } from '../core/retry-decision.js';
 import type { LeasedTask } from '../core/task.js';
 import type { TokenUsage } from '../core/usage.js';
 import type { Grant, RefusalEffect, RefusalReason } from '../limiter/limiter.js';

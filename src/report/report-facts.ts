@@ -4,7 +4,7 @@ import type { RunRecord } from '../core/run.js';
 import type { LatencyCount, RunTimeline } from '../core/timeline.js';
 import { inspectRun, type RunInspection } from '../runs/inspect-run.js';
 import type { Store } from '../store/store.js';
-import { type FailureGroup, FailureGrouping } from '../ui/failures.js';
+import { type FailureGroup, FailureGrouping } from '../ui/failures-page.js';
 
 export interface ReportFacts {
   readonly inspection: RunInspection;

@@ -5,7 +5,7 @@ import type { LaneSummary, RunSummary } from '../core/run-summary.js';
 import { modelOf } from '../documents/request.js';
 import { lanesOf, settingsOfRun } from '../runs/run-settings.js';
 import { FAILURE_ADVICE } from '../ui/failure-advice.js';
-import type { FailureGroup } from '../ui/failures.js';
+import type { FailureGroup } from '../ui/failures-page.js';
 import { haltReasonText } from '../ui/halt-reason.js';
 import { shellWord } from '../ui/next-command.js';
 import {

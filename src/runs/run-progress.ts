@@ -1,6 +1,6 @@
 /** How far a run is while it is drained, from the drain, its lanes and the run's own counts. */
 import type { Clock } from '../core/clock.js';
-import { EMPTY_SNAPSHOT, type HeldBackBy, type ProgressSnapshot } from '../core/progress.js';
+import { EMPTY_SNAPSHOT, type HeldBackBy, type ProgressSnapshot } from '../core/progress-snapshot.js';
 import type { RunSummary } from '../core/run-summary.js';
 import type { Drain, DrainSnapshot } from '../engine/drain.js';
 import type { Lane } from '../engine/lane.js';

@@ -2,13 +2,13 @@
 import { relative } from 'node:path';
 import type { Clock } from '../core/clock.js';
 import type { RunEvent } from '../core/event.js';
-import { EMPTY_SNAPSHOT, type ProgressSnapshot } from '../core/progress.js';
+import { EMPTY_SNAPSHOT, type ProgressSnapshot } from '../core/progress-snapshot.js';
 import { renderBadLines } from './bad-lines.js';
 import type { Appearance } from './colours.js';
 import { eventLines } from './event-lines.js';
 import type { TerminalStream } from './frame-terminal.js';
 import { createProgress, type Progress } from './progress.js';
-import { renderSummary } from './summary.js';
+import { renderSummary } from './summary-page.js';
 
 export interface DisplayOptions {
   readonly stream: TerminalStream;

@@ -1,6 +1,6 @@
 /** The facts of a progress snapshot as words, shared by the bar and by the plain lines of a log. */
 import type { ChalkInstance } from 'chalk';
-import type { ProgressSnapshot } from '../core/progress.js';
+import type { ProgressSnapshot } from '../core/progress-snapshot.js';
 import type { Field } from './field-line.js';
 import {
   formatCount,

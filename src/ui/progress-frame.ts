@@ -1,6 +1,6 @@
 /** Draws one moment of a run as the one or two lines of the progress bar. Pure: the same snapshot, the same lines. */
 
-import type { ProgressSnapshot } from '../core/progress.js';
+import type { ProgressSnapshot } from '../core/progress-snapshot.js';
 import { drawBar } from './bar.js';
 import { type Appearance, inCharacterSet } from './colours.js';
 import { fieldLine } from './field-line.js';

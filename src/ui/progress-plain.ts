@@ -1,6 +1,6 @@
 /** One moment of a run as one plain line, for logs and pipes. */
 import type { ChalkInstance } from 'chalk';
-import type { ProgressSnapshot } from '../core/progress.js';
+import type { ProgressSnapshot } from '../core/progress-snapshot.js';
 import { fieldLine } from './field-line.js';
 import { formatBytes, formatCount, formatPercent, formatQuantity, formatRemaining } from './numbers.js';
 import { runningFields, stoppingFields } from './progress-fields.js';

@@ -4,7 +4,7 @@
  */
 import { SingleBar } from 'cli-progress';
 import type { Clock } from '../core/clock.js';
-import type { ProgressSnapshot } from '../core/progress.js';
+import type { ProgressSnapshot } from '../core/progress-snapshot.js';
 import { type Appearance, inCharacterSet, isInteractive } from './colours.js';
 import { FrameTerminal, type TerminalStream } from './frame-terminal.js';
 import { renderFrame } from './progress-frame.js';

@@ -5,7 +5,7 @@
 import type { Clock } from '../../src/core/clock.js';
 import { isJsonObject } from '../../src/core/json.js';
 import { readAnswer } from '../../src/provider/openai/answer.js';
-import { type CallContext, classifyRefusal } from '../../src/provider/openai/classify.js';
+import { classifyRefusal, type FailureContext } from '../../src/provider/openai/classify.js';
 import { readErrorObject } from '../../src/provider/openai/error-body.js';
 import { type HeaderReader, readRateLimitHints } from '../../src/provider/openai/headers.js';
 import type { Provider } from '../../src/provider/provider.js';
@@ -55,7 +55,7 @@ export function judgedProvider(
       await clock.sleep(verdict.delayMs + wayBackMs());
 
       const headers = readerOf({ 'content-type': reply.contentType, ...reply.headers, ...verdict.headers });
-      const context: CallContext = { url: 'http://simulator', nowMs: clock.now(), redact: (text) => text };
+      const context: FailureContext = { url: 'http://simulator', nowMs: clock.now(), redact: (text) => text };
       const { status, body } = reply;
       if (status === 200)
         return readAnswer(request, { status, headers, content: body, isUtf8: true }, context);

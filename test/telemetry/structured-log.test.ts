@@ -3,7 +3,7 @@ import { PassThrough } from 'node:stream';
 import { expect, it } from 'vitest';
 import type { RunEvent } from '../../src/core/event.js';
 import type { ProviderFailure } from '../../src/core/failure.js';
-import { EMPTY_SNAPSHOT } from '../../src/core/progress.js';
+import { EMPTY_SNAPSHOT } from '../../src/core/progress-snapshot.js';
 import { structuredLog } from '../../src/telemetry/structured-log.js';
 import { FakeClock } from '../support/fake-clock.js';
 

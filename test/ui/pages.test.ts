@@ -4,8 +4,8 @@ import { describe, expect, it } from 'vitest';
 import type { RunInspection } from '../../src/runs/inspect-run.js';
 import { PLAIN_APPEARANCE } from '../../src/ui/colours.js';
 import { nextCommand, shellWord } from '../../src/ui/next-command.js';
-import { renderStatus } from '../../src/ui/status.js';
-import { type RunEndReport, renderSummary } from '../../src/ui/summary.js';
+import { renderStatus } from '../../src/ui/status-page.js';
+import { type RunEndReport, renderSummary } from '../../src/ui/summary-page.js';
 import { displayWidth } from '../../src/ui/width.js';
 import { run, summary } from './sample-run.js';
 

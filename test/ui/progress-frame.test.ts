@@ -1,7 +1,7 @@
 import { Chalk } from 'chalk';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { EMPTY_SNAPSHOT, type ProgressSnapshot } from '../../src/core/progress.js';
+import { EMPTY_SNAPSHOT, type ProgressSnapshot } from '../../src/core/progress-snapshot.js';
 import { type Appearance, PLAIN_APPEARANCE } from '../../src/ui/colours.js';
 import { renderFrame } from '../../src/ui/progress-frame.js';
 import { renderPlainLine } from '../../src/ui/progress-plain.js';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { ProgressSnapshot } from '../../src/core/progress.js';
+import type { ProgressSnapshot } from '../../src/core/progress-snapshot.js';
 import { appearanceOf } from '../../src/ui/colours.js';
 import { createProgress, type Progress } from '../../src/ui/progress.js';
 import { FakeClock } from '../support/fake-clock.js';

@@ -1,6 +1,6 @@
 /** A run as a user might have one. */
 
-import { EMPTY_SNAPSHOT, type ProgressSnapshot } from '../../src/core/progress.js';
+import { EMPTY_SNAPSHOT, type ProgressSnapshot } from '../../src/core/progress-snapshot.js';
 import type { RunRecord } from '../../src/core/run.js';
 import type { RunSummary } from '../../src/core/run-summary.js';
 

@@ -4,7 +4,7 @@ import { isJsonObject, type Json, type JsonObject, parseForeignJson, UnusualShap
 import type { FailedReading, PartReading } from '../../endpoints/endpoint.js';
 import { ENDPOINTS } from '../../endpoints/endpoints.js';
 import type { AnswerPart, ProviderAnswer, ProviderRejection, ProviderRequest } from '../provider.js';
-import { buildFailure, type CallContext, classifyErrorUnderOk, cleanText } from './classify.js';
+import { buildFailure, classifyErrorUnderOk, cleanText, type FailureContext } from './classify.js';
 import { errorObjectOf, looksLikeHtml, readText } from './error-body.js';
 import { type HeaderReader, readRateLimitHints, readRequestId } from './headers.js';
 import { readBilledUsage, readCostMicroUsd } from './usage.js';
@@ -22,7 +22,7 @@ export interface ReceivedAnswer {
 export function readAnswer(
   request: ProviderRequest,
   received: ReceivedAnswer,
-  context: CallContext,
+  context: FailureContext,
 ): ProviderAnswer | ProviderRejection {
   const { status, headers, content, isUtf8 } = received;
   let body: Json;
@@ -65,13 +65,13 @@ export function readAnswer(
   };
 }
 
-function answerPart(part: PartReading, received: ReceivedAnswer, context: CallContext): AnswerPart {
+function answerPart(part: PartReading, received: ReceivedAnswer, context: FailureContext): AnswerPart {
   return part.ok
     ? { ...part, finishReason: cleanText(part.finishReason, context) }
     : { ok: false, failure: failureOf(part, received, context) };
 }
 
-function failureOf(read: FailedReading, received: ReceivedAnswer, context: CallContext): ProviderFailure {
+function failureOf(read: FailedReading, received: ReceivedAnswer, context: FailureContext): ProviderFailure {
   const { status, headers, isUtf8 } = received;
   if ('errorIn' in read) {
     return classifyErrorUnderOk({ status, headers, error: errorObjectOf(read.errorIn) }, context);
@@ -94,7 +94,11 @@ function errorIn(body: Json): JsonObject | undefined {
 }
 
 /** Not JSON: a gateway's page or a body cut short can be tried again; a stream cannot, it was asked for. */
-function rejectUnreadable(received: ReceivedAnswer, error: unknown, context: CallContext): ProviderRejection {
+function rejectUnreadable(
+  received: ReceivedAnswer,
+  error: unknown,
+  context: FailureContext,
+): ProviderRejection {
   const { headers, content } = received;
   const type = headers.get('content-type') ?? '';
   const [kind, message] = type.startsWith('text/event-stream')

@@ -16,7 +16,7 @@ import {
 import { readRetryAfterMs } from './retry-after.js';
 
 /** What a failure's text needs to know of the call. */
-export interface CallContext {
+export interface FailureContext {
   /** Where the call went, for messages. */
   readonly url: string;
   /** Wall time, for waits that are given as a moment. */
@@ -25,7 +25,7 @@ export interface CallContext {
 }
 
 /** Classifies a response with a status other than 2xx. */
-export function classifyRefusal(refusal: Refusal, context: CallContext): ProviderFailure {
+export function classifyRefusal(refusal: Refusal, context: FailureContext): ProviderFailure {
   const kind = kindOfRefusal(refusal);
   return buildFailure(kind, describeRefusal(refusal, kind, context.url), context, refusal);
 }
@@ -34,7 +34,7 @@ export function classifyRefusal(refusal: Refusal, context: CallContext): Provide
  * Classifies an error object that came under HTTP 200 (OpenRouter once generation has begun, some gateways):
  * by its code as if that were the status, else by its words for a code, else it is a bad answer.
  */
-export function classifyErrorUnderOk(refusal: Refusal, context: CallContext): ProviderFailure {
+export function classifyErrorUnderOk(refusal: Refusal, context: FailureContext): ProviderFailure {
   const { error } = refusal;
   const status = Number(error['code']);
   const meant = Number.isInteger(status) && status >= 400 && status <= 599 ? status : undefined;
@@ -69,7 +69,7 @@ function describeRedirect(status: number, location: string | null, url: string):
 }
 
 /** A server's words as they may be kept and shown: one line, short, and free of secrets. */
-export function cleanText(text: string, { redact }: Pick<CallContext, 'redact'>): string {
+export function cleanText(text: string, { redact }: Pick<FailureContext, 'redact'>): string {
   return shortLine(redact(text.slice(0, READ_MESSAGE_LENGTH)), KEPT_MESSAGE_LENGTH);
 }
 
@@ -77,7 +77,7 @@ export function cleanText(text: string, { redact }: Pick<CallContext, 'redact'>)
 export function buildFailure(
   kind: FailureKind,
   message: string,
-  context: CallContext,
+  context: FailureContext,
   refusal?: { status: number; headers: HeaderReader; error?: JsonObject },
 ): ProviderFailure {
   const clean = (text: string): string => cleanText(text, context);

@@ -15,7 +15,7 @@ import type {
 } from '../provider.js';
 import { readAnswer } from './answer.js';
 import { BodyRoom } from './body-room.js';
-import { buildFailure, type CallContext, classifyRefusal } from './classify.js';
+import { buildFailure, classifyRefusal, type FailureContext } from './classify.js';
 import { classifyConnectionFailure } from './connection-failure.js';
 import { passwordsOf, readProxySettings } from './dispatcher.js';
 import { NO_HINTS, readRateLimitHints } from './headers.js';
@@ -97,7 +97,7 @@ export function createOpenAIProvider(options: OpenAIProviderOptions): Provider {
     path: string,
     bodyJson: string | null,
     { timeoutMs, signal }: SendOptions,
-    read: (received: ReceivedResponse, context: CallContext) => Answer,
+    read: (received: ReceivedResponse, context: FailureContext) => Answer,
   ): Promise<Answer | ProviderRejection | ProviderAborted> => {
     if (signal.aborted || closed) return ABORTED_UNSENT;
     // One controller per call: the SDK never takes its listener off the signal it is given.
@@ -120,7 +120,7 @@ export function createOpenAIProvider(options: OpenAIProviderOptions): Provider {
       },
     };
     const request = { signal: controller.signal, fetchOptions: told as object };
-    const context = (): CallContext => ({ url: root + path, nowMs: clock.now(), redact });
+    const context = (): FailureContext => ({ url: root + path, nowMs: clock.now(), redact });
     try {
       const response =
         bodyJson === null
@@ -194,7 +194,7 @@ class QuietOpenAI extends OpenAI {
   }
 }
 
-function rejectThrown(error: unknown, context: CallContext): ProviderRejection {
+function rejectThrown(error: unknown, context: FailureContext): ProviderRejection {
   const broken = findTransportError(error);
   if (broken !== undefined) return rejection(classifyConnectionFailure(broken, context));
   const headers: unknown = error instanceof APIError ? error.headers : undefined;

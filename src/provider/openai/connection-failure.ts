@@ -1,6 +1,6 @@
 /** What went wrong where no whole response came back: names, connections, certificates, bodies cut off. */
 import type { FailureKind, ProviderFailure } from '../../core/failure.js';
-import { buildFailure, type CallContext } from './classify.js';
+import { buildFailure, type FailureContext } from './classify.js';
 import type { TransportError } from './transport.js';
 
 const SENTENCES: Readonly<Record<string, string>> = {
@@ -50,7 +50,7 @@ const SHORT_OF: Readonly<Record<string, ProviderFailure['shortOf']>> = {
 const CERTIFICATE = /CERT|^DEPTH_ZERO|^UNABLE_TO_|^SELF_SIGNED|^HOSTNAME_MISMATCH|^CRL_/;
 
 /** Classifies an exchange that broke off. The code goes along, so that like failures can be counted. */
-export function classifyConnectionFailure(error: TransportError, context: CallContext): ProviderFailure {
+export function classifyConnectionFailure(error: TransportError, context: FailureContext): ProviderFailure {
   const { code, detail } = error;
   const { origin } = new URL(context.url);
   const sentence = SENTENCES[code] ?? sentenceFor(code);

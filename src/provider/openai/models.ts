@@ -1,7 +1,7 @@
 /** The list of models (`GET /models`): free of charge, so it is what a look at a server asks for. */
 import { isJsonObject, type Json, parseForeignJson } from '../../core/json.js';
 import type { ProviderProbe } from '../provider.js';
-import { buildFailure, type CallContext } from './classify.js';
+import { buildFailure, type FailureContext } from './classify.js';
 import { looksLikeHtml, readText } from './error-body.js';
 import { readRateLimitHints } from './headers.js';
 import type { ReceivedResponse } from './response.js';
@@ -16,7 +16,7 @@ export function hasNoList(httpStatus: number | undefined): boolean {
 }
 
 /** Reads a response with status 2xx. Never throws, whatever came. */
-export function readModels(received: ReceivedResponse, context: CallContext): ProviderProbe {
+export function readModels(received: ReceivedResponse, context: FailureContext): ProviderProbe {
   const { headers, content } = received;
   const hints = readRateLimitHints(headers, context.nowMs);
   if (looksLikeHtml(content)) {

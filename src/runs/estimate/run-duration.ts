@@ -23,11 +23,11 @@ export interface Workload {
   readonly outputTokens: number;
 }
 
-export type HeldBackBy = 'requests' | 'tokens' | 'requests_per_day' | 'concurrency';
+export type SlowedBy = 'requests' | 'tokens' | 'requests_per_day' | 'concurrency';
 
 export interface RunDuration {
   readonly ms: number;
-  readonly heldBackBy: HeldBackBy;
+  readonly heldBackBy: SlowedBy;
 }
 
 const MINUTE_MS = 60_000;
@@ -53,7 +53,7 @@ export function runDuration(work: Workload, limits: PaceLimits, latency: Latency
  * last amount wait a full window each, and that last one only for the calls themselves.
  */
 function windowed(
-  heldBackBy: HeldBackBy,
+  heldBackBy: SlowedBy,
   amount: number,
   limit: number | null,
   windowMs: number,

@@ -2,7 +2,7 @@
 import type Database from 'better-sqlite3';
 import type { ResultFilter, ResultRow } from '../../core/result-row.js';
 import type { ResultPageOptions } from '../store.js';
-import { RESULT_COLUMNS, type SettledRow, toResultRow } from './rows.js';
+import { RESULT_COLUMNS, type SettledColumns, toResultRow } from './rows.js';
 
 /** Each query names the terms of its index, which is how SQLite sees that a partial index fits. */
 const SOURCES: Readonly<Record<ResultFilter, string>> = {
@@ -12,7 +12,7 @@ const SOURCES: Readonly<Record<ResultFilter, string>> = {
 };
 
 /** Run, lines from (exclusive) and to (inclusive), kind, limit. */
-type PageStatement = Database.Statement<[number, number, number, string | null, number], SettledRow>;
+type PageStatement = Database.Statement<[number, number, number, string | null, number], SettledColumns>;
 
 const NO_LIMIT = -1;
 

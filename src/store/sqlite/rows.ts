@@ -97,7 +97,7 @@ export function toLeasedTask(row: ClaimedRow, tokenPrefix: string, nowMs: number
   return { taskId, line, key, body, attempts, crashCount, throttledForMs, attemptToken };
 }
 
-export interface SettledRow {
+export interface SettledColumns {
   id: number;
   line: number;
   key: string;
@@ -127,7 +127,7 @@ export interface SettledRow {
   body: string | null;
 }
 
-export function toResultRow(row: SettledRow): ResultRow {
+export function toResultRow(row: SettledColumns): ResultRow {
   return {
     taskId: row.id,
     line: row.line,
@@ -149,7 +149,7 @@ export function toResultRow(row: SettledRow): ResultRow {
 }
 
 /** Unsettled tasks have null in all columns of results. */
-export type AnyTaskRow = Omit<SettledRow, 'settled_at_ms'> & { settled_at_ms: number | null };
+export type AnyTaskRow = Omit<SettledColumns, 'settled_at_ms'> & { settled_at_ms: number | null };
 
 export function toTaskRow(row: AnyTaskRow): TaskRow {
   return {
@@ -158,7 +158,7 @@ export function toTaskRow(row: AnyTaskRow): TaskRow {
   };
 }
 
-function toResult(row: SettledRow): CompletedResult | null {
+function toResult(row: SettledColumns): CompletedResult | null {
   const { output_json: outputJson, details_json: detailsJson, response_packed: packed } = row;
   if (outputJson === null) return null;
   const model = row.model ?? '';
@@ -171,7 +171,7 @@ function toResult(row: SettledRow): CompletedResult | null {
   };
 }
 
-function toTaskError(row: SettledRow): TaskError | null {
+function toTaskError(row: SettledColumns): TaskError | null {
   if (row.error_kind === null) return null;
   return {
     kind: row.error_kind,
@@ -183,7 +183,7 @@ function toTaskError(row: SettledRow): TaskError | null {
   };
 }
 
-function toUsage(row: SettledRow): TokenUsage | null {
+function toUsage(row: SettledColumns): TokenUsage | null {
   if (row.input_tokens === null) return null;
   return {
     inputTokens: row.input_tokens,

@@ -6,7 +6,7 @@
  * than any wait that is ever asked for; time then moves on to the first task.
  */
 import type { Clock } from '../../core/clock.js';
-import { LONGEST_RETRY_DELAY_MS } from '../../core/retry.js';
+import { LONGEST_RETRY_DELAY_MS } from '../../core/retry-decision.js';
 
 export class Schedule {
   readonly #clock: Clock;

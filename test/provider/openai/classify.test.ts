@@ -3,14 +3,14 @@ import type { FailureKind } from '../../../src/core/failure.js';
 import type { Json } from '../../../src/core/json.js';
 import { createRedactor } from '../../../src/core/redact.js';
 import {
-  type CallContext,
   classifyErrorUnderOk,
   classifyRefusal,
+  type FailureContext,
 } from '../../../src/provider/openai/classify.js';
 import { errorObjectOf, readErrorObject } from '../../../src/provider/openai/error-body.js';
 
 const SECRET = 'sk-live-Zq7Lm2Xw9Rt4Yb8Nc3Vd6';
-const context: CallContext = {
+const context: FailureContext = {
   url: 'https://api.example.test/v1/chat/completions',
   nowMs: Date.parse('2026-03-01T12:00:00Z'),
   redact: createRedactor([SECRET]),

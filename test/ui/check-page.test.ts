@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import type { CheckReport } from '../../src/runs/check/check-input.js';
 import { FINDING_KINDS } from '../../src/runs/check/findings.js';
-import { renderCheck } from '../../src/ui/check.js';
+import { renderCheck } from '../../src/ui/check-page.js';
 import { PLAIN_APPEARANCE } from '../../src/ui/colours.js';
 import { FINDING_WORDS } from '../../src/ui/finding-words.js';
 import { displayWidth } from '../../src/ui/width.js';

@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import type { EstimateReport, PlannedModel } from '../../src/runs/estimate/estimate-input.js';
 import { PLAIN_APPEARANCE } from '../../src/ui/colours.js';
-import { renderEstimate } from '../../src/ui/estimate.js';
+import { renderEstimate } from '../../src/ui/estimate-page.js';
 import { displayWidth } from '../../src/ui/width.js';
 
 const TABLE = { source: '@pydantic/genai-prices 0.1.8', date: '2026-09-23' };

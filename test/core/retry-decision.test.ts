@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { FAILURE_KINDS, type FailureKind } from '../../src/core/failure.js';
-import { backoffMs, decideRetry, haltsRun, type RetryDecision } from '../../src/core/retry.js';
+import { backoffMs, decideRetry, haltsRun, type RetryDecision } from '../../src/core/retry-decision.js';
 
 const policy = { maxAttempts: 5, maxWaitMs: 60_000 };
 const half = (): number => 0.5;

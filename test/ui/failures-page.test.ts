@@ -4,7 +4,7 @@ import { FAILURE_KINDS } from '../../src/core/failure.js';
 import type { ResultRow } from '../../src/core/result-row.js';
 import { PLAIN_APPEARANCE } from '../../src/ui/colours.js';
 import { FAILURE_ADVICE } from '../../src/ui/failure-advice.js';
-import { FailureGrouping, renderFailures } from '../../src/ui/failures.js';
+import { FailureGrouping, renderFailures } from '../../src/ui/failures-page.js';
 
 function failed(line: number, kind: FailureKind, message: string, code: string | null = null): ResultRow {
   return {
