@@ -94,7 +94,8 @@ async function settleMost() {
   const [run] = await opened.listRuns();
   // An hour ago: a million calls within the last minute would be looked at one by one to seed its limits.
   const nowMs = systemClock.now() - 3_600_000;
-  await opened.rescueTasks({ nowMs, whose: 'everyone', crashLimit: 3 });
+  await opened.acquireDrainLock({ pid: process.pid, host: 'bench', runName: run.name, sinceMs: nowMs });
+  await opened.rescueTasks({ crashLimit: 3 });
   const usage = { inputTokens: 240, outputTokens: 12, cachedTokens: 0, reasoningTokens: 0 };
   const { counts } = await opened.summarizeRun(run.id);
   for (let done = counts.completed; done < DONE; done += PAGE) {
@@ -102,8 +103,7 @@ async function settleMost() {
       runId: run.id,
       workerId: 'bench',
       limit: PAGE,
-      leaseMs: 60_000,
-      nowMs,
+      leaseMs: 600_000,
     });
     const { callIds } = await opened.record(
       tasks.map(({ taskId, attemptToken }) => ({

@@ -44,7 +44,7 @@ async function cancel(
   options: CancelOptions,
 ): Promise<ExitCode> {
   const { settings } = await readSettings(command, context);
-  const { clock, stderr } = context;
+  const { stderr } = context;
   return withStore(context, settings, 'change', async (store) => {
     const run = await findRun(store, runName);
     if (run.status === 'cancelled') {
@@ -70,7 +70,7 @@ async function cancel(
       return EXIT_CODES.interrupted;
     }
     const salvagePath = await salvageFile(context, settings);
-    const { counts } = await cancelRun(store, run, { clock, salvagePath });
+    const { counts } = await cancelRun(store, run, salvagePath);
     stderr.write(
       `Run '${printable(run.name)}' is cancelled: ${formatQuantity(counts.cancelled, 'document')} will not be sent, ${formatCount(counts.completed)} answered and kept.\n` +
         `Next: llm-batch results ${shellWord(run.name)}\n`,

@@ -8,7 +8,7 @@ import { shellWord } from '../ui/next-command.js';
 type Words = (facts: ErrorFacts, hint: string | undefined) => string | undefined;
 
 const OWN_DISK = 'Keep the store on a disk of this machine: --db /var/tmp/llm-batch.db';
-const WAYS_OUT: Readonly<Record<string, Words>> = {
+export const WAYS_OUT: Readonly<Record<string, Words>> = {
   // Settings of a run.
   BASE_URL_CREDENTIALS: () =>
     'leave it out of the address and name an environment variable that holds it: --api-key-env NAME',
@@ -83,6 +83,10 @@ const WAYS_OUT: Readonly<Record<string, Words>> = {
       ? `${writtenElsewhere(facts)}, or add --force to overwrite that file.`
       : 'choose another file with -o, move that one away, or overwrite it with --force.',
   OUTPUT_FIELDS: () => 'leave out --csv-columns: the column output holds each object as JSON',
+  OUTPUT_IS_INPUT: ({ isOneOfMany }) =>
+    isOneOfMany === true
+      ? 'name a file in another folder with -o, or one that ends in .results.jsonl.'
+      : 'name another file with -o.',
   OUTPUT_PATH: unwritten,
   OUTPUT_WRITE: unwritten,
 

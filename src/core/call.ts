@@ -52,7 +52,8 @@ export interface CallShare {
 
 /** A call inside the limiter's window, to seed it after a restart. */
 export interface RecentCall {
-  readonly startedAtMs: number;
+  /** How long ago it started, never less than 0. */
+  readonly ageMs: number;
   readonly lane: string;
   /** Used tokens where known, else reserved. */
   readonly tokens: number;

@@ -37,13 +37,13 @@ interface Settled extends CallTask {
 export type TaskOutcome =
   | (Settled & { readonly action: 'completed'; readonly result: CompletedResult; readonly atMs: number })
   | (Settled & { readonly action: 'failed'; readonly error: TaskError; readonly atMs: number })
-  | (Settled & { readonly action: 'retry'; readonly error: TaskError; readonly notBeforeMs: number })
+  | (Settled & { readonly action: 'retry'; readonly error: TaskError; readonly delayMs: number })
   | (Settled & {
       readonly action: 'released';
       /** Null: ready at once. */
-      readonly notBeforeMs: number | null;
-      /** Kept while throttling sends the task back; null otherwise. */
-      readonly throttledSinceMs: number | null;
+      readonly delayMs: number | null;
+      /** Throttling sends it back: the store keeps since when that is why it waits. */
+      readonly isThrottled: boolean;
     });
 
 /** What one call came to, or tasks for which none was made: recorded whole or not at all. */

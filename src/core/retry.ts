@@ -77,7 +77,7 @@ export function haltsRun(kind: FailureKind): boolean {
 
 /**
  * Decides what becomes of a task whose call failed.
- * @param nowMs wall time, for the bound on throttling
+ * @param nowMs of the clock of `throttledSinceMs`, for the bound on throttling
  */
 export function decideRetry(
   failure: ProviderFailure,

@@ -60,7 +60,8 @@ export interface LeasedTask {
   readonly crashCount: number;
   /** For a suspect alone: how many are left that can be claimed, this one included. */
   readonly suspectsLeft?: number;
-  readonly throttledSinceMs: number | null;
+  /** How long throttling had held the task back when it was claimed; null when that is not why it waited. */
+  readonly throttledForMs: number | null;
   /** Random, new at each claim: a worker that lost its lease cannot write with an old one. */
   readonly attemptToken: string;
 }

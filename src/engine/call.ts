@@ -12,6 +12,7 @@ import type { Clock, Random } from '../core/clock.js';
 import type { ProviderFailure } from '../core/failure.js';
 import { errorWithoutCall, type Settlement, type TaskError } from '../core/outcome.js';
 import type { RetryPolicy } from '../core/retry.js';
+import type { LeasedTask } from '../core/task.js';
 import type { Grant } from '../limiter/limiter.js';
 import type { ProviderReply, ProviderRequest } from '../provider/provider.js';
 import { billedFor, mostTokensOf, NOTHING_SPENT, type RunBudget } from './billing.js';
@@ -21,13 +22,11 @@ import { billOf, callEndOf, failed, judge, released } from './judge-reply.js';
 import type { Gate, Lane } from './lane.js';
 import { heard, type LaneChange, settleGrant } from './lane-signals.js';
 import { billingOf, costOf, halvesOf, type JoinRequests, type PreparedTask } from './prepared-task.js';
-import type { Schedule } from './schedule.js';
 
 export interface CallContext {
   readonly runId: number;
   readonly join: JoinRequests;
   readonly clock: Clock;
-  readonly schedule: Schedule;
   readonly random: Random;
   readonly retry: RetryPolicy;
   readonly timeoutMs: number;
@@ -38,6 +37,8 @@ export interface CallContext {
   readonly isAborted: () => boolean;
   /** Whether the run is known to be in order, so that nothing but trouble means that a server is down. */
   readonly mayBeDown: () => boolean;
+  /** Monotonic time since when throttling holds a task back; null when it does not. */
+  readonly throttledSinceMs: (task: LeasedTask) => number | null;
   /** Null: the run has no budget. */
   readonly budget: RunBudget | null;
   /** No further call fits into the budget. */

@@ -34,7 +34,6 @@ import { failed, released } from './judge-reply.js';
 import { Gate, type GateHold, type Lane } from './lane.js';
 import { type GroupBounds, Packer } from './packer.js';
 import type { JoinRequests, PreparedTask, PrepareTask } from './prepared-task.js';
-import { Schedule } from './schedule.js';
 import { mayPass, StoreTrouble } from './store-trouble.js';
 
 export interface DrainOptions {
@@ -155,7 +154,6 @@ export class Drain {
   readonly #options: DrainOptions;
   readonly #gate: Gate;
   readonly #journal: Journal;
-  readonly #schedule: Schedule;
   readonly #trouble: StoreTrouble;
   readonly #guard: Guard<PerformedCall>;
   readonly #packer: Packer;
@@ -165,6 +163,8 @@ export class Drain {
   readonly #pool: ReturnType<typeof pLimit>;
   readonly #controller: ConcurrencyController | null;
   readonly #held = new Map<number, LeasedTask>();
+  /** Monotonic times, of held tasks that throttling had sent back. */
+  readonly #throttledSinceMs = new Map<number, number>();
   readonly #openCalls = new Set<AbortController>();
   #woken = false;
   #sleeping: AbortController | null = null;
@@ -194,7 +194,6 @@ export class Drain {
     this.#stock = pLimit(stockFor(this.#concurrency));
     this.#packer = new Packer(options.grouping, options.clock, (group) => this.#start(group));
     this.#guard = new Guard(options.isGuarded);
-    this.#schedule = new Schedule(options.clock);
     this.#trouble = new StoreTrouble({
       clock: options.clock,
       limitMs: STORE_TROUBLE_LIMIT_MS,
@@ -286,15 +285,14 @@ export class Drain {
       const tasks = await this.#claim(Math.min(capacity - busy, MOST_PER_CLAIM));
       for (const task of tasks) this.#begin(task);
       if (tasks.length > 0) continue;
-      const nextDueAtMs = await store.nextDueAtMs(runId);
-      if (nextDueAtMs === null && busy === 0) {
+      const waitMs = await store.nextDueMs(runId);
+      if (waitMs === null && busy === 0) {
         // What was held back may be tried again, so it is settled before the run counts as drained.
         if (heldBack === 0) return;
         this.#follow(this.#guard.idle(true));
         continue;
       }
       this.#onlyDelayedLeft = busy === 0;
-      const waitMs = nextDueAtMs === null ? null : this.#schedule.waitMs(nextDueAtMs);
       this.#nextDueAtMs = waitMs === null ? null : this.#options.clock.now() + waitMs;
       await this.#nextWake(waitMs);
       this.#onlyDelayedLeft = false;
@@ -304,7 +302,7 @@ export class Drain {
   /** None when the drain was asked to stop while the store was in trouble. */
   async #claim(limit: number): Promise<readonly LeasedTask[]> {
     const { store, runId, workerId, leaseMs } = this.#options;
-    const claim = () => store.claimTasks({ runId, workerId, limit, leaseMs, nowMs: this.#schedule.now() });
+    const claim = () => store.claimTasks({ runId, workerId, limit, leaseMs });
     try {
       return await this.#trouble.waitOut(claim, () => !this.#stopping);
     } catch (error) {
@@ -320,8 +318,11 @@ export class Drain {
   }
 
   #begin(task: LeasedTask): void {
-    this.#held.set(task.taskId, task);
-    const { suspectsLeft } = task;
+    const { taskId, throttledForMs, suspectsLeft } = task;
+    this.#held.set(taskId, task);
+    if (throttledForMs !== null) {
+      this.#throttledSinceMs.set(taskId, this.#options.clock.monotonicMs() - throttledForMs);
+    }
     if (suspectsLeft !== undefined && !this.#hasToldSuspects) {
       this.#hasToldSuspects = true;
       this.#options.onNotice?.({ type: 'suspects', left: suspectsLeft });
@@ -462,7 +463,10 @@ export class Drain {
   }
 
   #letGo(tasks: readonly Pick<LeasedTask, 'taskId'>[]): void {
-    for (const { taskId } of tasks) this.#held.delete(taskId);
+    for (const { taskId } of tasks) {
+      this.#held.delete(taskId);
+      this.#throttledSinceMs.delete(taskId);
+    }
     this.#wake();
   }
 
@@ -472,7 +476,6 @@ export class Drain {
       runId,
       join,
       clock,
-      schedule: this.#schedule,
       random,
       retry,
       timeoutMs,
@@ -481,6 +484,7 @@ export class Drain {
       openCalls: this.#openCalls,
       isAborted: () => this.#aborted,
       mayBeDown: () => !this.#guard.isWatching,
+      throttledSinceMs: ({ taskId }) => this.#throttledSinceMs.get(taskId) ?? null,
       budget: this.#options.budget,
       onExhausted: (lacking) => this.#reachLimit(lacking),
     };
@@ -563,20 +567,14 @@ export class Drain {
   }
 
   #startHeartbeat(): () => void {
-    const { store, clock, leaseMs } = this.#options;
+    const { store, clock, workerId, leaseMs } = this.#options;
     const ended = new AbortController();
     const beat = async (): Promise<void> => {
       while (!ended.signal.aborted) {
         await clock.sleep(leaseMs / HEARTBEATS_PER_LEASE, ended.signal);
-        if (ended.signal.aborted || this.#held.size === 0 || this.#trouble.isActive) continue;
-        const tasks = [...this.#held.values()];
-        const extended = store.extendLeases(
-          tasks.map((task) => task.taskId),
-          tasks.map((task) => task.attemptToken),
-          this.#schedule.now() + leaseMs,
-        );
+        if (ended.signal.aborted || this.#trouble.isActive) continue;
         // A lease outlives the beat that is left out; whoever has something to store deals with the trouble.
-        await extended.catch((error: unknown) => {
+        await store.beat(workerId, leaseMs).catch((error: unknown) => {
           if (!mayPass(error)) throw error;
         });
       }

@@ -1,6 +1,6 @@
 /** What an ended call means for each of its documents. */
 import type { CallEnd, CallShare } from '../core/call.js';
-import type { Random } from '../core/clock.js';
+import type { Clock, Random } from '../core/clock.js';
 import type { ProviderFailure } from '../core/failure.js';
 import { shortLine } from '../core/foreign-text.js';
 import type { TaskError, TaskOutcome } from '../core/outcome.js';
@@ -12,12 +12,12 @@ import {
   type RetryPolicy,
 } from '../core/retry.js';
 import { shareBill } from '../core/share.js';
+import type { LeasedTask } from '../core/task.js';
 import { type BilledUsage, NO_TOKENS } from '../core/usage.js';
 import type { RefusalEffect } from '../limiter/limiter.js';
 import type { AnswerPart, ProviderReply } from '../provider/provider.js';
 import type { Lane } from './lane.js';
 import { halvesOf, type PreparedTask } from './prepared-task.js';
-import type { Schedule } from './schedule.js';
 
 /** What a call used and cost, as far as that is known. */
 export interface Bill {
@@ -43,7 +43,9 @@ export interface ReplyCircumstances {
 }
 
 export interface Judging {
-  readonly schedule: Schedule;
+  readonly clock: Clock;
+  /** Monotonic time since when throttling holds a task back; null when it does not. */
+  readonly throttledSinceMs: (task: LeasedTask) => number | null;
   readonly retry: RetryPolicy;
   readonly random: Random;
 }
@@ -87,7 +89,7 @@ export async function judge(
   if (isCharged && group.length > 1)
     return { outcomes: [], isAnswered: false, failure, split: halvesOf(group) };
   const outcomes = group.map((each, index) =>
-    outcomeOf(each, shareOf(index), failure, decisions[index] as RetryDecision, circumstances, context),
+    outcomeOf(each, shareOf(index), failure, decisions[index] as RetryDecision, circumstances),
   );
   return { outcomes, isAnswered: false, failure, split: [] };
 }
@@ -119,7 +121,7 @@ async function judgeAnswer(
     } else {
       firstFailure ??= part.failure;
       const decision = decide(each.task, part.failure, circumstances, context);
-      outcomes.push(outcomeOf(each, share, part.failure, decision, circumstances, context));
+      outcomes.push(outcomeOf(each, share, part.failure, decision, circumstances));
     }
   }
   return { outcomes, isAnswered, failure: firstFailure, split: [] };
@@ -151,12 +153,13 @@ async function checkPart(
 }
 
 function decide(
-  { attempts, throttledSinceMs }: PreparedTask['task'],
+  task: LeasedTask,
   failure: ProviderFailure,
   { trouble }: ReplyCircumstances,
-  { retry, schedule, random }: Judging,
+  { retry, clock, random, throttledSinceMs }: Judging,
 ): RetryDecision {
-  return decideRetry(failure, { attempts, throttledSinceMs, trouble }, retry, schedule.now(), random);
+  const history = { attempts: task.attempts, throttledSinceMs: throttledSinceMs(task), trouble };
+  return decideRetry(failure, history, retry, clock.monotonicMs(), random);
 }
 
 function outcomeOf(
@@ -165,7 +168,6 @@ function outcomeOf(
   failure: ProviderFailure,
   decision: RetryDecision,
   { refusal, finishedAtMs }: ReplyCircumstances,
-  { schedule }: Judging,
 ): TaskOutcome {
   switch (decision.action) {
     case 'halt':
@@ -173,8 +175,8 @@ function outcomeOf(
     case 'release':
       return {
         ...released(prepared, share),
-        throttledSinceMs: prepared.task.throttledSinceMs ?? schedule.now(),
-        notBeforeMs: releasedUntilMs(decision.delayMs, refusal, isTrouble(failure.kind), schedule.now()),
+        isThrottled: true,
+        delayMs: releasedForMs(decision.delayMs, refusal, isTrouble(failure.kind)),
       };
     case 'fail':
       return failed(prepared, share, taskError(failure), finishedAtMs);
@@ -184,20 +186,15 @@ function outcomeOf(
         ...leaseOf(prepared),
         share,
         error: taskError(failure),
-        notBeforeMs: schedule.now() + decision.delayMs,
+        delayMs: decision.delayMs,
       };
   }
 }
 
 /** A lane that slowed down holds the task back by itself; one that did not leaves the waiting to the task. */
-function releasedUntilMs(
-  delayMs: number,
-  refusal: RefusalEffect | null,
-  isTroubled: boolean,
-  nowMs: number,
-): number | null {
-  if (isTroubled) return nowMs + delayMs;
-  return refusal === 'stray' ? nowMs + Math.max(STRAY_WAIT_MS, delayMs) : null;
+function releasedForMs(delayMs: number, refusal: RefusalEffect | null, isTroubled: boolean): number | null {
+  if (isTroubled) return delayMs;
+  return refusal === 'stray' ? Math.max(STRAY_WAIT_MS, delayMs) : null;
 }
 
 function leaseOf({ task: { taskId, attemptToken } }: Pick<PreparedTask, 'task'>): {
@@ -212,7 +209,7 @@ export function released(
   prepared: Pick<PreparedTask, 'task'>,
   share: CallShare | null,
 ): Extract<TaskOutcome, { action: 'released' }> {
-  return { action: 'released', ...leaseOf(prepared), share, notBeforeMs: null, throttledSinceMs: null };
+  return { action: 'released', ...leaseOf(prepared), share, delayMs: null, isThrottled: false };
 }
 
 export function failed(

@@ -56,9 +56,7 @@ export function outputPathsFor(inputPath: string, options: OutputPathOptions): O
       isOneOfMany
         ? `${options.output} would be one of the inputs, ${inputPath}.`
         : `${options.output} is the input itself.`,
-      isOneOfMany
-        ? 'name a file in another folder with -o, or one that ends in .results.jsonl.'
-        : 'name another file with -o.',
+      { isOneOfMany },
     );
   }
   if (format === 'parquet' && extname(results) === '.gz') {

@@ -37,7 +37,7 @@ export async function checkRunFiles(ownership: RunFileOwnership, inputPath: stri
     const target = await inspectOutput(path);
     if (target.kind === 'file') {
       if (await isSameFile(target.path, inputPath)) {
-        throw usageError('OUTPUT_IS_INPUT', `${path} is the input itself.`, 'name another file with -o.');
+        throw usageError('OUTPUT_IS_INPUT', `${path} is the input itself.`);
       }
       if (!mayReplace(replaceable(ownership), target.file)) throw outputExistsError(path);
     }

@@ -61,7 +61,7 @@ export async function executeRun(options: ExecuteOptions): Promise<ExecutionRepo
   const stopListening = stop.subscribe((count) => {
     tell({ type: 'interrupted', count, openCalls: drain?.snapshot().openCalls ?? 0, graceMs });
     // Where the note cannot be written, no more is lost than the note.
-    if (count === 1) void store.noteStop().catch(() => undefined);
+    if (count === 1) void store.noteStop(options.workerId).catch(() => undefined);
     if (count === 1) drain?.stop();
     else drain?.abort();
   });
@@ -81,14 +81,13 @@ async function drainRun(options: ExecuteOptions, onDrain: (drain: Drain) => void
   const settings = settingsOfRun(run);
   const { pacing } = settings;
 
-  const rescue = await recoverStore(store, options.salvagePath, clock);
+  const rescue = await recoverStore(store, options.salvagePath);
   if (rescue.rescued > 0 || rescue.poisoned > 0) tell({ type: 'rescued', ...rescue });
   await seedLimits(store, lanes, clock);
   let handedOut = { completed: 0, failed: 0 };
   const sharing: ShareOptions = {
     store,
     run,
-    clock,
     interrupts: () => options.stop.count,
     async onShared({ settledTaskIds, failed }) {
       handedOut.completed += settledTaskIds.length - failed;
@@ -191,14 +190,12 @@ function haltReason(end: DrainEnding): string | null {
 
 /** Earlier calls count against the same key's limits, whichever process made them. */
 async function seedLimits(store: Store, lanes: readonly Lane[], clock: Clock): Promise<void> {
-  const nowMs = clock.now();
   const countsDays = lanes.some((lane) => lane.limiter.snapshot(clock.monotonicMs()).requestsPerDay !== null);
-  const recent = await store.readRecentCalls(nowMs - (countsDays ? DAY_SEED_MS : MINUTE_SEED_MS));
+  const recent = await store.readRecentCalls(countsDays ? DAY_SEED_MS : MINUTE_SEED_MS);
   for (const lane of lanes) {
-    const entries = recent
-      .filter((call) => call.lane === lane.name)
-      // A clock that was set back must not make a call look as if it were still to come.
-      .map((call) => ({ ageMs: Math.max(0, nowMs - call.startedAtMs), tokens: call.tokens }));
-    lane.limiter.seed(entries, clock.monotonicMs());
+    lane.limiter.seed(
+      recent.filter((call) => call.lane === lane.name),
+      clock.monotonicMs(),
+    );
   }
 }

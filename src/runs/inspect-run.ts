@@ -30,7 +30,7 @@ export async function inspectRun(store: Store, run: RunRecord, clock: Clock): Pr
   const summary = await store.summarizeRun(run.id);
   const owner = await store.readOwner();
   const drains = owner !== null && owner.runName === run.name ? owner : null;
-  const recent = await store.readRecentCalls(nowMs - MINUTE_MS);
+  const recent = await store.readRecentCalls(MINUTE_MS);
   const observed = observationsOf(run);
   const outages = drains === null ? [] : observed.outages;
   const lanes = lanesOf(settingsOfRun(run)).map((lane) => {

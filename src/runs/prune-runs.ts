@@ -63,15 +63,15 @@ export async function pruneRuns(
     if (await deleteUnlessBusy(store, run)) deleted.push(run);
   }
   let reclaimedBytes = 0;
-  const isSwept = await inPages(
-    'rows',
-    options,
-    async (limit) => (await store.sweepDeletedRuns(limit)).isDone,
-  );
+  let cursor: string | null = null;
+  const isSwept = await inPages('rows', options, async (limit) => {
+    cursor = await store.maintenance.sweepDeletedRuns(cursor, limit);
+    return cursor === null;
+  });
   const isReclaimed =
     isSwept &&
     (await inPages('bytes', options, async (limit) => {
-      const page = await store.reclaimSpace(limit);
+      const page = await store.maintenance.reclaimSpace(limit);
       reclaimedBytes += page.reclaimedBytes;
       return page.reclaimedBytes === 0;
     }));
@@ -81,7 +81,9 @@ export async function pruneRuns(
 /** Deletes one run wholly: the own one of a process whose import was refused. */
 export async function removeRun(store: Store, runId: number): Promise<void> {
   await store.deleteRun(runId);
-  while (!(await store.sweepDeletedRuns(FIRST_PAGE.rows)).isDone);
+  let cursor: string | null = null;
+  do cursor = await store.maintenance.sweepDeletedRuns(cursor, FIRST_PAGE.rows);
+  while (cursor !== null);
 }
 
 async function deleteUnlessBusy(store: Store, run: RunRecord): Promise<boolean> {

@@ -1,5 +1,4 @@
 /** What a process has to do first that becomes the owner of a store: the one before may have died. */
-import type { Clock } from '../core/clock.js';
 import type { RescueReport, Store } from '../store/store.js';
 import { applySalvage } from './salvage.js';
 
@@ -7,11 +6,11 @@ import { applySalvage } from './salvage.js';
 const CRASH_LIMIT = 3;
 
 /**
- * Records the answers that an earlier process could not store, then puts back what it left in progress. In this
- * order: a task that was put back takes no answer any more.
+ * Records the answers that an earlier process could not store, then puts back what dead workers left in progress. In
+ * this order: a task that was put back takes no answer any more.
  * @param store drain lock held
  */
-export async function recoverStore(store: Store, salvagePath: string, clock: Clock): Promise<RescueReport> {
+export async function recoverStore(store: Store, salvagePath: string): Promise<RescueReport> {
   await applySalvage(store, salvagePath);
-  return store.rescueTasks({ nowMs: clock.now(), whose: 'everyone', crashLimit: CRASH_LIMIT });
+  return store.rescueTasks({ crashLimit: CRASH_LIMIT });
 }

@@ -22,6 +22,7 @@ import {
   positive,
   type Shape,
   text,
+  truth,
 } from '../core/shape.js';
 import type { Store } from '../store/store.js';
 
@@ -100,18 +101,19 @@ function settlementOf(line: string): Settlement[] {
   }
 }
 
-/** As a line was when a call had one task: an outcome with its call inside. */
+/** As a line was when a call had one task: an outcome with its call inside, and with times that have passed by now. */
 type EarlierOutcome = Omit<TaskOutcome, 'share'> & {
   readonly call: Omit<CallEnd, 'message'> | null;
   readonly error?: TaskError;
+  readonly throttledSinceMs?: number | null;
 };
 
-function ofEarlierOutcome({ call, ...outcome }: EarlierOutcome): Settlement {
-  if (call === null) return { call, outcomes: [{ ...outcome, share: null } as TaskOutcome] };
-  const share = { usage: call.usage, costMicroUsd: call.costMicroUsd };
+function ofEarlierOutcome({ call, throttledSinceMs = null, ...outcome }: EarlierOutcome): Settlement {
+  const share = call && { usage: call.usage, costMicroUsd: call.costMicroUsd };
+  const now = { delayMs: 0, isThrottled: throttledSinceMs !== null };
   return {
-    call: { ...call, message: outcome.error?.message ?? null },
-    outcomes: [{ ...outcome, share } as TaskOutcome],
+    call: call && { ...call, message: outcome.error?.message ?? null },
+    outcomes: [{ ...outcome, ...now, share } as unknown as TaskOutcome],
   };
 }
 
@@ -152,26 +154,29 @@ const RESULT = objectOf({
   responseJson: orNull(text),
 });
 
-/** Of a `TaskOutcome` with `more` fields: the file lies where others may write. */
-function outcomeWith(more: Readonly<Record<string, Shape>>): Shape {
+type Fields = Readonly<Record<string, Shape>>;
+
+/** Of a `TaskOutcome` with more fields, in all, in a retry and in a release: the file lies where others may write. */
+function outcomeWith(more: Fields, ofRetry: Fields, ofRelease: Fields): Shape {
   const task = { ...more, taskId: positive, attemptToken: text };
   return either(
     objectOf({ ...task, action: oneOf('completed'), result: RESULT, atMs: amount }),
     objectOf({ ...task, action: oneOf('failed'), error: ERROR, atMs: amount }),
-    objectOf({ ...task, action: oneOf('retry'), error: ERROR, notBeforeMs: amount }),
-    objectOf({
-      ...task,
-      action: oneOf('released'),
-      notBeforeMs: nullOr(amount),
-      throttledSinceMs: nullOr(amount),
-    }),
+    objectOf({ ...task, ...ofRetry, action: oneOf('retry'), error: ERROR }),
+    objectOf({ ...task, ...ofRelease, action: oneOf('released') }),
   );
 }
 const SETTLEMENT = objectOf({
   call: nullOr(objectOf({ ...CALL, message: nullOr(text) })),
-  outcomes: listOf(outcomeWith({ share: nullOr(objectOf(BILL)) })),
+  outcomes: listOf(
+    outcomeWith(
+      { share: nullOr(objectOf(BILL)) },
+      { delayMs: amount },
+      { delayMs: nullOr(amount), isThrottled: truth },
+    ),
+  ),
 });
-const EARLIER_OUTCOME = outcomeWith({ call: nullOr(objectOf(CALL)) });
+const EARLIER_OUTCOME = outcomeWith({ call: nullOr(objectOf(CALL)) }, {}, {});
 
 async function appendDurably(path: string, text: string): Promise<void> {
   const handle = await open(

@@ -3,7 +3,7 @@
  * same store were answered (`--reuse`). Both are paired before the drain, when nobody works on the run, and anew at each
  * start: an edited input, a retry or a deleted run may have changed who equals whom.
  */
-import { type Clock, nextTurn } from '../core/clock.js';
+import { nextTurn } from '../core/clock.js';
 import { digest } from '../core/digest.js';
 import type { RunRecord } from '../core/run.js';
 import type { SharedPage, Store } from '../store/store.js';
@@ -15,7 +15,6 @@ const TASKS_PER_PAGE = 2_000;
 export interface ShareOptions {
   readonly store: Store;
   readonly run: RunRecord;
-  readonly clock: Clock;
   /** Told of the documents that have taken an answer, or the failure in place of one, page by page. */
   readonly onShared: (page: SharedPage) => Promise<void>;
   /** How often the user has asked to stop. When it rises, what is not paired or handed out yet is left to the next start. */
@@ -30,20 +29,22 @@ export async function pairDocuments(options: ShareOptions): Promise<void> {
   const { shared } = await store.summarizeRun(run.id);
   if (!dedupe && !reuse && shared.waiting === 0) return;
   const reuseFrom = reuse ? await reusableRuns(store, run) : [];
-  while (!(await store.pairTasks({ runId: run.id, dedupe, reuseFrom }, TASKS_PER_PAGE)).isDone) {
+  let cursor: string | null = null;
+  do {
+    cursor = await store.pairTasks({ runId: run.id, dedupe, reuseFrom }, cursor, TASKS_PER_PAGE);
     await nextTurn();
-    if (interrupts() > interruptsBefore) return;
-  }
+    if (cursor !== null && interrupts() > interruptsBefore) return;
+  } while (cursor !== null);
   await settlePairs(options);
 }
 
 /** Gives the documents that wait for an equal one what that has come to, as far as it is settled. */
 export async function settlePairs(options: ShareOptions): Promise<void> {
-  const { store, run, clock, onShared, interrupts } = options;
+  const { store, run, onShared, interrupts } = options;
   const interruptsBefore = interrupts();
   let afterTaskId: number | null = 0;
   while (afterTaskId !== null && interrupts() === interruptsBefore) {
-    const page: SharedPage = await store.settlePairs(run.id, afterTaskId, TASKS_PER_PAGE, clock.now());
+    const page: SharedPage = await store.settlePairs(run.id, afterTaskId, TASKS_PER_PAGE);
     if (page.settledTaskIds.length > 0) await onShared(page);
     afterTaskId = page.lastTaskId;
     await nextTurn();

@@ -1,7 +1,8 @@
 /**
  * The port to durable state. Rules that make one interface fit synchronous SQLite and asynchronous servers:
- * every method is one whole transaction, no connection or cursor crosses the port, and a method that resolved
- * is durable (fsynced). SQL stays inside the backends; only `open.ts` names one.
+ * every method is one whole transaction that needs nothing of the one before but what its caller passes, times are
+ * durations that a backend takes by its own clock, and a method that resolved is durable (fsynced). SQL stays inside
+ * the backends; only `open.ts` names one.
  */
 import type { CallStart, RecentCall } from '../core/call.js';
 import type { FailureKind } from '../core/failure.js';
@@ -11,6 +12,7 @@ import type { NewRun, RunChange, RunObservation, RunRecord } from '../core/run.j
 import type { RunSummary } from '../core/run-summary.js';
 import type { LeasedTask, NewTask, TaskPlace } from '../core/task.js';
 import type { LatencyCount, RunTimeline } from '../core/timeline.js';
+import type { StoreMaintenance } from './maintenance.js';
 
 /** One step by which a store of an earlier version is brought up to date. */
 export interface MigrationStep {
@@ -60,8 +62,8 @@ export interface ClaimOptions {
   readonly runId: number;
   readonly workerId: string;
   readonly limit: number;
+  /** How long the worker counts as alive, where it is new. */
   readonly leaseMs: number;
-  readonly nowMs: number;
 }
 
 /** Which tasks of a run take the answer to an equal request, one with the same request hash, instead of a call. */
@@ -82,8 +84,8 @@ export interface SharedPage {
 }
 
 export interface RecordedProgress {
-  /** Ids of `started`, in their order. */
-  readonly callIds: readonly number[];
+  /** Ids of `started`, in their order; null for a call that is not to be made, since a task of it is not ours any more. */
+  readonly callIds: readonly (number | null)[];
   /** Tasks whose lease was no longer ours: nothing of their outcome but the call was kept. */
   readonly lostTaskIds: readonly number[];
 }
@@ -108,32 +110,6 @@ export interface ResultPageOptions {
   readonly kind?: FailureKind;
 }
 
-/** A count that is kept beside the rows it counts, and differs from them. */
-export interface CountDifference {
-  readonly runName: string;
-  /** What is counted, e.g. `failed documents (refused)`. */
-  readonly what: string;
-  readonly kept: number;
-  readonly recounted: number;
-}
-
-/** What a look at the store as a whole finds. */
-export interface StoreCondition {
-  readonly schemaVersion: number;
-  /** Of the storage engine, e.g. `SQLite 3.53.2`. */
-  readonly engine: string;
-  /** What the engine's own check of the stored data complains of; empty when it is sound. */
-  readonly damage: readonly string[];
-  readonly dataBytes: number;
-  /** Of the log that has not been brought into the data yet. */
-  readonly logBytes: number;
-  /** Room inside the store that could be given back to the file system. */
-  readonly freeBytes: number;
-  readonly openLeases: number;
-  /** Runs that were deleted and still have rows. */
-  readonly unsweptRuns: number;
-}
-
 /** Who drains this store now. */
 export interface StoreOwner {
   readonly pid: number;
@@ -155,17 +131,19 @@ export interface Store {
     readonly sharedDrain: boolean;
   };
 
+  readonly maintenance: StoreMaintenance;
+
   /**
-   * Becomes the one process that drains this store; freed by `close` or by the kernel when the process dies.
+   * Becomes the one process that drains this store, so that every worker before it is dead; freed by `close` or by the kernel when the process dies.
    * @throws LlmBatchError STORE_LOCKED (exit 5) naming the owner
    */
   acquireDrainLock(owner: StoreOwner): Promise<void>;
 
   /**
-   * Notes that the process that drains has been asked to end. Where it is killed before it has (a container's host
-   * waits ten seconds), that is no evidence against a document; the next `rescueTasks` of everyone takes the note away.
+   * Notes that a worker has been asked to end. Where it is killed before it has (a container's host waits ten seconds),
+   * that is no evidence against a document.
    */
-  noteStop(): Promise<void>;
+  noteStop(workerId: string): Promise<void>;
 
   /** @throws LlmBatchError RUN_NAME_TAKEN when the name exists */
   createRun(run: NewRun): Promise<RunRecord>;
@@ -177,26 +155,16 @@ export interface Store {
   noteObservations(runId: number, observations: readonly RunObservation[]): Promise<void>;
   /**
    * The run is gone for everyone, and its name is free; its number is not given again. What it had is removed by
-   * `sweepDeletedRuns`, whether at once or after a crash.
+   * `maintenance.sweepDeletedRuns`, whether at once or after a crash.
    * @throws LlmBatchError STORE_LOCKED when another process drains or imports this very run
    */
   deleteRun(runId: number): Promise<void>;
-  /**
-   * Removes what deleted runs left, a page at a time so that no transaction is long; call until `isDone`.
-   * @param limit about how many rows to look at
-   */
-  sweepDeletedRuns(limit: number): Promise<{ readonly isDone: boolean }>;
-  /**
-   * Gives room that nothing needs any more back to the file system, a page at a time; call while `reclaimedBytes`
-   * is not 0. The last call also cuts the log.
-   */
-  reclaimSpace(limitBytes: number): Promise<{ readonly reclaimedBytes: number }>;
   /**
    * Ends a run for good: every task that is not settled becomes cancelled, and so does the run. What is settled
    * stays and can be read. Call with the drain lock held.
    * @returns how many tasks were cancelled
    */
-  cancelRun(runId: number, nowMs: number): Promise<number>;
+  cancelRun(runId: number): Promise<number>;
 
   /** For a run that is still empty or went on importing: adds what is new, leaves what is there. */
   addTasks(runId: number, tasks: readonly NewTask[]): Promise<{ added: number; duplicates: number }>;
@@ -223,14 +191,16 @@ export interface Store {
   finishReimport(runId: number): Promise<{ gone: number }>;
 
   /**
-   * Pairs open tasks with the tasks whose answers they are to take, a page at a time; call until `isDone`, and only
-   * while nobody drains the run. What was paired before and waits is paired anew. With `dedupe` all but one of equal
-   * requests wait for that one, the first of the highest priority, unless there is an answer already.
+   * Pairs open tasks with the tasks whose answers they are to take, a page at a time, and only while nobody drains the
+   * run. What was paired before and waits is paired anew. With `dedupe` all but one of equal requests wait for that
+   * one, the first of the highest priority, unless there is an answer already.
+   * @param cursor what the page before returned; null for the first, also after a crash
    * @param limit about how many tasks to look at
+   * @returns where to go on; null when all are paired
    */
-  pairTasks(options: SharingOptions, limit: number): Promise<{ readonly isDone: boolean }>;
+  pairTasks(options: SharingOptions, cursor: string | null, limit: number): Promise<string | null>;
   /** Gives tasks that wait their answers, or failures, as far as these are there; a page, in the order of the tasks. */
-  settlePairs(runId: number, afterTaskId: number, limit: number, nowMs: number): Promise<SharedPage>;
+  settlePairs(runId: number, afterTaskId: number, limit: number): Promise<SharedPage>;
 
   /**
    * By priority, higher first, then input order; due delayed tasks are promoted first. A suspect (see
@@ -239,25 +209,24 @@ export interface Store {
    * alone come first. A claim ends where the worker would hold more than `MOST_CRASHED_TOGETHER`.
    */
   claimTasks(options: ClaimOptions): Promise<readonly LeasedTask[]>;
-  /** Wall time at which the next delayed task is due, null when none is delayed. */
-  nextDueAtMs(runId: number): Promise<number | null>;
+  /** How long until the next delayed task is due, 0 when it is; null when none is delayed. */
+  nextDueMs(runId: number): Promise<number | null>;
   /** Calls about to be sent, and what became of leased tasks: one commit for all of it. */
   record(started: readonly CallStart[], settlements: readonly Settlement[]): Promise<RecordedProgress>;
-  extendLeases(
-    taskIds: readonly number[],
-    attemptTokens: readonly string[],
-    untilMs: number,
-  ): Promise<number>;
   /**
-   * Puts tasks of dead workers back. `everyone`: this process holds the drain lock, so every lease is dead;
-   * `expired`: only leases that ended before `nowMs`. A crash counts for those whose calls were open, and not where
-   * `noteStop` tells that the process had been asked to end; one that was its worker's only task in progress at
-   * `crashLimit` of them is parked as failed.
+   * Says that a worker is alive for `leaseMs` more, and with it all its tasks are leased. One that was given up is known
+   * again from here on; what it had is not its own any more.
+   */
+  beat(workerId: string, leaseMs: number): Promise<void>;
+  /**
+   * Puts the tasks of dead workers back and ends their open calls as lost: of those whose lease has ended, or of `workers`,
+   * whose death somebody has seen. A crash counts for tasks whose calls were open, and not where `noteStop` tells that
+   * the worker had been asked to end; one that was its worker's only task in progress at `crashLimit` of them is parked
+   * as failed.
    */
   rescueTasks(options: {
-    readonly nowMs: number;
-    readonly whose: 'everyone' | 'expired';
     readonly crashLimit: number;
+    readonly workers?: readonly string[];
   }): Promise<RescueReport>;
 
   /** Puts failed tasks back to ready with attempts and crashes at 0, and opens a finished run. @returns how many */
@@ -283,12 +252,8 @@ export interface Store {
   readTimeline(runId: number, mostBuckets: number): Promise<RunTimeline | null>;
   /** Of calls that ended with an answer, ascending; times that no call took are left out. */
   readLatencies(runId: number): Promise<readonly LatencyCount[]>;
-  /** Compares every count and sum that is kept with the rows themselves: reads the whole store. */
-  recount(): Promise<readonly CountDifference[]>;
-  /** Looks at the store as a whole, its data included. */
-  examine(): Promise<StoreCondition>;
-  /** Calls of every run started at or after `sinceMs`, oldest first. */
-  readRecentCalls(sinceMs: number): Promise<readonly RecentCall[]>;
+  /** Calls of every run that started within the last `withinMs`, oldest first. */
+  readRecentCalls(withinMs: number): Promise<readonly RecentCall[]>;
   readOwner(): Promise<StoreOwner | null>;
 
   close(): Promise<void>;

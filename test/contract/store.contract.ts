@@ -18,6 +18,7 @@ import { storePerTest } from './store/store-of.js';
 import { summaryContract } from './store/summary.js';
 import { tasksContract } from './store/tasks.js';
 import { timelineContract } from './store/timeline.js';
+import { workersContract } from './store/workers.js';
 
 /** @param open gives an empty store of its own at each call */
 export function storeContract(name: string, open: OpenStoreUnderTest): void {
@@ -30,6 +31,7 @@ export function storeContract(name: string, open: OpenStoreUnderTest): void {
     sharingContract(storeOf);
     recordContract(storeOf);
     rescueContract(storeOf);
+    workersContract(storeOf);
     resultsContract(storeOf);
     tasksContract(storeOf);
     summaryContract(storeOf);

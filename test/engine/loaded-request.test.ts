@@ -6,7 +6,6 @@ import type { CallContext } from '../../src/engine/call.js';
 import type { Journal } from '../../src/engine/journal.js';
 import { Gate, type Lane } from '../../src/engine/lane.js';
 import type { JoinRequests, LoadRequest, PreparedTask } from '../../src/engine/prepared-task.js';
-import { Schedule } from '../../src/engine/schedule.js';
 import { createLimiter, type Limiter } from '../../src/limiter/limiter.js';
 import type { Provider } from '../../src/provider/provider.js';
 import { FakeClock } from '../support/fake-clock.js';
@@ -19,7 +18,7 @@ const TASK: LeasedTask = {
   body: '{}',
   attempts: 0,
   crashCount: 0,
-  throttledSinceMs: null,
+  throttledForMs: null,
   attemptToken: 'token',
 };
 
@@ -80,7 +79,7 @@ function stage(): Stage {
         runId: 1,
         join: () => request,
         clock,
-        schedule: new Schedule(clock),
+        throttledSinceMs: () => null,
         random: () => 0,
         retry: { maxAttempts: 5, maxWaitMs: 1_000 },
         timeoutMs: 1_000,

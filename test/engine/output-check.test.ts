@@ -5,7 +5,6 @@ import type { CallContext } from '../../src/engine/call.js';
 import type { Journal } from '../../src/engine/journal.js';
 import { Gate, type Lane } from '../../src/engine/lane.js';
 import type { CheckOutput, PreparedTask } from '../../src/engine/prepared-task.js';
-import { Schedule } from '../../src/engine/schedule.js';
 import { createLimiter } from '../../src/limiter/limiter.js';
 import type { Provider } from '../../src/provider/provider.js';
 import { answered } from '../support/answered.js';
@@ -38,7 +37,7 @@ function performWith(checkOutput: CheckOutput) {
     runId: 1,
     join: () => ({ endpoint: 'chat', bodyJson: '{}', parts: 1 }),
     clock,
-    schedule: new Schedule(clock),
+    throttledSinceMs: () => null,
     random: () => 0,
     retry: { maxAttempts: 1, maxWaitMs: 1_000 },
     timeoutMs: 1_000,
@@ -52,7 +51,7 @@ function performWith(checkOutput: CheckOutput) {
   };
   const task = { taskId: 1, line: 1, key: 'a', body: '{}', attempts: 0, crashCount: 0 };
   const prepared: PreparedTask = {
-    task: { ...task, throttledSinceMs: null, attemptToken: 'token' },
+    task: { ...task, throttledForMs: null, attemptToken: 'token' },
     grouping: null,
     request: { endpoint: 'chat', bodyJson: '{}', attachments: [] },
     model: 'm',

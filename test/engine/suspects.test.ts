@@ -23,12 +23,12 @@ async function crashedTwice(documents = DOCUMENTS): Promise<void> {
   const texts = Array.from({ length: documents }, (_, index) => `document ${index + 1}`);
   stored = await StoredRun.of(texts, { concurrency: 8 }, clock);
   const { store, run } = stored;
-  const claim = { runId: run.id, workerId: 'dead', limit: SUSPECTS, leaseMs: 1_000, nowMs: clock.now() };
+  const claim = { runId: run.id, workerId: 'dead', limit: SUSPECTS, leaseMs: 1_000 };
   for (let crash = 0; crash < 2; crash += 1) {
     const open = await store.claimTasks(claim);
     const calls = open.map((task) => callStart(run.id, task, { startedAtMs: clock.now() }));
     await store.record(calls, []);
-    await store.rescueTasks({ nowMs: clock.now(), whose: 'everyone', crashLimit: 3 });
+    await store.rescueTasks({ workers: ['dead'], crashLimit: 3 });
   }
 }
 

@@ -46,8 +46,8 @@ async function rowsOf(request: Partial<ApartRequest>): Promise<number> {
   }
 }
 
-describe('a view that comes to no end', () => {
-  it('without a row is ended when the reading is', async () => {
+describe('a view that never ends', () => {
+  it('and yields no row ends with the reading', async () => {
     database(join(folder, 'in.db'), NO_ROW_EVER);
     const stop = new AbortController();
     const reading = rowsOf({ signal: stop.signal });
@@ -57,7 +57,7 @@ describe('a view that comes to no end', () => {
     await expect(reading).rejects.toThrow();
   });
 
-  it('with rows is refused before they fill the disk', async () => {
+  it('and yields rows is refused before they fill the disk', async () => {
     database(join(folder, 'in.db'), ROWS_FOR_EVER);
     await expect(rowsOf({ mostCharacters: 1_000_000 })).rejects.toMatchObject({
       code: 'INPUT_UNPACKS',
@@ -65,7 +65,7 @@ describe('a view that comes to no end', () => {
     });
   });
 
-  it('with one row of all the memory is refused', async () => {
+  it('and yields one row that takes all memory is refused', async () => {
     database(join(folder, 'in.db'), 'SELECT 1 AS id, hex(zeroblob(200000000)) AS text');
     await expect(rowsOf({ mostMemoryBytes: 250_000_000 })).rejects.toMatchObject({
       code: 'INPUT_COSTLY',
@@ -97,7 +97,7 @@ describe('a Parquet page', () => {
     },
   );
 
-  it('of rows that one long word is repeated in comes in pieces', async () => {
+  it('whose rows all repeat one long word comes in pieces', async () => {
     const word = 'x'.repeat(1_000_000);
     const bytes = parquetWriteBuffer({
       columnData: [{ name: 'text', data: Array.from({ length: 50 }, () => word), type: 'STRING' }],
@@ -140,7 +140,7 @@ describe('the program that reads such a view', () => {
     expect((await program.ended).exitCode).toBe(130);
   });
 
-  it('takes its reader along when it is killed, and has given it no key', async () => {
+  it('takes its reader down with it when it is killed, and gave it no key', async () => {
     const program = workspace.start(runArgs, {
       environment: { OPENAI_API_KEY: 'sk-live-Zq7Lm2Xw9Rt4Yb8Nc3Vd6' },
     });

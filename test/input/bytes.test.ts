@@ -74,7 +74,7 @@ describe('openBytes', () => {
     expect(await contentOf(await open(join(folder, 'in.jsonl')))).toBe('{}\n');
   });
 
-  it('unpacks gzip, several members too, and counts compressed bytes', async () => {
+  it('unpacks gzip, also with several members, and counts compressed bytes', async () => {
     const packed = Buffer.concat([gzipSync(manyLines), gzipSync('{"id":"last"}\n')]);
     write('in.jsonl.gz', packed);
     const input = await open('in.jsonl.gz');
@@ -83,7 +83,7 @@ describe('openBytes', () => {
     expect(input.bytesRead()).toBe(packed.length);
   });
 
-  it('knows gzip without its name, in a file and on standard input', async () => {
+  it('recognises gzip whatever the name, in a file and on standard input', async () => {
     write('in.jsonl', gzipSync('{}\n'));
     expect(await contentOf(await open('in.jsonl'))).toBe('{}\n');
     const packed = gzipSync('{}\n');
@@ -91,7 +91,7 @@ describe('openBytes', () => {
     expect(await contentOf(await open('-', oneByteFirst))).toBe('{}\n');
   });
 
-  it('reads standard input, whose end it does not know', async () => {
+  it('reads standard input, whose length it does not know', async () => {
     const input = await open('-', Readable.from(['{"id":1}\n', Buffer.from('{"id":2}\n')]));
     expect(input).toMatchObject({ absolutePath: '-', totalBytes: null, name: 'standard input' });
     expect(await contentOf(input)).toBe('{"id":1}\n{"id":2}\n');

@@ -53,19 +53,19 @@ async function rowsOf(
 }
 
 describe('a table with a header', () => {
-  it('makes a document of each row, with the columns as its fields and strings as its values', async () => {
+  it('makes each row a document, with the columns as fields and strings as values', async () => {
     expect(await rowsOf('id,text,stars\na,fine,5\nb,,\n')).toEqual([
       [2, { id: 'a', text: 'fine', stars: '5' }],
       [3, { id: 'b', text: '', stars: '' }],
     ]);
   });
 
-  it('keeps the order of the columns in the stored text, that of numbers too', async () => {
+  it('keeps the order of the columns in the stored text, even of columns named by numbers', async () => {
     const { records } = await read('text,2021,2020\nx,1,2\n');
     expect(records).toEqual([{ line: 2, text: '{"text":"x","2021":"1","2020":"2"}' }]);
   });
 
-  it('describes the table for whoever writes it again', async () => {
+  it('describes the table well enough to write it back', async () => {
     expect((await read('\ufeffid;text\n1;x\n')).description).toEqual({
       format: 'csv',
       columns: ['id', 'text'],
@@ -91,14 +91,14 @@ describe('a table with a header', () => {
     ]);
   });
 
-  it('leaves out blank lines before, between and behind the rows, and counts them', async () => {
+  it('leaves out blank lines before, between and after the rows, but counts them', async () => {
     expect(await rowsOf('\n\r\nid,text\n\n1,x\n  \n2,y\n\n')).toEqual([
       [5, { id: '1', text: 'x' }],
       [7, { id: '2', text: 'y' }],
     ]);
   });
 
-  it('keeps a row of empty values, which is not blank', async () => {
+  it('keeps a row of empty values, since it is not blank', async () => {
     expect(await rowsOf('a\tb\n\t\n', { format: 'tsv' })).toEqual([[2, { a: '', b: '' }]]);
     expect(await rowsOf('a,b\n,\n')).toEqual([[2, { a: '', b: '' }]]);
   });
@@ -117,13 +117,13 @@ describe('a table with a header', () => {
     });
   });
 
-  it('separates TSV by tabs whatever its header says', async () => {
+  it('separates TSV by tabs, whatever its header looks like', async () => {
     expect(await rowsOf('id\ta,b\n1\t"x\ty"\n', { format: 'tsv' })).toEqual([
       [2, { id: '1', 'a,b': 'x\ty' }],
     ]);
   });
 
-  it('says which rows have too few or too many values, and how many', async () => {
+  it('says which rows have too few or too many values, and how many they have', async () => {
     const { records } = await read('id,text\n1\n2,x,y\n3,x\n4,"open\nfor long",x\n');
     expect(records).toEqual([
       { line: 2, reason: '1 value, where the header has 2 columns: id, text', text: '1' },
@@ -146,7 +146,7 @@ describe('a table with a header', () => {
     ]);
   });
 
-  it('applies the cap to whole rows and keeps nothing of a longer one, however it comes', async () => {
+  it('applies the cap to whole rows and keeps nothing of a longer one, however its bytes arrive', async () => {
     const table = `id,text\n1,"${'x\n'.repeat(50)}"\n2,ok\n3,${'y'.repeat(100)}`;
     for (const sizes of [[1_000], [7], [1]]) {
       expect((await read(table, { maxLineBytes: 20, sizes })).records).toEqual([
@@ -157,7 +157,7 @@ describe('a table with a header', () => {
     }
   });
 
-  it('tells of rows that are no UTF-8 and goes on', async () => {
+  it('reports rows that are not UTF-8 and goes on', async () => {
     const table = Buffer.concat([
       Buffer.from('id,text\n1,caf'),
       Buffer.from([0xe9]),
@@ -169,22 +169,22 @@ describe('a table with a header', () => {
     ]);
   });
 
-  it('keeps NUL, what JSON escapes, and names that JavaScript objects have themselves', async () => {
+  it('keeps NUL, characters that JSON escapes, and names that every JavaScript object has', async () => {
     expect((await read('__proto__,"a""b"\n\u0000\u2028,\\ud83d\n')).records).toEqual([
       { line: 2, text: '{"__proto__":"\\u0000\u2028","a\\"b":"\\\\ud83d"}' },
     ]);
   });
 
   it.each([
-    ['a name that comes twice', 'id,text,id,x,text\n', 'INPUT_HEADER', /more than one column id, text\.$/],
+    ['a repeated name', 'id,text,id,x,text\n', 'INPUT_HEADER', /more than one column id, text\.$/],
     ['columns without a name', ',text,\n1,2,3\n', 'INPUT_HEADER', /no name for column 1, 3\.$/],
     [
-      'a header that is no UTF-8',
+      'a header that is not UTF-8',
       Buffer.from([0x66, 0xe9, 0x0a]),
       'INPUT_NOT_UTF8',
       /header of standard input/,
     ],
-    ['a name that goes on behind its quote', '"a"b,c\n', 'INPUT_HEADER', /^Column 1 of the header/],
+    ['a name that goes on after its closing quote', '"a"b,c\n', 'INPUT_HEADER', /^Column 1 of the header/],
     ['blank lines alone', '\n\n  \n', 'INPUT_EMPTY', /only blank lines/],
     ['a header and no rows', 'id,text\n\n', 'INPUT_EMPTY', /a header and no rows/],
     [
@@ -194,7 +194,7 @@ describe('a table with a header', () => {
       /opens on line 3 of standard input/,
     ],
     [
-      'a header without an end',
+      'a header that never ends',
       `id,${'x'.repeat(2_000_000)}`,
       'INPUT_HEADER',
       /first row is over 1048576 bytes long/,
@@ -208,7 +208,7 @@ describe('a table with a header', () => {
     });
   });
 
-  it('names the line of a quote that opens inside a row of many lines', async () => {
+  it('names the line on which a quote opens inside a row of many lines', async () => {
     await expect(read('id,text,more\n1,"a\nb","c\nd')).rejects.toMatchObject({
       message: expect.stringMatching(/^A quote that opens on line 3 /),
     });
@@ -227,7 +227,7 @@ const table = fc
 const sizes = fc.array(fc.integer({ min: 1, max: 40 }), { minLength: 1, maxLength: 4 });
 
 describe('any table', () => {
-  it('comes back as it was written, in whatever chunks and with whatever line ends', async () => {
+  it('comes back as it was written, whatever the chunks and line ends', async () => {
     await fc.assert(
       fc.asyncProperty(
         table,
@@ -270,7 +270,7 @@ describe('any table', () => {
     );
   });
 
-  it('gives the same rows however its bytes are cut', async () => {
+  it('gives the same rows however its bytes are cut into chunks', async () => {
     const bytes = fc.uint8Array({ maxLength: 60 }).map((tail) => Buffer.concat([Buffer.from('a,b\n'), tail]));
     const noise = fc
       .array(fc.constantFrom('"', ',', '\n', '\r', 'é', 'x', ' '), { maxLength: 40 })

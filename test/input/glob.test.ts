@@ -80,7 +80,7 @@ describe('a pattern', () => {
     expect(isGlob(text)).toBe(true);
   });
 
-  it.each(['reviews.jsonl', 'a{b}.md', 'a[].md', 'x,y.csv'])('%s is none', (text) => {
+  it.each(['reviews.jsonl', 'a{b}.md', 'a[].md', 'x,y.csv'])('%s is not', (text) => {
     expect(isGlob(text)).toBe(false);
   });
 

@@ -99,7 +99,7 @@ describe('the format of an input', () => {
 });
 
 describe('plain text', () => {
-  it('is a document a line, numbered like the lines', async () => {
+  it('is one document per line, numbered like the lines', async () => {
     const { records } = await read(write('a.txt', '\ufeffone "two"\r\n\n  \nthree\u2028\n'));
     expect(records).toEqual([
       { line: 1, text: '{"text":"one \\"two\\""}' },
@@ -107,7 +107,7 @@ describe('plain text', () => {
     ]);
   });
 
-  it('tells of lines that are no text', async () => {
+  it('reports lines that are not text', async () => {
     const { records } = await read(write('a.txt', Buffer.from([0x61, 0xe9, 0x0a, 0x62, 0x0a])));
     expect(records).toEqual([
       { line: 1, reason: 'not valid UTF-8 at byte 2 of the line', text: 'a\ufffd' },
@@ -121,7 +121,7 @@ describe('text files', () => {
     return JSON.stringify({ id: path, path, name: path.split('/').at(-1), text });
   }
 
-  it('are a document each, sorted by path, however they are named', async () => {
+  it('are one document each, sorted by path, however they are named', async () => {
     write('notes/b.md', 'B\n');
     write('notes/a.md', '\ufeffA');
     write('notes/c.txt', 'C');
@@ -137,27 +137,27 @@ describe('text files', () => {
     expect(await textsOf('{notes/[c]*,notes/a*}')).toEqual([expected[0], document('notes/c.txt', 'C')]);
   });
 
-  it('that lie outside of the working folder have their whole path', async () => {
+  it('outside the working folder are named by their whole path', async () => {
     write('notes/a.md', 'A');
     const path = join(folder, 'notes/a.md');
     expect(await textsOf('../notes/*.md', { cwd: join(folder, 'other') })).toEqual([document(path, 'A')]);
   });
 
-  it('may be a single one', async () => {
+  it('may be a single file', async () => {
     write('a.md', 'one\ntwo\n');
     expect(await textsOf('a.md')).toEqual([document('a.md', 'one\ntwo\n')]);
     expect(await textsOf('a.m?')).toEqual([document('a.md', 'one\ntwo\n')]);
     expect(await textsOf('*.md', { format: 'text' })).toEqual([document('a.md', 'one\ntwo\n')]);
   });
 
-  it('may have any ending when there are several, and any name when the user says they are text', async () => {
+  it('may have any ending if there are several, and any name if the user says they are text', async () => {
     write('src/a.py', 'print(1)');
     write('src/b.json', '{}');
     expect(await textsOf('src/*.py')).toEqual([document('src/a.py', 'print(1)')]);
     expect(await textsOf('src/*', { format: 'text' })).toHaveLength(2);
   });
 
-  it('are bad documents when they are binary, no UTF-8 or too long', async () => {
+  it('are bad documents if they are binary, not UTF-8 or too long', async () => {
     write('a.md', 'fine');
     write('b.md', Buffer.from([0x61, 0xe9]));
     write('c.md', Buffer.from([0x61, 0]));
@@ -173,7 +173,7 @@ describe('text files', () => {
     expect(total).toBe(28);
   });
 
-  it('are named by what is wrong with their documents', async () => {
+  it('are named in what is wrong with their documents', async () => {
     write('a.md', 'fine');
     write('b.md', ' \n');
     const input = await openInput('*.md', { cwd: folder, stdin: Readable.from([]) });
@@ -262,7 +262,7 @@ describe('the identity of an input', () => {
     expect(await identityOf(['notes/{a,b}.md'])).toBe(pattern);
   });
 
-  it('stays the same when a file comes', async () => {
+  it('stays the same when a file is added', async () => {
     write('notes/a.md', 'x');
     write('notes/b.md', 'x');
     const before = await identityOf(['notes/a.md', 'notes/b.md']);
@@ -281,7 +281,7 @@ describe('the identity of an input', () => {
     expect(await identityOf(['data[1].csv'])).toBe(join(folder, 'data[1].csv'));
   });
 
-  it('is that of the file which a pattern finds alone, where it is data', async () => {
+  it('is that of the only file that a pattern finds, if it is data', async () => {
     write('reviews-2026.csv', 'text\nx\n');
     expect(await identityOf(['reviews-*.csv'])).toBe(join(folder, 'reviews-2026.csv'));
   });

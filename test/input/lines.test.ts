@@ -43,7 +43,7 @@ describe('readLines', () => {
     ]);
   });
 
-  it('takes a last line without line end', async () => {
+  it('takes a last line without a line end', async () => {
     expect(await linesOf('a\nb')).toEqual([
       { line: 1, text: 'a' },
       { line: 2, text: 'b' },
@@ -71,7 +71,7 @@ describe('readLines', () => {
     expect(await linesOf(`${text}\n`)).toEqual([{ line: 1, text }]);
   });
 
-  it('reports a line of invalid UTF-8 with the place and reads on', async () => {
+  it('reports a line of invalid UTF-8 with the place, and reads on', async () => {
     const bytes = Buffer.concat([
       Buffer.from('gut\nübel'),
       Buffer.from([0xff, 0xfe]),

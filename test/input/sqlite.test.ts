@@ -7,7 +7,8 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { wayOutOf } from '../../src/commands/error-words.js';
 import type { LlmBatchError } from '../../src/core/errors.js';
 import { openInput } from '../../src/input/input.js';
-import type { InputRecord, RecordOptions } from '../../src/input/source.js';
+import type { InputRecord, RecordOptions, RecordSource } from '../../src/input/source.js';
+import { openSqlite } from '../../src/input/sqlite.js';
 
 let folder: string;
 beforeEach(() => {
@@ -25,16 +26,17 @@ function database(sql: string, name = 'in.db'): string {
   return name;
 }
 
-function open(name: string, query: string | null) {
-  return openInput(name, { cwd: folder, stdin: Readable.from([]), query });
-}
+type Open = (name: string, query: string | null) => Promise<RecordSource>;
+
+/** As the reader process does it, which takes half a second to start: apart.test.ts has that. */
+const open: Open = (name, query) => openSqlite(name, folder, query);
+
+const openByName: Open = (name, query) => openInput(name, { cwd: folder, stdin: Readable.from([]), query });
 
 async function pagesOf(
-  name: string,
-  query: string,
+  input: RecordSource,
   options: RecordOptions = {},
 ): Promise<(readonly InputRecord[])[]> {
-  const input = await open(name, query);
   try {
     const pages: (readonly InputRecord[])[] = [];
     for await (const page of input.records(options)) pages.push(page);
@@ -46,15 +48,16 @@ async function pagesOf(
 }
 
 async function read(name: string, query: string, options: RecordOptions = {}): Promise<InputRecord[]> {
-  return (await pagesOf(name, query, options)).flat();
+  return (await pagesOf(await open(name, query), options)).flat();
 }
 
 const REVIEWS = `CREATE TABLE reviews (id INTEGER, text TEXT, stars REAL);
   INSERT INTO reviews VALUES (9007199254740993, 'fine "q" é', 4.5), (-2, NULL, 5.0), (3, 'a' || char(0) || 'b', 1e300);`;
 
 describe('a SQLite database', () => {
-  it.each(['in.db', 'in.sqlite', 'IN.SQLITE3'])('called %s makes a document of each row', async (name) => {
-    expect(await read(database(REVIEWS, name), 'SELECT id, text, stars FROM reviews')).toEqual([
+  it.each(['in.db', 'in.sqlite', 'IN.SQLITE3'])('called %s makes each row a document', async (name) => {
+    const input = await openByName(database(REVIEWS, name), 'SELECT id, text, stars FROM reviews');
+    expect((await pagesOf(input)).flat()).toEqual([
       { line: 1, text: '{"id":9007199254740993,"text":"fine \\"q\\" é","stars":4.5}' },
       { line: 2, text: '{"id":-2,"text":null,"stars":5}' },
       { line: 3, text: '{"id":3,"text":"a\\u0000b","stars":1e+300}' },
@@ -69,7 +72,7 @@ describe('a SQLite database', () => {
     ]);
   });
 
-  it('comes in pages, between which other work gets its turn', async () => {
+  it('comes in pages, and lets other work have its turn between them', async () => {
     const rows = 'WITH RECURSIVE n(i) AS (VALUES (1) UNION ALL SELECT i + 1 FROM n WHERE i < 2500)';
     const input = await open(database('CREATE TABLE t (a)'), `${rows} SELECT i FROM n`);
     let turns = 0;
@@ -85,7 +88,7 @@ describe('a SQLite database', () => {
     expect(turns).toBeGreaterThanOrEqual(2);
   });
 
-  it('never holds the whole of a result that has no end', async () => {
+  it('never holds all of an endless result', async () => {
     const rows = 'WITH RECURSIVE n(i) AS (VALUES (1) UNION ALL SELECT i + 1 FROM n)';
     const input = await open(database('CREATE TABLE t (a)'), `${rows} SELECT i FROM n`);
     const pages = input.records({})[Symbol.asyncIterator]();
@@ -101,7 +104,7 @@ describe('a SQLite database', () => {
     expect(readFileSync(join(folder, name)).equals(before)).toBe(true);
   });
 
-  it('is read while another program writes to it, as it was at the first row', async () => {
+  it('can be read while another program writes to it, and reads as it was at the first row', async () => {
     const name = database(`PRAGMA journal_mode = WAL; ${REVIEWS}`);
     const writer = new Database(join(folder, name));
     const writing = writer.exec(`BEGIN IMMEDIATE; INSERT INTO reviews VALUES (4, 'new', 1)`);
@@ -126,7 +129,7 @@ describe('a row that cannot be a document', () => {
     ]);
   });
 
-  it('for it is longer than the cap is a bad line', async () => {
+  it('because it is longer than the cap is a bad line', async () => {
     const query = `SELECT replace(hex(zeroblob(50)), '0', 'é') AS a UNION ALL SELECT 'short'`;
     expect(await read(database(REVIEWS), query, { maxLineBytes: 100 })).toEqual([
       { line: 1, reason: expect.stringMatching(/^208 bytes long, over the cap of/), text: null },
@@ -136,9 +139,15 @@ describe('a row that cannot be a document', () => {
 });
 
 describe('what is refused with exit code 2', () => {
-  async function expectRefused(name: string, query: string | null, code: string, text: RegExp) {
+  async function expectRefused(
+    name: string,
+    query: string | null,
+    code: string,
+    text: RegExp,
+    opens: Open = open,
+  ) {
     const refused = await (async () => {
-      const input = await open(name, query);
+      const input = await opens(name, query);
       try {
         for await (const _ of input.records({}));
       } finally {
@@ -184,7 +193,7 @@ describe('what is refused with exit code 2', () => {
     await expectRefused(database(REVIEWS), query, code, text);
   });
 
-  it('a file that is none, is empty, is a folder, is damaged or is none of SQLite', async () => {
+  it('a file that is missing, empty, a folder, damaged or not a SQLite database', async () => {
     await expectRefused('gone.db', 'SELECT 1', 'INPUT_NOT_FOUND', /no input file .*gone\.db/);
     writeFileSync(join(folder, 'empty.db'), '');
     await expectRefused('empty.db', 'SELECT 1', 'INPUT_EMPTY', /is empty/);
@@ -211,10 +220,11 @@ describe('what is refused with exit code 2', () => {
     other.close();
   });
 
-  it('a query of what is no database, and a database that its name hides', async () => {
+  it('a query for a file that is not a database, and a database that its name does not show', async () => {
     writeFileSync(join(folder, 'a.csv'), 'text\nx\n');
-    await expectRefused('a.csv', 'SELECT 1', 'QUERY_UNUSED', /a\.csv is read as csv/);
-    await expectRefused(database(REVIEWS, 'data'), null, 'INPUT_IS_SQLITE', /--input-format sqlite --query/);
+    await expectRefused('a.csv', 'SELECT 1', 'QUERY_UNUSED', /a\.csv is read as csv/, openByName);
+    const unnamed = database(REVIEWS, 'data');
+    await expectRefused(unnamed, null, 'INPUT_IS_SQLITE', /--input-format sqlite --query/, openByName);
     const stdin = Readable.from([readFileSync(join(folder, 'data'))]);
     const fromStream = openInput('-', { cwd: folder, stdin });
     await expect(fromStream).rejects.toMatchObject({ code: 'INPUT_IS_SQLITE', exitCode: 2 });

@@ -100,7 +100,7 @@ describe('a limit that falls', () => {
 });
 
 describe('a limit that rises', () => {
-  test('lets those go at once who were told to wait', () => {
+  test('lets calls go at once that were told to wait', () => {
     const limiter = limiterOf({ requestsPerMinute: 2 });
     expect(callsUntilBlocked(limiter, 0)).toBe(2);
     limiter.setLimits(limits({ requestsPerMinute: 5 }), 10);
@@ -126,7 +126,7 @@ describe('a limit that rises', () => {
     expect(limiter.reserve(ask, 0)).toMatchObject({ impossible: true });
   });
 
-  test('is used though the last call of the slow lane, spread after refusals, would fill its minute', () => {
+  test('is used even if the last call of a lane that spreads its calls would fill the slow minute', () => {
     const limiter = limiterOf({ requestsPerMinute: 1 });
     limiter.observe({ requests: { limit: 1 / 60, windowMs: 1_000 } }, 0);
     call(limiter, 0);
@@ -137,7 +137,7 @@ describe('a limit that rises', () => {
   });
 });
 
-test('where no limit changed a granted call leaves, whatever those before it turned out to use', () => {
+test('if no limit changed, a granted call leaves, whatever those before it turned out to use', () => {
   const limiter = limiterOf({ tokensPerMinute: 100 });
   const [first, second] = [call(limiter, 0, 50), granted(limiter, 0, 50)];
   limiter.commit(first, 90, 10);
@@ -156,7 +156,7 @@ test('limits are taken away and put in place like any other change, and a day is
   expect(limiter.reserve(SMALL, 0)).toMatchObject({ blockedBy: 'requests', waitMs: 60_250 });
 });
 
-test('a limit that is no positive number is refused, and none of the others is changed', () => {
+test('a limit that is not a positive number is refused, and the others stay as they were', () => {
   const limiter = limiterOf({ requestsPerMinute: 5, tokensPerMinute: 100 });
   expect(() => limiter.setLimits({ requestsPerMinute: 9, tokensPerMinute: 0 }, 0)).toThrow(
     /tokensPerMinute.*got 0/,
@@ -164,7 +164,7 @@ test('a limit that is no positive number is refused, and none of the others is c
   expect(limiter.snapshot(0)).toMatchObject({ requestsPerMinute: 5, tokensPerMinute: 100 });
 });
 
-test('others use what the server gives beside our share of it, and only beyond that our share', () => {
+test('others use up what the server gives beyond our share first, and only then our share', () => {
   const limiter = limiterOf({ requestsPerMinute: 30 });
   const first = call(limiter, 0);
   limiter.observe({ requests: { limit: 100, remaining: 39, resetMs: MINUTE_MS } }, 200, first);

@@ -72,7 +72,7 @@ function run(settings: {
   };
 }
 
-describe('a server that tells what is left', () => {
+describe('a server that says what is left', () => {
   describe.each(shapes)('and counts %s', (_name, rule) => {
     test.each([1, 2, 3])(
       'has over nine tenths of its tokens used in the first minute already where use is charged (seed %i)',
@@ -119,7 +119,7 @@ describe('a server that tells what is left', () => {
     expect(outcome.refused).toBeLessThanOrEqual(3);
   });
 
-  test('is taken at its word where it has room, although our own count at cap is full', () => {
+  test('is taken at its word when it has room, although our own count at cap is full', () => {
     const limiter = createLimiter({ requestsPerMinute: null, tokensPerMinute: 10_000, random: () => 0.5 });
     const cost = { requests: 1, tokens: 100, tokensAtCap: 4_100 };
     const grants = [limiter.reserve(cost, 0), limiter.reserve(cost, 0)];
@@ -136,7 +136,7 @@ describe('a server that tells what is left', () => {
   });
 });
 
-describe('a server that tells nothing', () => {
+describe('a server that says nothing', () => {
   describe.each(shapes)('and counts %s', (_name, rule) => {
     test('is used to 90 % where use is charged', () => {
       const outcome = run({ tokens: rule(), charges: 'use', tells: false });
@@ -154,7 +154,7 @@ describe('a server that tells nothing', () => {
   });
 });
 
-describe('what is told to be left', () => {
+describe('what the server says is left', () => {
   test('is the least of what calls of the last second or two were told', () => {
     const charging = new Charging();
     charging.told(900, 10_990);
@@ -170,7 +170,7 @@ describe('what is told to be left', () => {
     expect(charging.hasRoomFor(5_000)).toBe(true);
   });
 
-  test('takes three counts at cap to undo that use is charged, and none where more was let in than that allows', () => {
+  test('takes three counts at cap to give up that use is charged, and none if more was let in than that allows', () => {
     const charging = new Charging();
     charging.told(900, 0);
     charging.accepted(2_200, 1_000);

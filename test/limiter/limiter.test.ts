@@ -187,12 +187,12 @@ describe('a limiter in whole', () => {
     expect(sentAtMs.length).toBeGreaterThan(0.99 * 30_000);
   });
 
-  test('limits that are no positive numbers are refused by name', () => {
+  test('limits that are not positive numbers are refused by name', () => {
     expect(() => limiterOf({ requestsPerMinute: 0 })).toThrow(/requestsPerMinute.*got 0/);
     expect(() => limiterOf({ tokensPerMinute: Number.NaN })).toThrow(/tokensPerMinute.*got NaN/);
   });
 
-  test('token counts that are no numbers do not poison the sums', () => {
+  test('token counts that are not numbers do not poison the sums', () => {
     const limiter = limiterOf({ tokensPerMinute: 1_000 });
     limiter.commit(call(limiter, 10.2, 0), Number.NaN, 1);
     limiter.commit(call(limiter, Number.NaN, 0), -5, 1);

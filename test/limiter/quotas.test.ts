@@ -73,7 +73,7 @@ describe('limits in the headers', () => {
     expect(next.granted || next.impossible ? 0 : next.waitMs).toBeGreaterThan(80);
   });
 
-  test('never make a call impossible: one larger than a told limit goes alone', () => {
+  test('never make a call impossible: one larger than such a limit goes alone', () => {
     const limiter = limiterOf({});
     limiter.observe({ tokens: { limit: 100 } }, 0);
     const large = call(limiter, 0, 500);
@@ -91,7 +91,7 @@ describe('limits in the headers', () => {
 });
 
 describe('others on the same key', () => {
-  test('are seen when less is left than our own calls explain, and fade until the quota is full again', () => {
+  test('are noticed when less is left than our own calls explain, and fade until the quota is full again', () => {
     const limiter = limiterOf({ requestsPerMinute: 100 });
     const grant = call(limiter, 0);
     limiter.observe({ requests: { limit: 100, remaining: 39, resetMs: 60_000 } }, 200, grant);
@@ -113,21 +113,21 @@ describe('others on the same key', () => {
     expect(limiter.snapshot(900).othersRequests).toBe(0);
   });
 
-  test('are not imagined from calls of our own that overtook each other, or are still on their way', () => {
+  test('are not imagined because our own calls overtook each other or are still on their way', () => {
     const limiter = limiterOf({ requestsPerMinute: 100 });
     const grants = Array.from({ length: 50 }, (_, index) => call(limiter, Math.floor(index / 10)));
     limiter.observe({ requests: { limit: 100, remaining: 50 } }, 20_000, grants[0]);
     expect(limiter.snapshot(20_000).othersRequests).toBe(0);
   });
 
-  test('are not told from an answer that took longer than the window', () => {
+  test('are not inferred from an answer that took longer than the window', () => {
     const limiter = limiterOf({ requestsPerMinute: 100 });
     const grants = Array.from({ length: 50 }, () => call(limiter, 0));
     limiter.observe({ requests: { limit: 100, remaining: 50 } }, 61_000, grants[0]);
     expect(limiter.snapshot(61_000).othersRequests).toBe(0);
   });
 
-  test('are not imagined in calls that left the window while the answer was on its way', () => {
+  test('are not imagined because calls left the window while the answer was on its way', () => {
     const limiter = limiterOf({ requestsPerMinute: 100 });
     for (let calls = 0; calls < 60; calls += 1) call(limiter, 0);
     const slow = call(limiter, 50_000);
@@ -135,7 +135,7 @@ describe('others on the same key', () => {
     expect(limiter.snapshot(80_000).othersRequests).toBe(0);
   });
 
-  test('who take half leave us hardly any refusal: our calls keep to the other half', () => {
+  test('who take half cause us hardly any refusals: our calls keep to the other half', () => {
     const random = seededRandom(1);
     const tokens = rolling(60_000, 60_000);
     const server = fakeServer({ tokens, tellsTokens: 60_000 });
@@ -215,7 +215,7 @@ describe('requests per day', () => {
     expect(limiter.reserve(SMALL, 100)).toMatchObject({ blockedBy: 'requests_per_day' });
   });
 
-  test('of a process before this one count, also when they come as sums', () => {
+  test('of an earlier process count, also when they come as sums', () => {
     const limiter = limiterOf({ requestsPerDay: 100, requestsPerMinute: 50 });
     limiter.seed(
       [

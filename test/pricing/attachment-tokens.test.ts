@@ -6,7 +6,7 @@ const SQUARE = { kind: 'image', size: { width: 1_024, height: 1_024 } } as const
 const UNKNOWN = { kind: 'image', size: null } as const;
 
 describe('the tokens of attachments', () => {
-  it('are expected by the rule of the model, each for itself', () => {
+  it('are expected by the rule of the model, one by one', () => {
     expect(expectedAttachmentTokens('gpt-4o', [])).toBe(0);
     expect(expectedAttachmentTokens('gpt-4o', [SQUARE, SQUARE])).toBe(2 * 765);
     expect(expectedAttachmentTokens('gpt-4o', [UNKNOWN])).toBe(85 + 8 * 170);
@@ -38,7 +38,7 @@ describe('the tokens of attachments', () => {
     expect(mostImageTokens('gpt-5.6', { width: 6_400, height: 6_400 })).toBe(40_000);
   });
 
-  it('of vendors whose rule is not known are at most what the dearest of them takes', () => {
+  it('of vendors whose rule is unknown are at most what the dearest vendor takes', () => {
     expect(mostImageTokens('llava', SQUARE.size)).toBe(16_384);
     expect(mostImageTokens('openai/gpt-4o', SQUARE.size)).toBe(85 + 8 * 170);
   });

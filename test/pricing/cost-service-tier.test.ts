@@ -51,7 +51,7 @@ describe('the tier that an answer names', () => {
   });
 
   it.each(['priority', 'flex', 'ultrafast'])(
-    '%s leaves the cost unknown where the table has no price for it',
+    '%s leaves the cost unknown if the table has no price for it',
     (serviceTier) => {
       expect(billedMicroUsd(usage(serviceTier), price())).toBeNull();
     },
@@ -80,12 +80,12 @@ describe('the most that a request can cost', () => {
     expect(most('ultrafast', { priority: at(4) })).toBeNull();
   });
 
-  it('is for auto that of priority, where a price is known, as a project may be set so', () => {
+  it('is that of priority for auto, if its price is known, since a project may be set to it', () => {
     expect(most('auto', { priority: at(4) })).toBe(4_000);
     expect(most('auto')).toBe(2_000);
   });
 
-  it('is at standard rates where no tier is asked for, or the default one', () => {
+  it('is at standard rates if no tier is asked for, or the default one', () => {
     expect(most(null, { priority: at(4) })).toBe(2_000);
     expect(most('default', { priority: at(4) })).toBe(2_000);
   });

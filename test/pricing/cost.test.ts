@@ -113,14 +113,14 @@ describe('the cost of a call', () => {
     expect(costMicroUsd(usage(272_000, 0), long, standard)).toBe(1_360_000);
   });
 
-  it('includes the fee that some models ask per request', () => {
+  it('includes the fee that some models charge per request', () => {
     const withFee = price({ input: 1, output: 1, perRequest: 0.005 });
     expect(costMicroUsd(usage(0, 0), withFee, standard)).toBe(5_000);
     const sonar = book.priceOf('sonar', { baseUrl: 'https://api.perplexity.ai', nowMs });
     expect(sonar !== null && costMicroUsd(usage(1_000, 100), sonar, standard)).toBe(12_000 + 1_100);
   });
 
-  it('is unknown, never zero, where a rate that is needed is missing', () => {
+  it('is unknown, never zero, if a rate that is needed is missing', () => {
     const inputOnly = price({ input: 1 });
     expect(costMicroUsd(usage(10, 0), inputOnly, standard)).toBe(10);
     expect(costMicroUsd(usage(10, 1), inputOnly, standard)).toBeNull();
@@ -192,7 +192,7 @@ describe('whatever the rates and tokens', () => {
     );
   });
 
-  it('two calls cost together what they cost apart, within a micro-dollar', () => {
+  it('two calls together cost what they cost apart, to within a micro-dollar', () => {
     fc.assert(
       fc.property(rate, rate, tokens, tokens, tokens, tokens, (input, output, a, b, c, d) => {
         const rates = price({ input, output });
@@ -228,7 +228,7 @@ describe('whatever the rates and tokens', () => {
 });
 
 describe('the worst case of a call', () => {
-  it('is all input fresh, or written to a dearer cache, and all output that is allowed', () => {
+  it('has all input fresh, or written to a dearer cache, and all the output that is allowed', () => {
     expect(worstCaseMicroUsd(1_000, 100, price({ input: 2, cachedInput: 1, output: 10 }), standard)).toBe(
       3_000,
     );
@@ -240,7 +240,7 @@ describe('the worst case of a call', () => {
     expect(worstCaseMicroUsd(1, 0, price({ input: 0.01, output: 1 }), standard)).toBe(1);
   });
 
-  it('takes without a cap the longest answer of the model, else its whole context', () => {
+  it('without a cap, takes the longest answer of the model, or else its whole context', () => {
     const rates = { input: 1, output: 1 };
     expect(
       worstCaseMicroUsd(

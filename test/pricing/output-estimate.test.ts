@@ -24,7 +24,7 @@ describe('the output reservation', () => {
     expect(afterAnswers(20, () => 3_000).outputTokens(100)).toBe(100);
   });
 
-  test('is above the long answers too, not only above the usual one', () => {
+  test('is above long answers too, not only above the usual one', () => {
     const estimator = afterAnswers(400, (index) => (index % 50 === 0 ? 900 : 40));
     expect(estimator.outputTokens(null)).toBeGreaterThan(900);
   });
@@ -36,7 +36,7 @@ describe('the output reservation', () => {
     expect(estimator.outputTokens(null)).toBeGreaterThan(2_000);
   });
 
-  test('ignores what is no count', () => {
+  test('ignores what is not a count', () => {
     expect(afterAnswers(20, () => Number.NaN).outputTokens(null)).toBe(1_024);
     expect(afterAnswers(20, () => -1).outputTokens(null)).toBe(1_024);
   });

@@ -68,7 +68,7 @@ describe('the prices that come with the program', () => {
     expect(rates(priceOf(model, baseUrl))).toEqual(expected);
   });
 
-  it('take a gateway of the user for what only one vendor serves', () => {
+  it('hold at a gateway of the user for models that only one vendor serves', () => {
     expect(rates(priceOf('gpt-4o-mini', 'http://127.0.0.1:4000/v1'))).toEqual([0.15, 0.075, 0.6]);
     expect(rates(priceOf('openai/gpt-4o-mini', 'https://llm.example.com/v1'))).toEqual([0.15, 0.075, 0.6]);
   });
@@ -106,7 +106,7 @@ describe('the prices that come with the program', () => {
     expect(at('2025-06-01T00:00:00Z')).toEqual(before);
   });
 
-  it('change with the hour where the provider has an off-peak price', () => {
+  it('change with the hour if the provider has an off-peak price', () => {
     const at = (date: string) =>
       book.priceOf('deepseek-chat', { baseUrl: 'https://api.deepseek.com', nowMs: Date.parse(date) });
     const [day, night] = [at('2026-11-15T12:00:00Z'), at('2026-11-15T20:00:00Z')];
@@ -170,7 +170,7 @@ describe('batch and flex prices', () => {
     expect(priceOf('o3', OPENAI).tiers.priority).toBeNull();
   });
 
-  it('of flex are half for Gemini, but for cached input, which has a discount of its own', () => {
+  it('of flex are half for Gemini, except for cached input, which has a discount of its own', () => {
     const price = priceOf('gemini-2.5-flash', 'https://generativelanguage.googleapis.com/v1beta/openai/');
     expect(rates(price, 'flex')).toEqual([0.15, 0.03, 1.25]);
     expect(rates(price)).toEqual([0.3, 0.03, 2.5]);

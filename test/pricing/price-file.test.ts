@@ -62,7 +62,7 @@ describe('a price file in the short format', () => {
     });
   });
 
-  it('scales every rate by the factor of a tier, and knows none that it does not state', async () => {
+  it('scales every rate by the factor of a tier, and has no tier that it does not state', async () => {
     const price = priceOf(await loadPriceFile(OWN), 'house-model');
     expect(rates(price, 'batch')).toEqual([0.075, 0.0375, 0.3]);
     expect(rates(price, 'batch', 0)).toEqual([0.15, 0.075, 0.45]);
@@ -83,7 +83,7 @@ describe('a price file in the short format', () => {
     expect(cost(200_001)).toBe(60_000);
   });
 
-  it('may say that a model is free, and leave the output of an embedder unsaid', async () => {
+  it('may say that a model is free, and leave out the output of an embedding model', async () => {
     const book = await loadPriceFile(OWN);
     const usage = { inputTokens: 9_000, outputTokens: 70, cachedTokens: 0, reasoningTokens: 0 };
     expect(costMicroUsd(usage, priceOf(book, 'our-llama'), { tier: 'standard' })).toBe(0);
@@ -191,7 +191,7 @@ describe("a price file in LiteLLM's format", () => {
 });
 
 describe('a price file beside the prices that come with the program', () => {
-  it('overrules them for the models it names, and leaves the others', async () => {
+  it('overrules them for the models it names, and leaves the others alone', async () => {
     const book = await openPriceBook(OWN);
     expect(rates(priceOf(book, 'gpt-4o'))).toEqual([2, 2, 8]);
     expect(priceOf(book, 'gpt-4o').table.source).toBe(OWN);
@@ -206,7 +206,7 @@ describe('a price file beside the prices that come with the program', () => {
 });
 
 describe('a bad price file', () => {
-  it('that is not there is named', async () => {
+  it('that does not exist is named', async () => {
     const path = join(folder, 'none.json');
     await expect(loadPriceFile(path)).rejects.toMatchObject({
       code: 'PRICES_UNREADABLE',
@@ -215,7 +215,7 @@ describe('a bad price file', () => {
     await expect(loadPriceFile(folder)).rejects.toMatchObject({ code: 'PRICES_UNREADABLE' });
   });
 
-  it('that is no JSON is told with line and column', async () => {
+  it('that is not JSON is reported with line and column', async () => {
     await expect(loadPriceFile(join(FIXTURES, 'comma-too-many.json'))).rejects.toMatchObject({
       code: 'PRICES_NOT_JSON',
       message: expect.stringContaining('comma-too-many.json is not JSON (line 3, column 52).'),

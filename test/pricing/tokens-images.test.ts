@@ -114,7 +114,7 @@ describe('the tokens of an image', () => {
     expect(imageTokens(model, null, 'auto')).toBe(tokens);
   });
 
-  it('are counted with the request, without the data URL, and told', async () => {
+  it('are counted with the request, and reported, without counting the data URL', async () => {
     const counter = await loadTokenCounter('gpt-4o');
     const request = (url: string) => ({
       messages: [

@@ -18,7 +18,7 @@ const task = [
 ];
 
 describe('the tokens of a chat completion', () => {
-  it('are those that a server was seen to count, framing included', () => {
+  it('are those that a server was observed to count, framing included', () => {
     // Reported from the live API for o4-mini: 17 prompt tokens.
     expect(reasoning.countRequest('chat', { messages: task })).toEqual({
       tokens: 17,
@@ -126,7 +126,7 @@ describe('the tokens of a chat completion', () => {
     expect(tokens).toBe(without + 3 + gpt4o.countText('set_alarm') + gpt4o.countText('{"hour":7}'));
   });
 
-  it('tell of parts that nobody can count before they are sent', () => {
+  it('name the parts that nobody can count before they are sent', () => {
     const content = [
       { type: 'text', text: 'Listen' },
       { type: 'input_audio', input_audio: { data: 'AAAA', format: 'wav' } },

@@ -157,7 +157,7 @@ function sum(calls: readonly Call[], value: (call: Call) => number): number {
 }
 
 describe('the rolling window', () => {
-  test('at a grant, the calls of the last 60 s with this one and all unsent ones are within both limits as they are then', () => {
+  test('at a grant, this call, those of the last 60 s and all unsent ones are within both limits of that moment', () => {
     fc.assert(
       fc.property(scenario, ({ steps, ...settings }) => {
         const story = new Story(settings);
@@ -173,7 +173,7 @@ describe('the rolling window', () => {
     );
   });
 
-  test('no call leaves when the 60 s before it hold the limit of that moment, but for what calls used beyond their own reservation', () => {
+  test('no call leaves if it would exceed the limit of that moment, except for what calls used beyond their reservations', () => {
     let overtaken = 0;
     fc.assert(
       fc.property(scenario, ({ steps, ...settings }) => {
@@ -197,7 +197,7 @@ describe('the rolling window', () => {
     expect(overtaken).toBeGreaterThan(30);
   });
 
-  test('whoever was told to wait is served at that very moment and not a millisecond sooner', () => {
+  test('a call that was told to wait is granted at that very moment and not a millisecond sooner', () => {
     let waits = 0;
     fc.assert(
       fc.property(scenario, ({ steps, ...settings }) => {

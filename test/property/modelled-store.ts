@@ -1,6 +1,6 @@
 /** A store and a small model of it: every step is done to both, and what they say is compared. */
 import { expect } from 'vitest';
-import { systemClock } from '../../src/core/clock.js';
+import { type Clock, systemClock } from '../../src/core/clock.js';
 import type { FailureKind } from '../../src/core/failure.js';
 import type { SharedFrom } from '../../src/core/outcome.js';
 import {
@@ -28,6 +28,9 @@ import {
 
 const LEASE_MS = 1_000;
 
+export const WORKERS = ['alpha', 'beta'] as const;
+export type Worker = (typeof WORKERS)[number];
+
 interface ModelTask {
   readonly key: string;
   /** 0 until the store has given one. */
@@ -41,7 +44,7 @@ interface ModelTask {
   crashCount: number;
   loneCrashCount: number;
   notBeforeMs: number;
-  leaseUntilMs: number;
+  worker: Worker | null;
   token: string | null;
   kind: FailureKind | null;
   /** What its result says: an output or a message. */
@@ -68,16 +71,32 @@ export class ModelledStore {
   /** What has happened at least once: a test that never gets there would prove nothing. */
   readonly reached = new Set<string>();
   store: Store;
-  nowMs = NOW_MS;
+  readonly #clock: Clock;
+  /** Until when each worker is alive. */
+  readonly #leases = new Map<Worker, number>();
   #answers = 0;
 
-  private constructor(path: string, store: Store) {
+  private constructor(path: string, store: Store, clock: Clock) {
     this.#path = path;
     this.store = store;
+    this.#clock = clock;
   }
 
   static async open(path: string): Promise<ModelledStore> {
-    return new ModelledStore(path, await openStore(path, { mode: 'write', clock: systemClock }));
+    const time = { passedMs: 0 };
+    const now = { now: () => NOW_MS + time.passedMs, monotonicMs: () => time.passedMs };
+    const clock = { ...systemClock, ...now };
+    const place = new ModelledStore(path, await openStore(path, { mode: 'write', clock }), clock);
+    place.wait = (forMs) => {
+      time.passedMs += forMs;
+    };
+    return place;
+  }
+
+  wait: (forMs: number) => void = () => undefined;
+
+  get nowMs(): number {
+    return this.#clock.now();
   }
 
   get runs(): readonly ModelledRun[] {
@@ -97,26 +116,49 @@ export class ModelledStore {
     this.#runs.splice(this.#runs.indexOf(run), 1);
     await this.store.deleteRun(run.id);
     if (crash) {
-      await this.store.sweepDeletedRuns(pageRows);
+      await this.store.maintenance.sweepDeletedRuns(null, pageRows);
       await this.restart();
     }
-    while (!(await this.store.sweepDeletedRuns(pageRows)).isDone);
+    let cursor: string | null = null;
+    do cursor = await this.store.maintenance.sweepDeletedRuns(cursor, pageRows);
+    while (cursor !== null);
   }
 
   async restart(): Promise<void> {
     await this.store.close();
-    this.store = await openStore(this.#path, { mode: 'write', clock: systemClock });
+    this.store = await openStore(this.#path, { mode: 'write', clock: this.#clock });
   }
 
-  async rescue(whose: 'everyone' | 'expired', crashLimit: number): Promise<void> {
-    const report = await this.store.rescueTasks({ nowMs: this.nowMs, whose, crashLimit });
+  claiming(worker: Worker): void {
+    if ((this.#leases.get(worker) ?? 0) < this.nowMs + LEASE_MS / 2) this.#lease(worker);
+  }
+
+  #lease(worker: Worker): void {
+    this.#leases.set(worker, this.nowMs + LEASE_MS);
+  }
+
+  async beat(worker: Worker): Promise<void> {
+    await this.store.beat(worker, LEASE_MS);
+    this.#lease(worker);
+  }
+
+  /** @param workers null: those whose lease has ended */
+  async rescue(workers: readonly Worker[] | null, crashLimit: number): Promise<void> {
+    const report = await this.store.rescueTasks({ crashLimit, ...(workers !== null && { workers }) });
     let rescued = 0;
     let poisoned = 0;
-    for (const run of this.#runs) {
-      const ofRun = run.rescue(whose, crashLimit);
-      rescued += ofRun.rescued;
-      poisoned += ofRun.poisoned;
+    const dead = WORKERS.filter((worker) =>
+      workers === null ? (this.#leases.get(worker) ?? Infinity) < this.nowMs : workers.includes(worker),
+    );
+    for (const worker of dead) {
+      this.#leases.delete(worker);
+      for (const run of this.#runs) {
+        const ofRun = run.rescue(worker, crashLimit);
+        rescued += ofRun.rescued;
+        poisoned += ofRun.poisoned;
+      }
     }
+    if (rescued > 0 && dead.length < WORKERS.length) this.reached.add('rescued one of two');
     expect(report).toMatchObject({ rescued, poisoned });
   }
 
@@ -140,7 +182,12 @@ export class ModelledRun {
   readonly #place: ModelledStore;
   readonly #tasks = new Map<string, ModelTask>();
   /** Every lease that was ever given, and the open call of it; old ones are used again on purpose. */
-  readonly #leases: { readonly task: LeasedTask; callId: number | null }[] = [];
+  readonly #leases: {
+    readonly task: LeasedTask;
+    readonly worker: Worker;
+    callId: number | null;
+    isOpen: boolean;
+  }[] = [];
   /** How far an interrupted pairing came is not modelled: nobody works on the run before it is paired anew. */
   #isHalfPaired = false;
 
@@ -223,38 +270,34 @@ export class ModelledRun {
     for (const [what, count] of Object.entries(tally)) if (count > 0) this.#reached.add(`reimport: ${what}`);
   }
 
-  async claim(limit: number): Promise<void> {
+  async claim(limit: number, worker: Worker = 'alpha'): Promise<void> {
     if (this.#isHalfPaired) await this.pair({ dedupe: true, reuse: true, limit });
     for (const task of this.#tasks.values()) {
       if (task.state === 'delayed' && !task.gone && task.notBeforeMs <= this.#nowMs) task.state = 'ready';
     }
-    const expected = this.#claimable(limit);
+    const expected = this.#claimable(limit, worker);
     if (expected.some(isSuspect)) this.#reached.add('claimed a suspect');
     const claimed = await this.#store.claimTasks({
       runId: this.id,
-      workerId: 'worker',
+      workerId: worker,
       limit,
       leaseMs: LEASE_MS,
-      nowMs: this.#nowMs,
     });
+    this.#place.claiming(worker);
     expect(
       claimed.map(({ key, line, attempts, crashCount }) => ({ key, line, attempts, crashCount })),
     ).toEqual(expected.map(({ key, line, attempts, crashCount }) => ({ key, line, attempts, crashCount })));
     for (const task of claimed) {
-      this.#leases.push({ task, callId: null });
-      Object.assign(this.#modelOf(task), {
-        state: 'in_progress',
-        token: task.attemptToken,
-        leaseUntilMs: this.#nowMs + LEASE_MS,
-      });
+      this.#leases.push({ task, worker, callId: null, isOpen: false });
+      Object.assign(this.#modelOf(task), { state: 'in_progress', token: task.attemptToken, worker });
     }
   }
 
-  #claimable(limit: number): ModelTask[] {
+  #claimable(limit: number, worker: Worker = 'alpha'): ModelTask[] {
     const ready = [...this.#tasks.values()]
       .filter((task) => task.state === 'ready' && !task.gone && task.sourceId === null)
       .sort((a, b) => b.priority - a.priority || a.line - b.line);
-    const held = this.#inProgress();
+    const held = this.#inProgress().filter((task) => task.worker === worker);
     if (held.some(isSuspect)) return [];
     const others = ready.filter((task) => !isSuspect(task));
     if (others.length === 0) {
@@ -281,6 +324,7 @@ export class ModelledRun {
     const model = lease && this.#modelOf(lease.task);
     if (lease === undefined || lease.callId !== null || model?.token !== lease.task.attemptToken) return;
     lease.callId = await startCall(this.#store, this.id, lease.task, this.#nowMs);
+    lease.isOpen = true;
   }
 
   async settle(which: number, as: string): Promise<void> {
@@ -288,7 +332,6 @@ export class ModelledRun {
     if (lease === undefined) return;
     const { task, callId } = lease;
     const call = callId === null ? null : callEnd(callId, as === 'failed' ? { kind: 'refused' } : {});
-    const laterMs = this.#nowMs + 500;
     const model = this.#modelOf(task);
     const answer = this.#place.newAnswer(model.requestHash);
     const outcome =
@@ -300,16 +343,12 @@ export class ModelledRun {
             responseJson: bodyOf(answer),
           })
         : as === 'failed'
-          ? { ...failed(task, 'refused', call), error: taskError('refused', { message: answer }) }
+          ? failed(task, 'refused', call, taskError('refused', { message: answer }))
           : as === 'retry'
-            ? retried(task, laterMs, call)
-            : released(
-                task,
-                as === 'throttled' ? laterMs : null,
-                as === 'throttled' ? this.#nowMs : null,
-                call,
-              );
+            ? retried(task, 500, call)
+            : released(task, as === 'throttled' ? 500 : null, as === 'throttled', call);
     const { lostTaskIds } = await this.#store.record([], [outcome]);
+    lease.isOpen = false;
 
     const ours = model.state === 'in_progress' && model.token === task.attemptToken;
     expect(lostTaskIds).toEqual(ours ? [] : [task.taskId]);
@@ -321,30 +360,18 @@ export class ModelledRun {
     if (as === 'completed' || as === 'failed' || as === 'retry') model.attempts += 1;
     if (as === 'completed' || as === 'failed') model.answer = answer;
     if (as === 'failed') model.kind = 'refused';
-    model.notBeforeMs = laterMs;
+    model.notBeforeMs = this.#nowMs + 500;
     model.state = as === 'completed' || as === 'failed' ? as : as === 'released' ? 'ready' : 'delayed';
   }
 
-  async extend(which: number): Promise<void> {
-    const lease = this.#leases.at(-1 - (which % Math.max(1, this.#leases.length)));
-    if (lease === undefined) return;
-    const { taskId, attemptToken } = lease.task;
-    const model = this.#modelOf(lease.task);
-    const ours = model.token === attemptToken;
-    const untilMs = this.#nowMs + LEASE_MS;
-    expect(await this.#store.extendLeases([taskId], [attemptToken], untilMs)).toBe(ours ? 1 : 0);
-    if (ours) model.leaseUntilMs = untilMs;
-  }
-
   /** The model's part of it. */
-  rescue(whose: 'everyone' | 'expired', crashLimit: number): { rescued: number; poisoned: number } {
-    const held = this.#inProgress();
-    const dead = held.filter((task) => whose === 'everyone' || task.leaseUntilMs < this.#nowMs);
+  rescue(worker: Worker, crashLimit: number): { rescued: number; poisoned: number } {
+    const held = this.#inProgress().filter((task) => task.worker === worker);
+    const open = this.#leases.filter((lease) => lease.worker === worker && lease.isOpen);
+    for (const lease of open) lease.isOpen = false;
     let poisoned = 0;
-    for (const task of dead) {
-      const wasOpen = this.#leases.some(
-        ({ task: { attemptToken }, callId }) => attemptToken === task.token && callId !== null,
-      );
+    for (const task of held) {
+      const wasOpen = open.some((lease) => lease.task.key === task.key);
       const wasAlone = wasOpen && held.length === 1;
       if (wasOpen) task.crashCount += 1;
       if (wasAlone) task.loneCrashCount += 1;
@@ -356,32 +383,37 @@ export class ModelledRun {
         kind: poison ? 'poison' : null,
         answer: poison ? message : null,
         token: null,
+        worker: null,
       });
     }
-    return { rescued: dead.length - poisoned, poisoned };
+    return { rescued: held.length - poisoned, poisoned };
   }
 
   /** Pairs from the start, once what is in progress has been let go. */
   async pair(sharing: Sharing): Promise<void> {
     await this.#releaseAll();
-    while (!(await this.#pairPage(sharing)).isDone);
+    let cursor: string | null = null;
+    do cursor = await this.#pairPage(sharing, cursor);
+    while (cursor !== null);
     this.#pairModel(sharing);
   }
 
-  /** A crash after some pages; the next process has nothing of what was remembered between them. */
+  /** A crash after some pages, of which the next process knows nothing. */
   async pairInPart(sharing: Sharing, pages: number): Promise<void> {
     await this.#releaseAll();
+    let cursor: string | null = null;
     for (let page = 0; page < pages; page += 1) {
-      if ((await this.#pairPage(sharing)).isDone) return this.#pairModel(sharing);
+      cursor = await this.#pairPage(sharing, cursor);
+      if (cursor === null) return this.#pairModel(sharing);
     }
     this.#isHalfPaired = true;
     this.#reached.add('crashed while pairing');
     await this.#place.restart();
   }
 
-  #pairPage({ dedupe, reuse, limit }: Sharing): Promise<{ readonly isDone: boolean }> {
+  #pairPage({ dedupe, reuse, limit }: Sharing, cursor: string | null): Promise<string | null> {
     const reuseFrom = reuse ? this.#otherRuns().map(({ id }) => id) : [];
-    return this.#store.pairTasks({ runId: this.id, dedupe, reuseFrom }, limit);
+    return this.#store.pairTasks({ runId: this.id, dedupe, reuseFrom }, cursor, limit);
   }
 
   #otherRuns(): ModelledRun[] {
@@ -435,7 +467,7 @@ export class ModelledRun {
     }
     const told: number[] = [];
     for (let after: number | null = 0; after !== null; ) {
-      const page = await this.#store.settlePairs(this.id, after, limit, this.#nowMs);
+      const page = await this.#store.settlePairs(this.id, after, limit);
       told.push(...page.settledTaskIds);
       after = page.lastTaskId;
     }
@@ -455,7 +487,7 @@ export class ModelledRun {
     await this.pair(sharing);
     await this.settlePairs(sharing.limit);
     do {
-      this.#place.nowMs += 10_000;
+      this.#place.wait(10_000);
       await this.claim(4);
       for (const { key } of this.#inProgress()) {
         const lease = this.#leases.findLastIndex(({ task }) => task.key === key);
@@ -549,7 +581,7 @@ export class ModelledRun {
       task.state = 'cancelled';
     }
     this.#isHalfPaired = false;
-    expect(await this.#store.cancelRun(this.id, this.#nowMs)).toBe(open.length);
+    expect(await this.#store.cancelRun(this.id)).toBe(open.length);
   }
 
   get #store(): Store {
@@ -592,7 +624,7 @@ function newModelTask(task: NewTask): ModelTask {
     crashCount: 0,
     loneCrashCount: 0,
     notBeforeMs: 0,
-    leaseUntilMs: 0,
+    worker: null,
     token: null,
     kind: null,
     id: 0,

@@ -12,7 +12,7 @@ import fc from 'fast-check';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { type NewTask, SUSPECT_AFTER_CRASHES, TASK_STATES } from '../../src/core/task.js';
 import { document } from '../contract/store/builders.js';
-import { type ModelledRun, ModelledStore } from './modelled-store.js';
+import { type ModelledRun, ModelledStore, WORKERS } from './modelled-store.js';
 
 const KEYS = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9];
 
@@ -46,6 +46,8 @@ const outcome = fc.constantFrom(
 /** Counted from the newest lease back; mostly one that may still hold. */
 const whichLease = fc.oneof(fc.nat(3), fc.nat(3), fc.nat(3), fc.nat(30));
 
+const worker = fc.constantFrom('alpha' as const, 'alpha' as const, 'beta' as const);
+
 const step = fc.oneof(
   { weight: 1, arbitrary: fc.record({ do: fc.constant('add' as const), input }) },
   {
@@ -61,6 +63,7 @@ const step = fc.oneof(
     weight: 4,
     arbitrary: fc.record({
       do: fc.constant('claim' as const),
+      worker,
       limit: fc.integer({ min: 1, max: 4 }),
       calls: fc.boolean(),
     }),
@@ -82,7 +85,7 @@ const step = fc.oneof(
       as: outcome,
     }),
   },
-  { weight: 1, arbitrary: fc.record({ do: fc.constant('extend' as const), which: whichLease }) },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant('beat' as const), worker }) },
   {
     weight: 2,
     arbitrary: fc.record({ do: fc.constant('wait' as const), forMs: fc.constantFrom(1, 400, 1_500) }),
@@ -91,7 +94,7 @@ const step = fc.oneof(
     weight: 3,
     arbitrary: fc.record({
       do: fc.constant('rescue' as const),
-      whose: fc.constantFrom('everyone' as const, 'expired' as const),
+      workers: fc.constantFrom(WORKERS, WORKERS.slice(0, 1), WORKERS.slice(1), null),
       crashLimit: fc.constantFrom(1, 3),
     }),
   },
@@ -145,7 +148,7 @@ async function take(each: Step, run: ModelledRun, place: ModelledStore): Promise
     case 'reimport':
       return run.reimport(newTasks(each.input), each.keepFinished, each.crash);
     case 'claim':
-      await run.claim(each.limit);
+      await run.claim(each.limit, each.worker);
       return each.calls ? run.start(0) : undefined;
     case 'work':
       await run.claim(each.limit);
@@ -155,13 +158,12 @@ async function take(each: Step, run: ModelledRun, place: ModelledStore): Promise
       return run.start(each.which);
     case 'settle':
       return run.settle(each.which, each.as);
-    case 'extend':
-      return run.extend(each.which);
+    case 'beat':
+      return place.beat(each.worker);
     case 'wait':
-      place.nowMs += each.forMs;
-      return;
+      return place.wait(each.forMs);
     case 'rescue':
-      return place.rescue(each.whose, each.crashLimit);
+      return place.rescue(each.workers, each.crashLimit);
     case 'retryFailed':
       return run.retryFailed(each.which);
     case 'restart':
@@ -240,20 +242,20 @@ it('does what the model says, whatever happens in whatever order', async () => {
           for (let crash = 0; hasSuspects && crash < SUSPECT_AFTER_CRASHES; crash += 1) {
             await place.runs[0]?.claim(2);
             for (const which of [0, 1]) await place.runs[0]?.start(which);
-            await place.rescue('everyone', 3);
+            await place.rescue(WORKERS, 3);
           }
           for (const [which, each] of steps) {
             const run = place.runs[which];
             if (run !== undefined) await take(each, run, place);
             for (const one of place.runs) await one.compare();
-            expect(await place.store.recount()).toEqual([]);
+            expect(await place.store.maintenance.recount()).toEqual([]);
           }
           const [cancelled, drained] = plays % 2 === 0 ? place.runs : [...place.runs].reverse();
           await drained?.drain(lastSharing);
           await cancelled?.cancel();
           for (const one of place.runs) await one.compare();
           expect(differencesFromRecount()).toEqual([]);
-          expect(await place.store.recount()).toEqual([]);
+          expect(await place.store.maintenance.recount()).toEqual([]);
         } finally {
           for (const run of [...place.runs]) await place.deleteRun(run, 1_000, false);
         }
@@ -268,6 +270,7 @@ it('does what the model says, whatever happens in whatever order', async () => {
     'failed by poison',
     ...['completed', 'failed', 'retry', 'released', 'throttled'].map((as) => `lost as ${as}`),
     ...['added', 'unchanged', 'replaced', 'kept', 'answeredBefore'].map((what) => `reimport: ${what}`),
+    'rescued one of two',
     'retried all',
     'retried one',
     'claimed a suspect',

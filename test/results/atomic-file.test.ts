@@ -73,7 +73,6 @@ describe('an atomic file', () => {
       code: 'OUTPUT_EXISTS',
       exitCode: 2,
       message: expect.stringContaining(path),
-      hint: expect.stringContaining('--force'),
     });
     expect(readFileSync(path, 'utf8')).toBe('precious');
   });
@@ -123,7 +122,7 @@ describe('an atomic file', () => {
       code: 'OUTPUT_WRITE',
       exitCode: 5,
       message: 'Cannot write /dev/full: the disk is full.',
-      hint: expect.stringContaining('safe in the store'),
+      hint: 'free some space',
     });
     await file.abort();
   });

@@ -69,7 +69,7 @@ describe('the paths of a run', () => {
         expect.objectContaining({
           code: 'OUTPUT_IS_INPUT',
           message: `${output} would be one of the inputs, /home/ada/notes/*.md.`,
-          hint: 'name a file in another folder with -o, or one that ends in .results.jsonl.',
+          facts: { isOneOfMany: true },
         }),
       );
     }

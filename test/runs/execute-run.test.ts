@@ -234,7 +234,7 @@ describe('the lease of a document whose answer takes minutes', () => {
     const database = new Database(run.storePath, { readonly: true });
     const ended = database
       .prepare<[number], number>(
-        `SELECT count(*) FROM tasks WHERE state = 'in_progress' AND lease_until_ms <= ?`,
+        'SELECT count(*) FROM tasks JOIN workers ON workers.id = worker_id WHERE lease_until_ms <= ?',
       )
       .pluck();
     let found = 0;
@@ -260,9 +260,9 @@ describe('the lease of a document whose answer takes minutes', () => {
     const busy = new LlmBatchError('The store is busy.', { code: 'STORE_BUSY', exitCode: 5 });
     const missing = await takenOver((real) =>
       storeWith(real, {
-        extendLeases(...given) {
+        beat(...given) {
           beats += 1;
-          return beats % 3 === 0 ? real.extendLeases(...given) : Promise.reject(busy);
+          return beats % 3 === 0 ? real.beat(...given) : Promise.reject(busy);
         },
       }),
     );
@@ -274,9 +274,9 @@ describe('the lease of a document whose answer takes minutes', () => {
     let beats = 0;
     await takenOver((real) =>
       storeWith(real, {
-        extendLeases(...given) {
+        beat(...given) {
           beats += 1;
-          return real.extendLeases(...given);
+          return real.beat(...given);
         },
       }),
     );
@@ -356,7 +356,6 @@ describe('a run that an earlier process left in the middle', () => {
       workerId: 'dead',
       limit: 2,
       leaseMs: MINUTE_MS,
-      nowMs: clock.now(),
     });
     const reports: object[] = [];
     const { summary } = await run.executeOver(

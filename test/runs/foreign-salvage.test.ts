@@ -15,8 +15,8 @@ const RELEASED = {
   ...TASK,
   action: 'released',
   share: null,
-  notBeforeMs: null,
-  throttledSinceMs: null,
+  delayMs: null,
+  isThrottled: false,
 } as const;
 const SETTLEMENT: Settlement = { call: null, outcomes: [RELEASED] };
 
@@ -77,7 +77,7 @@ describe('in the place of the salvage file', () => {
       { call: { callId: 1, finishedAtMs: 'soon' }, outcomes: [RELEASED] },
       // Of the older form, where an outcome had its call inside.
       { ...RELEASED, call: { callId: 1, finishedAtMs: 'soon' } },
-      { ...RELEASED, call: undefined },
+      { ...TASK, action: 'released', notBeforeMs: null, throttledSinceMs: null },
     ];
     writeFileSync(path, [...odd, ...odder].map((line) => `${JSON.stringify(line)}\n`).join(''));
     expect(await applySalvage(store, path)).toBe(0);

@@ -27,7 +27,7 @@ const TASK = {
   key: 'a',
   attempts: 0,
   crashCount: 0,
-  throttledSinceMs: null,
+  throttledForMs: null,
   attemptToken: 'token',
 };
 

@@ -18,6 +18,7 @@ import {
   results,
   startCall,
   USAGE,
+  WORKER,
 } from '../contract/store/builders.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { temporaryFolder } from '../support/program.js';
@@ -45,7 +46,17 @@ function leave(...settlements: object[]): void {
   writeFileSync(salvagePath, settlements.map((settlement) => `${JSON.stringify(settlement)}\n`).join(''));
 }
 
-const recover = () => recoverStore(store, salvagePath, clock);
+/** As a process that starts does: with the lock of a store that nobody else is at work on any more. */
+async function recover() {
+  await (await takenOver()).close();
+  return recoverStore(store, salvagePath);
+}
+
+async function takenOver(): Promise<Store> {
+  const starting = await openStore(`${folder.path}/llm-batch.db`, { mode: 'write', clock });
+  await starting.acquireDrainLock({ pid: 1, host: 'here', runName: 'reviews', sinceMs: 0 });
+  return starting;
+}
 
 describe('a store that is taken over', () => {
   it('has the answers that the one before could not store, before its documents are put back', async () => {
@@ -60,7 +71,7 @@ describe('a store that is taken over', () => {
       usage: null,
       costMicroUsd: null,
     });
-    leave(answer, released(refused, null, null, refusal));
+    leave(answer, released(refused, null, false, refusal));
 
     // The third alone was in progress with nobody knowing what became of it.
     expect(await recover()).toEqual({ rescued: 1, lostCalls: 0, poisoned: 0 });
@@ -89,7 +100,7 @@ describe('a store that is taken over', () => {
       { state: 'completed', usage: USAGE, costMicroUsd: 42, latencyMs: 800 },
       { state: 'failed', usage: USAGE, costMicroUsd: 42, error: { message: 'it was refused' } },
     ]);
-    expect(await store.recount()).toEqual([]);
+    expect(await store.maintenance.recount()).toEqual([]);
   });
 
   it('takes what can be read of a file that was cut in the middle of a line', async () => {
@@ -106,7 +117,7 @@ describe('a store that is taken over', () => {
     const runId = await openRun(store, documents(1));
     const first = await claimOne(store, runId);
     leave(completed(first, null, { outputJson: '"too late"', model: 'm', finishReason: 'stop' }));
-    await store.rescueTasks({ nowMs: clock.now(), whose: 'everyone', crashLimit: 3 });
+    await store.rescueTasks({ workers: [WORKER], crashLimit: 3 });
     await store.record([], [completed(await claimOne(store, runId))]);
     expect(await recover()).toEqual({ rescued: 0, lostCalls: 0, poisoned: 0 });
     expect(await results(store, runId)).toMatchObject([{ result: { outputJson: '"fine"' } }]);
@@ -118,7 +129,7 @@ describe('a store that is taken over', () => {
     leave(completed(await claimOne(store, runId)));
     const broken = new Error('the disk is broken');
     const failing = storeWith(store, { record: () => Promise.reject(broken) });
-    await expect(recoverStore(failing, salvagePath, clock)).rejects.toBe(broken);
+    await expect(recoverStore(failing, salvagePath)).rejects.toBe(broken);
     expect(existsSync(salvagePath)).toBe(true);
     expect((await store.summarizeRun(runId)).counts).toMatchObject({ in_progress: 1 });
   });
@@ -126,8 +137,8 @@ describe('a store that is taken over', () => {
   it('puts every document back, whichever run and whatever lease it has', async () => {
     const one = await openRun(store, documents(2), 'one');
     const other = await openRun(store, documents(1), 'other');
-    await claim(store, one, 2, clock.now() + 3_600_000);
-    await claim(store, other, 1, clock.now() + 3_600_000);
+    await claim(store, one, 2);
+    await claim(store, other, 1);
     expect(await recover()).toMatchObject({ rescued: 3 });
   });
 

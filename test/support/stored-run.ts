@@ -131,6 +131,13 @@ export class StoredRun {
     return this.executeOver([lane], random, onDrain, changes);
   }
 
+  /** As a process that starts finds it: whoever was at work before is dead. */
+  async #startAnew(): Promise<void> {
+    const starting = await openStore(this.storePath, { mode: 'write', clock: this.#clock });
+    await starting.acquireDrainLock({ pid: 1, host: 'here', runName: this.run.name, sinceMs: 0 });
+    await starting.close();
+  }
+
   /** @param changes what this drain does otherwise, e.g. a store that fails */
   async executeOver(
     lanes: readonly Lane[],
@@ -138,6 +145,7 @@ export class StoredRun {
     onDrain: (drain: Drain) => void = () => undefined,
     changes: Partial<ExecuteOptions> = {},
   ): Promise<ExecutionReport> {
+    await this.#startAnew();
     const work = executeRun({
       store: this.store,
       run: this.run,

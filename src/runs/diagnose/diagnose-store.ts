@@ -4,8 +4,9 @@ import { dirname } from 'node:path';
 import type { Clock } from '../../core/clock.js';
 import { EXIT_CODES, LlmBatchError } from '../../core/errors.js';
 import { fileSystemOf } from '../../store/file-system.js';
+import type { StoreCondition } from '../../store/maintenance.js';
 import { openStore } from '../../store/open.js';
-import type { Store, StoreCondition } from '../../store/store.js';
+import type { Store } from '../../store/store.js';
 import { findSalvage } from '../salvage.js';
 import { type Diagnosis, fault, faultOf, ok, warning } from './diagnose.js';
 
@@ -121,7 +122,7 @@ async function* lookInside(look: StoreLook): AsyncGenerator<Diagnosis> {
     return;
   }
   try {
-    const condition = await store.examine();
+    const condition = await store.maintenance.examine();
     yield ok('schema', `Version ${condition.schemaVersion}.`);
     if (condition.damage.length > 0) {
       yield damaged(look.path, condition.damage);
@@ -146,7 +147,7 @@ async function* lookInside(look: StoreLook): AsyncGenerator<Diagnosis> {
 }
 
 async function lookAtCounts(store: Store): Promise<Diagnosis> {
-  const differences = await store.recount();
+  const differences = await store.maintenance.recount();
   if (differences.length === 0) return ok('counts', 'Every count and sum agrees with its rows.');
   const told = differences
     .slice(0, MOST_DIFFERENCES_TOLD)

@@ -11,30 +11,40 @@ import type { Connection } from './connection.js';
 import { createPrivateFile } from './database.js';
 import { isBusy, translateError } from './errors.js';
 import { isLocked, lockPathOf } from './lock-file.js';
+import type { Workers } from './workers.js';
 
 const OWNER_KEY = 'drain_owner';
-/** There while the last owner has been asked to stop and nobody has come after it. */
-const STOP_KEY = 'asked_to_stop';
 /** `readOwner` of another process looks at the file for some microseconds; that is no owner. */
 const TRIES = 4;
 const BETWEEN_TRIES_MS = 25;
 
 export class DrainLock {
   readonly #connection: Connection;
+  readonly #workers: Workers;
   readonly #clock: Clock;
   readonly #lockPath: string;
   #held: Database.Database | null = null;
 
-  constructor(connection: Connection, clock: Clock) {
+  constructor(connection: Connection, workers: Workers, clock: Clock) {
     this.#connection = connection;
+    this.#workers = workers;
     this.#clock = clock;
     this.#lockPath = lockPathOf(connection.path);
   }
 
   /** @throws LlmBatchError STORE_LOCKED naming the owner */
   async acquire(owner: StoreOwner): Promise<void> {
-    if (this.#held === null) this.#held = await this.#takeLock();
-    await this.#writeOwner(owner);
+    const isNew = this.#held === null;
+    this.#held ??= await this.#takeLock();
+    await this.#connection.write(() => {
+      // Whoever worked on this store had the lock, and has died over what it left.
+      if (isNew) this.#workers.endLeases();
+      this.#connection.database
+        .prepare<[string, string]>(
+          'INSERT INTO meta (key, value) VALUES (?, ?) ON CONFLICT DO UPDATE SET value = excluded.value',
+        )
+        .run(OWNER_KEY, JSON.stringify(owner));
+    });
   }
 
   /** Null when no living process holds the lock, whatever its last owner left written. */
@@ -51,17 +61,6 @@ export class DrainLock {
     if (this.#held !== null || !this.#isHeld()) return;
     const owner = this.#writtenOwner();
     if (owner?.runName === runName) throw this.#refusal(owner);
-  }
-
-  async noteStop(): Promise<void> {
-    await this.#connection.write(() => this.#setMeta(STOP_KEY, 'yes'));
-  }
-
-  /** Call inside a write transaction. @returns whether the owner before was asked to stop; forgets it */
-  takeStopNote(): boolean {
-    return (
-      this.#connection.database.prepare<[string]>('DELETE FROM meta WHERE key = ?').run(STOP_KEY).changes > 0
-    );
   }
 
   release(): void {
@@ -102,18 +101,6 @@ export class DrainLock {
       .pluck()
       .get(OWNER_KEY);
     return json === undefined ? null : (JSON.parse(json) as StoreOwner);
-  }
-
-  async #writeOwner(owner: StoreOwner): Promise<void> {
-    await this.#connection.write(() => this.#setMeta(OWNER_KEY, JSON.stringify(owner)));
-  }
-
-  #setMeta(key: string, value: string): void {
-    this.#connection.database
-      .prepare<[string, string]>(
-        'INSERT INTO meta (key, value) VALUES (?, ?) ON CONFLICT DO UPDATE SET value = excluded.value',
-      )
-      .run(key, value);
   }
 
   #isHeld(): boolean {

@@ -8,6 +8,7 @@ import type { NewTask, TaskState } from '../../core/task.js';
 import type { ImportMatch, ImportTally, ReimportOptions } from '../store.js';
 import { EarlierAnswers } from './earlier-answers.js';
 import { hashKey, type KeyIndex } from './key-index.js';
+import { UNOWNED } from './queue.js';
 import { runMissing } from './runs.js';
 import { UNPAIRED } from './sharing.js';
 import { storableInteger, storableReal, storableText, storableTextOrNull } from './storable.js';
@@ -84,9 +85,8 @@ export class Imports {
     );
     this.#replace = database.prepare<[number, number, number, string, number]>(
       `UPDATE tasks SET import_generation = ?, line = ?, priority = ?, request_hash = ?, gone = 0,
-         state = 'ready', attempts = 0, crash_count = 0, lone_crash_count = 0, attempt_token = NULL, worker_id = NULL,
-         lease_until_ms = NULL, not_before_ms = NULL, throttled_since_ms = NULL,
-         failure_kind = NULL, ${UNPAIRED}
+         state = 'ready', attempts = 0, crash_count = 0, lone_crash_count = 0, not_before_ms = NULL,
+         throttled_since_ms = NULL, failure_kind = NULL, ${UNOWNED}, ${UNPAIRED}
        WHERE id = ?`,
     );
     this.#updateDocument = database.prepare<

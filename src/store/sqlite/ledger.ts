@@ -82,17 +82,13 @@ interface LostRow {
   most_cost_micro_usd: number | null;
 }
 
-export interface OpenCallTask {
-  readonly callId: number;
-  readonly taskId: number;
-}
-
 export class Ledger {
   readonly #start;
   readonly #startTask;
   readonly #select;
   readonly #end;
   readonly #share;
+  readonly #owner;
   readonly #openTasks;
   readonly #lose;
   readonly #withdraw;
@@ -104,9 +100,9 @@ export class Ledger {
   readonly #totals = new Map<number, RunTotals>();
 
   constructor(database: Database.Database) {
-    this.#start = database.prepare<[number, string, number, number, number, number | null]>(
-      `INSERT INTO calls (run_id, lane, started_at_ms, reserved_tokens, most_tokens, most_cost_micro_usd)
-       VALUES (?, ?, ?, ?, ?, ?)`,
+    this.#start = database.prepare<[number, string, number, number, number, number | null, number]>(
+      `INSERT INTO calls (run_id, lane, started_at_ms, reserved_tokens, most_tokens, most_cost_micro_usd, worker_id)
+       VALUES (?, ?, ?, ?, ?, ?, ?)`,
     );
     this.#startTask = database.prepare<[number, number]>(
       'INSERT OR IGNORE INTO call_tasks (call_id, task_id) VALUES (?, ?)',
@@ -118,7 +114,7 @@ export class Ledger {
       )
       .raw();
     this.#end = database.prepare<(string | number | null)[]>(
-      `UPDATE calls SET finished_at_ms = ?, latency_ms = ?, http_status = ?, kind = ?, message = ?, request_id = ?,
+      `UPDATE calls SET worker_id = NULL, finished_at_ms = ?, latency_ms = ?, http_status = ?, kind = ?, message = ?, request_id = ?,
          cost_micro_usd = ?, input_tokens = ?, output_tokens = ?, cached_tokens = ?, reasoning_tokens = ?
        WHERE id = ?`,
     );
@@ -126,13 +122,20 @@ export class Ledger {
       `UPDATE call_tasks SET input_tokens = ?, output_tokens = ?, cost_micro_usd = ?
        WHERE call_id = ? AND task_id = ?`,
     );
-    this.#openTasks = database.prepare<[], OpenCallTask>(
-      `SELECT call_id AS callId, task_id AS taskId
-       FROM calls INDEXED BY calls_open JOIN call_tasks ON call_id = id WHERE finished_at_ms IS NULL`,
-    );
+    this.#owner = database
+      .prepare<[number, string], number | null>(
+        'SELECT worker_id FROM tasks WHERE id = ? AND attempt_token = ?',
+      )
+      .pluck();
+    this.#openTasks = database
+      .prepare<[number], number>(
+        `SELECT DISTINCT task_id FROM calls INDEXED BY calls_open JOIN call_tasks ON call_id = id
+         WHERE finished_at_ms IS NULL AND worker_id = ?`,
+      )
+      .pluck();
     this.#lose = database.prepare<[number, number], LostRow>(
-      `UPDATE calls SET finished_at_ms = ?, lost = 1 WHERE id = ? AND finished_at_ms IS NULL
-       RETURNING run_id, most_tokens, most_cost_micro_usd`,
+      `UPDATE calls INDEXED BY calls_open SET worker_id = NULL, finished_at_ms = ?, lost = 1
+       WHERE finished_at_ms IS NULL AND worker_id = ? RETURNING run_id, most_tokens, most_cost_micro_usd`,
     );
     this.#withdraw = database
       .prepare<[number], [runId: number, lane: string]>(
@@ -168,8 +171,9 @@ export class Ledger {
       `INSERT INTO latency_buckets (run_id, bucket, calls) VALUES (?, ?, ?)
        ON CONFLICT DO UPDATE SET calls = calls + excluded.calls`,
     );
-    this.#recent = database.prepare<[number], RecentCall>(
-      `SELECT started_at_ms AS startedAtMs, lane, coalesce(input_tokens + output_tokens, reserved_tokens) AS tokens
+    this.#recent = database.prepare<[number, number], RecentCall>(
+      // A clock that was set back must not make a call look as if it were still to come.
+      `SELECT max(0, ? - started_at_ms) AS ageMs, lane, coalesce(input_tokens + output_tokens, reserved_tokens) AS tokens
        FROM calls INDEXED BY calls_started WHERE started_at_ms >= ? ORDER BY started_at_ms, id`,
     );
   }
@@ -179,8 +183,14 @@ export class Ledger {
     this.#totals.clear();
   }
 
-  /** @returns the call's id */
-  start(call: CallStart): number {
+  /** @returns the call's id; null where a task of it is not its worker's any more, who would pay for what others do */
+  start(call: CallStart): number | null {
+    let workerId: number | null = null;
+    for (const { taskId, attemptToken } of call.tasks) {
+      workerId = this.#owner.get(taskId, attemptToken) ?? null;
+      if (workerId === null) return null;
+    }
+    if (workerId === null) return null;
     const startedAtMs = storableInteger(call.startedAtMs);
     const lane = storableText(call.lane);
     const { lastInsertRowid } = this.#start.run(
@@ -190,6 +200,7 @@ export class Ledger {
       storableCount(call.reservedTokens),
       storableCount(call.mostTokens),
       call.mostCostMicroUsd,
+      workerId,
     );
     const totals = this.#totalsOf(call.runId);
     totals.lane(lane).made += 1;
@@ -275,21 +286,17 @@ export class Ledger {
     );
   }
 
-  /** The tasks of all open calls. */
-  openTasks(): OpenCallTask[] {
-    return this.#openTasks.all();
-  }
-
-  /** Ends open calls as lost. */
-  lose(callIds: Iterable<number>, nowMs: number): void {
-    for (const callId of callIds) {
-      const call = this.#lose.get(nowMs, callId);
-      if (call === undefined) continue;
+  /** Ends the open calls of a worker as lost. @returns how many there were, and for which tasks */
+  loseOf(workerId: number, nowMs: number): { readonly calls: number; readonly taskIds: ReadonlySet<number> } {
+    const taskIds = new Set(this.#openTasks.all(workerId));
+    const lost = this.#lose.all(storableInteger(nowMs), workerId);
+    for (const call of lost) {
       const totals = this.#totalsOf(call.run_id);
       totals.ended += 1;
       totals.lost += 1;
       totals.doubt('cut_off', 1, call.most_tokens, call.most_cost_micro_usd);
     }
+    return { calls: lost.length, taskIds };
   }
 
   /** Adds what was gathered since `begin` to the stored sums. */
@@ -316,8 +323,8 @@ export class Ledger {
     }
   }
 
-  recent(sinceMs: number): RecentCall[] {
-    return this.#recent.all(storableInteger(sinceMs));
+  recent(withinMs: number, nowMs: number): RecentCall[] {
+    return this.#recent.all(nowMs, storableInteger(nowMs - withinMs));
   }
 
   #storeLane(runId: number, name: string, lane: LaneTotals): void {

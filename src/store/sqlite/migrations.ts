@@ -320,8 +320,23 @@ WHERE doubted.run_id = run_totals.run_id;
     version: 4,
     name: 'calls that have tasks, tasks that have owners, what was observed apart from what was asked',
     sql: `
--- The ledger: one row for every HTTP request, written before it leaves. finished_at_ms is null while it is open; kind
--- is null for a good answer; lost says that a crash hid the outcome; most_tokens and most_cost_micro_usd are null where
+-- Who works on tasks. A worker is dead once its lease has ended. Whoever changes a schema has the store for itself: those
+-- that were at work before are dead, and one name does for all of them.
+CREATE TABLE workers (
+  id             INTEGER PRIMARY KEY,
+  name           TEXT    NOT NULL UNIQUE,
+  lease_until_ms INTEGER NOT NULL,
+  asked_to_stop  INTEGER NOT NULL DEFAULT 0 CHECK (asked_to_stop IN (0, 1))
+) STRICT;
+
+INSERT INTO workers (id, name, lease_until_ms, asked_to_stop)
+SELECT 1, 'of an earlier schema', 0, EXISTS (SELECT 1 FROM meta WHERE key = 'asked_to_stop')
+WHERE EXISTS (SELECT 1 FROM tasks WHERE state = 'in_progress')
+  OR EXISTS (SELECT 1 FROM calls WHERE finished_at_ms IS NULL);
+DELETE FROM meta WHERE key = 'asked_to_stop';
+
+-- The ledger: one row for every HTTP request, written before it leaves. finished_at_ms is null while it is open, and
+-- worker_id only then not; kind is null for a good answer; lost says that a crash hid the outcome; most_tokens and most_cost_micro_usd are null where
 -- they were not known. What is read most comes first.
 CREATE TABLE calls_with_tasks (
   id                  INTEGER PRIMARY KEY,
@@ -331,6 +346,7 @@ CREATE TABLE calls_with_tasks (
   reserved_tokens     INTEGER NOT NULL,
   most_tokens         INTEGER,
   most_cost_micro_usd REAL,
+  worker_id           INTEGER,
   lost                INTEGER NOT NULL DEFAULT 0 CHECK (lost IN (0, 1)),
   finished_at_ms      INTEGER,
   latency_ms          REAL,
@@ -357,19 +373,18 @@ CREATE TABLE call_tasks (
 ) STRICT, WITHOUT ROWID;
 
 INSERT INTO call_tasks (call_id, task_id) SELECT id, task_id FROM calls ORDER BY id;
-INSERT INTO calls_with_tasks (id, run_id, lane, started_at_ms, reserved_tokens, most_tokens, most_cost_micro_usd, lost,
-  finished_at_ms, latency_ms, http_status, kind, cost_micro_usd, input_tokens, output_tokens, cached_tokens,
-  reasoning_tokens, request_id, message)
-SELECT id, run_id, lane, started_at_ms, reserved_tokens, most_tokens, most_cost_micro_usd, lost,
-  finished_at_ms, latency_ms, http_status, kind, cost_micro_usd, input_tokens, output_tokens, cached_tokens,
-  reasoning_tokens, request_id, message FROM calls ORDER BY id;
+INSERT INTO calls_with_tasks (id, run_id, lane, started_at_ms, reserved_tokens, most_tokens, most_cost_micro_usd,
+  worker_id, lost, finished_at_ms, latency_ms, http_status, kind, cost_micro_usd, input_tokens, output_tokens,
+  cached_tokens, reasoning_tokens, request_id, message)
+SELECT id, run_id, lane, started_at_ms, reserved_tokens, most_tokens, most_cost_micro_usd,
+  iif(finished_at_ms IS NULL, 1, NULL), lost, finished_at_ms, latency_ms, http_status, kind, cost_micro_usd,
+  input_tokens, output_tokens, cached_tokens, reasoning_tokens, request_id, message FROM calls ORDER BY id;
 DROP TABLE calls;
 ALTER TABLE calls_with_tasks RENAME TO calls;
-CREATE INDEX calls_open    ON calls (id) WHERE finished_at_ms IS NULL;
+CREATE INDEX calls_open    ON calls (worker_id) WHERE finished_at_ms IS NULL;
 CREATE INDEX calls_started ON calls (started_at_ms);
 
--- A task in progress is owned by a worker, as long as its lease lasts, or by a batch that a server works on: by exactly
--- one of them. Made anew, since no constraint of a table can be changed. Narrow on purpose: SQLite rewrites the whole
+-- A task in progress is owned by a worker or by a batch that a server works on: by exactly one of them. Made anew, since no constraint of a table can be changed. Narrow on purpose: SQLite rewrites the whole
 -- row at each change of state.
 CREATE TABLE tasks_with_owners (
   id                 INTEGER PRIMARY KEY,
@@ -383,8 +398,7 @@ CREATE TABLE tasks_with_owners (
   lone_crash_count   INTEGER NOT NULL DEFAULT 0,
   import_generation  INTEGER NOT NULL,
   attempt_token      TEXT,
-  worker_id          TEXT,
-  lease_until_ms     INTEGER,
+  worker_id          INTEGER,
   remote_batch_id    INTEGER,
   not_before_ms      INTEGER,
   throttled_since_ms INTEGER,
@@ -398,17 +412,17 @@ CREATE TABLE tasks_with_owners (
   CHECK (state = 'ready' OR state = 'delayed' OR state = 'in_progress'
     OR state = 'completed' OR state = 'failed' OR state = 'cancelled'),
   CHECK ((state = 'in_progress') = (attempt_token IS NOT NULL)),
-  CHECK ((state = 'in_progress') = (lease_until_ms IS NOT NULL) + (remote_batch_id IS NOT NULL)),
+  CHECK ((state = 'in_progress') = (worker_id IS NOT NULL) + (remote_batch_id IS NOT NULL)),
   CHECK ((state = 'delayed') = (not_before_ms IS NOT NULL)),
   CHECK ((state = 'failed') = (failure_kind IS NOT NULL))
 ) STRICT;
 
 INSERT INTO tasks_with_owners (id, run_id, state, gone, line, priority, attempts, crash_count, lone_crash_count,
-  import_generation, attempt_token, worker_id, lease_until_ms, not_before_ms, throttled_since_ms, failure_kind,
+  import_generation, attempt_token, worker_id, not_before_ms, throttled_since_ms, failure_kind,
   shared_from, shared_task_id, occurrence, key, request_hash)
 SELECT id, run_id, state, gone, line, priority, attempts, crash_count, lone_crash_count,
-  import_generation, attempt_token, worker_id, lease_until_ms, not_before_ms, throttled_since_ms, failure_kind,
-  shared_from, shared_task_id, occurrence, key, request_hash FROM tasks ORDER BY id;
+  import_generation, attempt_token, iif(state = 'in_progress', 1, NULL), not_before_ms, throttled_since_ms,
+  failure_kind, shared_from, shared_task_id, occurrence, key, request_hash FROM tasks ORDER BY id;
 DROP TABLE tasks;
 ALTER TABLE tasks_with_owners RENAME TO tasks;
 
@@ -416,7 +430,7 @@ CREATE INDEX tasks_ready   ON tasks (run_id, priority DESC, line)
   WHERE state = 'ready' AND gone = 0 AND shared_task_id IS NULL;
 CREATE INDEX tasks_paired  ON tasks (run_id) WHERE state = 'ready' AND shared_task_id IS NOT NULL;
 CREATE INDEX tasks_delayed ON tasks (run_id, not_before_ms) WHERE state = 'delayed' AND gone = 0;
-CREATE INDEX tasks_leased  ON tasks (lease_until_ms) WHERE state = 'in_progress';
+CREATE INDEX tasks_owned   ON tasks (worker_id) WHERE worker_id IS NOT NULL;
 CREATE INDEX tasks_settled ON tasks (run_id, line) WHERE state IN ('completed', 'failed') AND gone = 0;
 CREATE INDEX tasks_failed  ON tasks (run_id, line) WHERE state = 'failed' AND gone = 0;
 

@@ -7,7 +7,6 @@ import { randomBytes } from 'node:crypto';
 import type Database from 'better-sqlite3';
 import type { FailureKind } from '../../core/failure.js';
 import { type LeasedTask, MOST_CRASHED_TOGETHER, SUSPECT_AFTER_CRASHES } from '../../core/task.js';
-import type { ClaimOptions } from '../store.js';
 import { type ClaimedRow, toLeasedTask } from './rows.js';
 import { UNPAIRED } from './sharing.js';
 import { storableInteger, storableText } from './storable.js';
@@ -23,7 +22,9 @@ const READY = `FROM tasks INDEXED BY tasks_ready
 const FIRST_READY = `${READY} AND crash_count < ${SUSPECT_AFTER_CRASHES} ORDER BY priority DESC, line, id LIMIT ? + 0`;
 const CLAIMED = `id, line, key, attempts, crash_count, throttled_since_ms,
   (SELECT body FROM documents WHERE task_id = tasks.id)`;
-const LEASE = `UPDATE tasks SET state = 'in_progress', attempt_token = ? || id, worker_id = ?, lease_until_ms = ?`;
+const LEASE = `UPDATE tasks SET state = 'in_progress', attempt_token = ? || id, worker_id = ?`;
+/** What a task has that is nobody's. */
+export const UNOWNED = 'attempt_token = NULL, worker_id = NULL, remote_batch_id = NULL';
 const FAILED = `run_id = ? AND state = 'failed' AND gone = 0 AND failure_kind = coalesce(?, failure_kind)
   AND key = coalesce(?, key)`;
 
@@ -44,7 +45,6 @@ export class Queue {
   readonly #leaseSuspect;
   readonly #cancelOpen;
   readonly #nextDue;
-  readonly #extend;
   readonly #deleteFailedResults;
   readonly #retryFailed;
 
@@ -55,10 +55,10 @@ export class Queue {
          WHERE run_id = ? AND state = 'delayed' AND gone = 0 AND not_before_ms <= ?
          ORDER BY not_before_ms LIMIT ? + 0)`,
     );
-    this.#held = database.prepare<[number, string], HeldRow>(
+    this.#held = database.prepare<[number, number], HeldRow>(
       `SELECT count(*) AS tasks, coalesce(sum(crash_count > 0), 0) AS crashed,
          coalesce(sum(crash_count >= ${SUSPECT_AFTER_CRASHES}), 0) AS suspects
-       FROM tasks INDEXED BY tasks_leased WHERE state = 'in_progress' AND run_id = ? AND worker_id = ?`,
+       FROM tasks INDEXED BY tasks_owned WHERE run_id = ? AND worker_id = ?`,
     );
     this.#selectReady = database
       .prepare<[number, number], ClaimedRow>(`SELECT ${CLAIMED} ${FIRST_READY}`)
@@ -71,14 +71,14 @@ export class Queue {
       )
       .raw();
     this.#countSuspects = database.prepare<[number], number>(`SELECT count(*) ${READY}`).pluck();
-    this.#lease = database.prepare<[string, string, number, number, number]>(
+    this.#lease = database.prepare<[string, number, number, number]>(
       `${LEASE} WHERE id IN (SELECT id ${FIRST_READY})`,
     );
-    this.#leaseSuspect = database.prepare<[string, string, number, number]>(`${LEASE} WHERE id = ?`);
+    this.#leaseSuspect = database.prepare<[string, number, number]>(`${LEASE} WHERE id = ?`);
     // The whole table in its own order, 3 s for a million: by its indexes it would be scattered reads.
     this.#cancelOpen = database.prepare<[number]>(
-      `UPDATE tasks NOT INDEXED SET state = 'cancelled', attempt_token = NULL, worker_id = NULL,
-         lease_until_ms = NULL, not_before_ms = NULL, throttled_since_ms = NULL, ${UNPAIRED}
+      `UPDATE tasks NOT INDEXED SET state = 'cancelled', not_before_ms = NULL, throttled_since_ms = NULL, ${UNOWNED},
+         ${UNPAIRED}
        WHERE run_id = ? AND (state = 'ready' OR state = 'delayed' OR state = 'in_progress')`,
     );
     this.#nextDue = database
@@ -87,9 +87,6 @@ export class Queue {
          WHERE run_id = ? AND state = 'delayed' AND gone = 0 ORDER BY not_before_ms LIMIT 1`,
       )
       .pluck();
-    this.#extend = database.prepare<[number, number, string]>(
-      `UPDATE tasks SET lease_until_ms = ? WHERE id = ? AND attempt_token = ? AND state = 'in_progress'`,
-    );
     this.#deleteFailedResults = database.prepare<[number, string | null, string | null]>(
       `DELETE FROM results WHERE task_id IN (SELECT id FROM tasks INDEXED BY tasks_failed WHERE ${FAILED})`,
     );
@@ -101,26 +98,23 @@ export class Queue {
     );
   }
 
-  claim(options: ClaimOptions): LeasedTask[] {
-    const { runId, limit } = options;
-    const nowMs = storableInteger(options.nowMs);
-    this.#promote.run(runId, nowMs, Math.max(PROMOTED_PER_CLAIM, limit));
-    const workerId = storableText(options.workerId);
+  /** @param nowMs by which tasks are due */
+  claim(runId: number, workerId: number, limit: number, nowMs: number): LeasedTask[] {
+    this.#promote.run(runId, storableInteger(nowMs), Math.max(PROMOTED_PER_CLAIM, limit));
     const held = this.#held.get(runId, workerId);
     if (held === undefined || held.suspects > 0) return [];
     const tokenPrefix = `${randomBytes(TOKEN_BYTES).toString('base64url')}.`;
-    const leaseUntilMs = storableInteger(nowMs + options.leaseMs);
     const ready = this.#selectReady.all(runId, limit);
     if (ready.length > 0) {
       const rows = withFewCrashed(ready, held.crashed);
-      if (rows.length > 0) this.#lease.run(tokenPrefix, workerId, leaseUntilMs, runId, rows.length);
-      return rows.map((row) => toLeasedTask(row, tokenPrefix));
+      if (rows.length > 0) this.#lease.run(tokenPrefix, workerId, runId, rows.length);
+      return rows.map((row) => toLeasedTask(row, tokenPrefix, nowMs));
     }
     const suspect = held.tasks === 0 ? this.#selectSuspect.get(runId) : undefined;
     if (suspect === undefined) return [];
     const suspectsLeft = this.#countSuspects.get(runId) ?? 1;
-    const task = toLeasedTask(suspect, tokenPrefix);
-    this.#leaseSuspect.run(tokenPrefix, workerId, leaseUntilMs, task.taskId);
+    const task = toLeasedTask(suspect, tokenPrefix, nowMs);
+    this.#leaseSuspect.run(tokenPrefix, workerId, task.taskId);
     return [{ ...task, suspectsLeft }];
   }
 
@@ -129,17 +123,9 @@ export class Queue {
     return this.#cancelOpen.run(runId).changes;
   }
 
+  /** Null when none is delayed. */
   nextDueAtMs(runId: number): number | null {
     return this.#nextDue.get(runId) ?? null;
-  }
-
-  /** @returns how many leases were still theirs */
-  extend(taskIds: readonly number[], attemptTokens: readonly string[], untilMs: number): number {
-    let extended = 0;
-    for (const [index, taskId] of taskIds.entries()) {
-      extended += this.#extend.run(storableInteger(untilMs), taskId, attemptTokens[index] ?? '').changes;
-    }
-    return extended;
   }
 
   /** @returns how many failed tasks are ready again */

@@ -1,7 +1,7 @@
 /** Every count and sum that is kept, against the rows themselves: reads all tasks and calls, 2 s at a million. */
 import type Database from 'better-sqlite3';
 import { GAVE_UP_STATUSES } from '../../core/usage.js';
-import type { CountDifference } from '../store.js';
+import type { CountDifference } from '../maintenance.js';
 
 /** As `doubtOf` says. */
 const IN_DOUBT = `finished_at_ms IS NOT NULL AND input_tokens IS NULL
@@ -45,7 +45,8 @@ export class Recount {
   readonly #laneSumsKept;
   readonly #laneSumsCounted;
   readonly #latencies;
-  readonly #results: readonly (readonly [what: string, Database.Statement<[], CountRow>])[];
+  /** What there must be none of. */
+  readonly #faults: readonly (readonly [what: string, Database.Statement<[], CountRow>])[];
 
   constructor(database: Database.Database) {
     this.#runs = database.prepare<[], { id: number; name: string }>(
@@ -67,7 +68,7 @@ export class Recount {
     this.#latencies = database.prepare<[], CountRow>(
       `SELECT run_id, '' AS what, sum(calls) AS count FROM latency_buckets GROUP BY 1`,
     );
-    this.#results = [
+    this.#faults = [
       [
         'documents that are settled and have no result',
         database.prepare<[], CountRow>(
@@ -82,6 +83,16 @@ export class Recount {
            WHERE state NOT IN ('completed', 'failed') GROUP BY 1`,
         ),
       ],
+      [
+        'calls whose shares do not add up to their bill',
+        database.prepare<[], CountRow>(
+          `SELECT run_id, '' AS what, count(*) AS count FROM calls JOIN (
+             SELECT call_id, total(input_tokens) AS input, total(output_tokens) AS output, total(cost_micro_usd) AS cost
+             FROM call_tasks WHERE coalesce(input_tokens, cost_micro_usd) IS NOT NULL GROUP BY call_id) ON call_id = id
+           WHERE input <> coalesce(input_tokens, 0) OR output <> coalesce(output_tokens, 0)
+             OR abs(cost - coalesce(cost_micro_usd, 0)) > ${RELATIVE_TOLERANCE} * cost GROUP BY 1`,
+        ),
+      ],
     ];
   }
 
@@ -94,7 +105,7 @@ export class Recount {
     }
     for (const [runId, what, kept] of tasks.values()) found.compare(runId, `${what} documents`, kept, 0);
     this.#compareCalls(found);
-    for (const [what, statement] of this.#results) {
+    for (const [what, statement] of this.#faults) {
       for (const { run_id, count } of statement.all()) found.compare(run_id, what, 0, count);
     }
     return found.all;

@@ -90,10 +90,11 @@ export type ClaimedRow = [
   body: string,
 ];
 
-export function toLeasedTask(row: ClaimedRow, tokenPrefix: string): LeasedTask {
+export function toLeasedTask(row: ClaimedRow, tokenPrefix: string, nowMs: number): LeasedTask {
   const [taskId, line, key, attempts, crashCount, throttledSinceMs, body] = row;
   const attemptToken = tokenPrefix + taskId;
-  return { taskId, line, key, body, attempts, crashCount, throttledSinceMs, attemptToken };
+  const throttledForMs = throttledSinceMs === null ? null : Math.max(0, nowMs - throttledSinceMs);
+  return { taskId, line, key, body, attempts, crashCount, throttledForMs, attemptToken };
 }
 
 export interface SettledRow {

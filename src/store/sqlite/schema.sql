@@ -21,6 +21,7 @@ CREATE TABLE "calls" (
   reserved_tokens     INTEGER NOT NULL,
   most_tokens         INTEGER,
   most_cost_micro_usd REAL,
+  worker_id           INTEGER,
   lost                INTEGER NOT NULL DEFAULT 0 CHECK (lost IN (0, 1)),
   finished_at_ms      INTEGER,
   latency_ms          REAL,
@@ -172,8 +173,7 @@ CREATE TABLE "tasks" (
   lone_crash_count   INTEGER NOT NULL DEFAULT 0,
   import_generation  INTEGER NOT NULL,
   attempt_token      TEXT,
-  worker_id          TEXT,
-  lease_until_ms     INTEGER,
+  worker_id          INTEGER,
   remote_batch_id    INTEGER,
   not_before_ms      INTEGER,
   throttled_since_ms INTEGER,
@@ -187,12 +187,19 @@ CREATE TABLE "tasks" (
   CHECK (state = 'ready' OR state = 'delayed' OR state = 'in_progress'
     OR state = 'completed' OR state = 'failed' OR state = 'cancelled'),
   CHECK ((state = 'in_progress') = (attempt_token IS NOT NULL)),
-  CHECK ((state = 'in_progress') = (lease_until_ms IS NOT NULL) + (remote_batch_id IS NOT NULL)),
+  CHECK ((state = 'in_progress') = (worker_id IS NOT NULL) + (remote_batch_id IS NOT NULL)),
   CHECK ((state = 'delayed') = (not_before_ms IS NOT NULL)),
   CHECK ((state = 'failed') = (failure_kind IS NOT NULL))
 ) STRICT;
 
-CREATE INDEX calls_open    ON calls (id) WHERE finished_at_ms IS NULL;
+CREATE TABLE workers (
+  id             INTEGER PRIMARY KEY,
+  name           TEXT    NOT NULL UNIQUE,
+  lease_until_ms INTEGER NOT NULL,
+  asked_to_stop  INTEGER NOT NULL DEFAULT 0 CHECK (asked_to_stop IN (0, 1))
+) STRICT;
+
+CREATE INDEX calls_open    ON calls (worker_id) WHERE finished_at_ms IS NULL;
 
 CREATE INDEX calls_started ON calls (started_at_ms);
 
@@ -202,7 +209,7 @@ CREATE INDEX tasks_delayed ON tasks (run_id, not_before_ms) WHERE state = 'delay
 
 CREATE INDEX tasks_failed  ON tasks (run_id, line) WHERE state = 'failed' AND gone = 0;
 
-CREATE INDEX tasks_leased  ON tasks (lease_until_ms) WHERE state = 'in_progress';
+CREATE INDEX tasks_owned   ON tasks (worker_id) WHERE worker_id IS NOT NULL;
 
 CREATE INDEX tasks_paired  ON tasks (run_id) WHERE state = 'ready' AND shared_task_id IS NOT NULL;
 

@@ -12,15 +12,18 @@ import {
   type TaskOutcome,
 } from '../../core/outcome.js';
 import type { TaskState } from '../../core/task.js';
+import type { RescueReport } from '../store.js';
 import type { Ledger } from './ledger.js';
 import { packResponse } from './packed-response.js';
+import { UNOWNED } from './queue.js';
 import { storableCount, storableInteger, storableIntegerOrNull, storableTextOrNull } from './storable.js';
+import type { DeadWorker } from './workers.js';
 
-const LEAVE = `attempt_token = NULL, worker_id = NULL, lease_until_ms = NULL`;
 const OURS = `WHERE id = ? AND attempt_token = ? AND state = 'in_progress'`;
 
 interface LeasedRow {
   id: number;
+  run_id: number;
   crash_count: number;
   lone_crash_count: number;
 }
@@ -35,25 +38,25 @@ export class Settlements {
   readonly #release;
   readonly #insertResult;
   readonly #leased;
-  readonly #lone;
   readonly #rescue;
   readonly #poison;
 
   constructor(database: Database.Database, ledger: Ledger) {
     this.#ledger = ledger;
     this.#complete = database.prepare<[number, string]>(
-      `UPDATE tasks SET state = 'completed', attempts = attempts + 1, throttled_since_ms = NULL, ${LEAVE} ${OURS}`,
+      `UPDATE tasks SET state = 'completed', attempts = attempts + 1, throttled_since_ms = NULL, ${UNOWNED} ${OURS}`,
     );
     this.#fail = database.prepare<[string, number, string]>(
       `UPDATE tasks SET state = 'failed', failure_kind = ?, attempts = attempts + 1, throttled_since_ms = NULL,
-         ${LEAVE} ${OURS}`,
+         ${UNOWNED} ${OURS}`,
     );
     this.#retry = database.prepare<[number, number, string]>(
       `UPDATE tasks SET state = 'delayed', not_before_ms = ?, attempts = attempts + 1, throttled_since_ms = NULL,
-         ${LEAVE} ${OURS}`,
+         ${UNOWNED} ${OURS}`,
     );
-    this.#release = database.prepare<[TaskState, number | null, number | null, number, string]>(
-      `UPDATE tasks SET state = ?, not_before_ms = ?, throttled_since_ms = ?, ${LEAVE} ${OURS}`,
+    this.#release = database.prepare<[TaskState, number | null, number, number, number, string]>(
+      `UPDATE tasks SET state = ?, not_before_ms = ?,
+         throttled_since_ms = iif(?, coalesce(throttled_since_ms, ?), NULL), ${UNOWNED} ${OURS}`,
     );
     this.#insertResult = database.prepare<ResultBindings>(
       `INSERT OR REPLACE INTO results (task_id, settled_at_ms, model, finish_reason, error_kind, error_message,
@@ -62,42 +65,39 @@ export class Settlements {
        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
     );
     this.#leased = database.prepare<[number], LeasedRow>(
-      `SELECT id, crash_count, lone_crash_count
-       FROM tasks INDEXED BY tasks_leased WHERE state = 'in_progress' AND lease_until_ms < ? ORDER BY id`,
+      `SELECT id, run_id, crash_count, lone_crash_count FROM tasks INDEXED BY tasks_owned
+       WHERE worker_id = ? ORDER BY id`,
     );
-    this.#lone = database
-      .prepare<[], number>(
-        `SELECT min(id) FROM tasks INDEXED BY tasks_leased WHERE state = 'in_progress'
-         GROUP BY run_id, worker_id HAVING count(*) = 1`,
-      )
-      .pluck();
     this.#rescue = database.prepare<[number, number, number]>(
-      `UPDATE tasks SET state = 'ready', crash_count = ?, lone_crash_count = ?, ${LEAVE} WHERE id = ?`,
+      `UPDATE tasks SET state = 'ready', crash_count = ?, lone_crash_count = ?, ${UNOWNED} WHERE id = ?`,
     );
     this.#poison = database.prepare<[number, number, number]>(
-      `UPDATE tasks SET state = 'failed', failure_kind = 'poison', crash_count = ?, lone_crash_count = ?, ${LEAVE}
+      `UPDATE tasks SET state = 'failed', failure_kind = 'poison', crash_count = ?, lone_crash_count = ?, ${UNOWNED}
        WHERE id = ?`,
     );
   }
 
-  /** @returns the tasks whose lease was no longer ours; the call is in the ledger either way */
-  settle({ call, outcomes }: Settlement): number[] {
+  /**
+   * @param nowMs from which delays count
+   * @returns the tasks whose lease was no longer ours; the call is in the ledger either way
+   */
+  settle({ call, outcomes }: Settlement, nowMs: number): number[] {
     const lostTaskIds: number[] = [];
     if (call !== null && 'isWithdrawn' in call) {
       this.#ledger.withdraw(call.callId);
-      return this.settle({ call: null, outcomes });
+      return this.settle({ call: null, outcomes }, nowMs);
     }
     if (call !== null) this.#ledger.end(call);
     for (const outcome of outcomes) {
       if (call !== null && outcomes.length > 1 && outcome.share !== null) {
         this.#ledger.share(call.callId, outcome.taskId, outcome.share);
       }
-      if (!this.#settleTask(outcome, call)) lostTaskIds.push(outcome.taskId);
+      if (!this.#settleTask(outcome, call, nowMs)) lostTaskIds.push(outcome.taskId);
     }
     return lostTaskIds;
   }
 
-  #settleTask(outcome: TaskOutcome, call: CallEnd | null): boolean {
+  #settleTask(outcome: TaskOutcome, call: CallEnd | null, nowMs: number): boolean {
     const { taskId, attemptToken } = outcome;
     switch (outcome.action) {
       case 'completed':
@@ -109,13 +109,14 @@ export class Settlements {
         this.#storeResult(taskId, outcome.atMs, call, outcome.share, null, outcome.error);
         return true;
       case 'retry':
-        return this.#retry.run(storableInteger(outcome.notBeforeMs), taskId, attemptToken).changes > 0;
+        return this.#retry.run(storableInteger(nowMs + outcome.delayMs), taskId, attemptToken).changes > 0;
       case 'released':
         return (
           this.#release.run(
-            outcome.notBeforeMs === null ? 'ready' : 'delayed',
-            storableIntegerOrNull(outcome.notBeforeMs),
-            storableIntegerOrNull(outcome.throttledSinceMs),
+            outcome.delayMs === null ? 'ready' : 'delayed',
+            outcome.delayMs === null ? null : storableInteger(nowMs + outcome.delayMs),
+            outcome.isThrottled ? 1 : 0,
+            storableInteger(nowMs),
             taskId,
             attemptToken,
           ).changes > 0
@@ -124,27 +125,18 @@ export class Settlements {
   }
 
   /**
-   * Puts tasks back whose lease ended before `beforeMs`, and ends their open calls as lost. A task whose call was open
-   * may have brought its worker down; only one that was alone besides can be blamed.
-   * @param isCrash false where the worker's death is no evidence against anybody
+   * Puts the tasks of a dead worker back and ends its open calls as lost. A task whose call was open may have brought the
+   * worker down; only one that was alone in its run besides can be blamed.
    */
-  rescue(
-    nowMs: number,
-    beforeMs: number,
-    crashLimit: number,
-    isCrash: boolean,
-  ): { rescued: number; lostCallIds: ReadonlySet<number>; poisoned: number } {
-    let rescued = 0;
+  rescue({ id, askedToStop }: DeadWorker, crashLimit: number, nowMs: number): RescueReport {
     let poisoned = 0;
-    const lostCallIds = new Set<number>();
-    const leased = this.#leased.all(beforeMs);
-    const lone = new Set(this.#lone.all());
-    const openCalls = this.#ledger.openTasks();
+    const lost = this.#ledger.loseOf(id, nowMs);
+    const leased = this.#leased.all(id);
+    const inRun = new Map<number, number>();
+    for (const { run_id } of leased) inRun.set(run_id, (inRun.get(run_id) ?? 0) + 1);
     for (const task of leased) {
-      const lost = openCalls.filter(({ taskId }) => taskId === task.id);
-      for (const { callId } of lost) lostCallIds.add(callId);
-      const wasOpen = isCrash && lost.length > 0;
-      const isAlone = wasOpen && lone.has(task.id);
+      const wasOpen = askedToStop === 0 && lost.taskIds.has(task.id);
+      const isAlone = wasOpen && inRun.get(task.run_id) === 1;
       const crashCount = task.crash_count + (wasOpen ? 1 : 0);
       const loneCrashCount = task.lone_crash_count + (isAlone ? 1 : 0);
       if (isAlone && loneCrashCount >= crashLimit) {
@@ -154,11 +146,9 @@ export class Settlements {
         poisoned += 1;
       } else {
         this.#rescue.run(crashCount, loneCrashCount, task.id);
-        rescued += 1;
       }
     }
-    this.#ledger.lose(lostCallIds, nowMs);
-    return { rescued, lostCallIds, poisoned };
+    return { rescued: leased.length - poisoned, lostCalls: lost.calls, poisoned };
   }
 
   /** Either an answer or an error; what may be long comes last, as in the table. */

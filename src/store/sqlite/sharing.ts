@@ -2,8 +2,9 @@
  * Equal requests share an answer. Pairing goes over the tasks in pages and notes, for each that need not be called,
  * the task whose answer it takes; until that one is settled it waits, ready but not claimed. Which answers there are is
  * looked up in a table of this connection's own, about 30 bytes for each: an index that every run would have to keep
- * costs a scattered page at each answer, and most runs share none.
+ * costs a scattered page at each answer, and most runs share none. A pairing that another connection began starts anew.
  */
+import { randomUUID } from 'node:crypto';
 import type Database from 'better-sqlite3';
 import type { SharedPage, SharingOptions } from '../store.js';
 
@@ -15,12 +16,12 @@ const WAITS = `state = 'ready' AND shared_task_id IS NOT NULL`;
 const HASH_START = 'substr(request_hash, 8, 12)';
 
 /** How far a pairing has come; each stage goes over the tasks once. */
-export interface Pairing {
+interface Pairing {
   readonly stage: 'letting_go' | 'answered' | 'own' | 'pairing';
   readonly doneToTaskId: number;
+  /** Who looks up what it has remembered, and for what. */
+  readonly by: string;
 }
-
-export const PAIRING_START: Pairing = { stage: 'letting_go', doneToTaskId: 0 };
 
 type Range = [afterTaskId: number, upToTaskId: number];
 
@@ -42,6 +43,8 @@ export class Sharing {
   readonly #copyResults;
   readonly #settle;
   readonly #letGo;
+  /** Of this connection, whose table it is. */
+  readonly #name = randomUUID();
 
   constructor(database: Database.Database) {
     database.exec(
@@ -115,17 +118,28 @@ export class Sharing {
    * @param limit tasks to look at
    * @returns where to go on; null when all are paired
    */
-  pairPage({ runId, dedupe, reuseFrom }: SharingOptions, pairing: Pairing, limit: number): Pairing | null {
+  pairPage(options: SharingOptions, cursor: string | null, limit: number): string | null {
+    const by = JSON.stringify([this.#name, options]);
+    const handed = cursor === null ? null : (JSON.parse(cursor) as Pairing);
+    const next = this.#page(
+      options,
+      handed?.by === by ? handed : { stage: 'letting_go', doneToTaskId: 0, by },
+      limit,
+    );
+    return next === null ? null : JSON.stringify(next);
+  }
+
+  #page({ runId, dedupe, reuseFrom }: SharingOptions, pairing: Pairing, limit: number): Pairing | null {
     const { stage, doneToTaskId } = pairing;
     if (stage === 'letting_go') {
       if (this.#letAllGo.run(runId, limit).changes > 0) return pairing;
       this.#forget.run();
-      return dedupe || reuseFrom.length > 0 ? { stage: 'answered', doneToTaskId: 0 } : null;
+      return dedupe || reuseFrom.length > 0 ? { ...pairing, stage: 'answered' } : null;
     }
     const next = this.#nextTask.get(doneToTaskId) ?? null;
     if (next === null) {
-      if (stage === 'answered') return { stage: dedupe ? 'own' : 'pairing', doneToTaskId: 0 };
-      if (stage === 'own') return { stage: 'pairing', doneToTaskId: 0 };
+      if (stage === 'answered') return { ...pairing, stage: dedupe ? 'own' : 'pairing', doneToTaskId: 0 };
+      if (stage === 'own') return { ...pairing, stage: 'pairing', doneToTaskId: 0 };
       this.#forget.run();
       return null;
     }
@@ -137,7 +151,7 @@ export class Sharing {
     } else {
       this.#pair.run(...range, runId);
     }
-    return { stage, doneToTaskId: range[1] };
+    return { ...pairing, doneToTaskId: range[1] };
   }
 
   /** Gives the next waiting tasks their answers; one whose answer will never come waits no more. */

@@ -10,9 +10,9 @@ import type { NewRun, RunChange, RunObservation, RunRecord } from '../../core/ru
 import type { RunSummary } from '../../core/run-summary.js';
 import type { LeasedTask, NewTask, TaskPlace } from '../../core/task.js';
 import type { LatencyCount, RunTimeline } from '../../core/timeline.js';
+import type { StoreMaintenance } from '../maintenance.js';
 import type {
   ClaimOptions,
-  CountDifference,
   ImportMatch,
   ImportTally,
   RecordedProgress,
@@ -22,28 +22,25 @@ import type {
   SharedPage,
   SharingOptions,
   Store,
-  StoreCondition,
   StoreOwner,
 } from '../store.js';
 import type { Connection } from './connection.js';
 import { type OpenDatabaseOptions, openDatabase } from './database.js';
 import { DrainLock } from './drain-lock.js';
-import { examineDatabase } from './examination.js';
 import { Imports } from './imports.js';
 import { KeyIndex } from './key-index.js';
 import { Ledger } from './ledger.js';
+import { SqliteMaintenance } from './maintenance.js';
 import { Queue } from './queue.js';
-import { Recount } from './recount.js';
 import { Results } from './results.js';
 import { Runs } from './runs.js';
+import { Schedule } from './schedule.js';
 import { Settlements } from './settlements.js';
-import { PAIRING_START, type Pairing, Sharing } from './sharing.js';
-import { Space } from './space.js';
-import { storableInteger } from './storable.js';
+import { Sharing } from './sharing.js';
 import { Summary } from './summary.js';
-import { Sweep, type SweepPass } from './sweep.js';
 import { Tasks } from './tasks.js';
 import { Timeline } from './timeline.js';
+import { Workers } from './workers.js';
 
 /** @throws LlmBatchError STORE_* (exit 5) */
 export async function openSqliteStore(path: string, options: OpenDatabaseOptions): Promise<Store> {
@@ -53,6 +50,7 @@ export async function openSqliteStore(path: string, options: OpenDatabaseOptions
 export class SqliteStore implements Store {
   readonly capabilities = { sharedDrain: false };
   readonly folder: string;
+  readonly maintenance: StoreMaintenance;
   readonly #connection: Connection;
   readonly #lock: DrainLock;
   readonly #runs: Runs;
@@ -64,16 +62,19 @@ export class SqliteStore implements Store {
   readonly #results: Results;
   readonly #tasks: Tasks;
   readonly #summary: Summary;
-  readonly #sweep: Sweep;
-  readonly #space: Space;
-  #sweepPass: SweepPass | null = null;
+  readonly #workers: Workers;
+  readonly #clock: Clock;
+  readonly #schedule: Schedule;
   #sharing: Sharing | null = null;
-  #pairing: { readonly runId: number; readonly at: Pairing } | null = null;
 
   constructor(connection: Connection, clock: Clock) {
     const { database } = connection;
     this.#connection = connection;
-    this.#lock = new DrainLock(connection, clock);
+    this.#clock = clock;
+    this.#schedule = new Schedule(clock);
+    this.#workers = new Workers(database);
+    this.#lock = new DrainLock(connection, this.#workers, clock);
+    this.maintenance = new SqliteMaintenance(connection);
     // The same by whatever name the file was opened.
     this.folder = dirname(realpathSync(connection.path));
     this.#runs = new Runs(database, this.folder);
@@ -85,8 +86,6 @@ export class SqliteStore implements Store {
     this.#results = new Results(database);
     this.#tasks = new Tasks(database);
     this.#summary = new Summary(database);
-    this.#sweep = new Sweep(database);
-    this.#space = new Space(database);
     connection.onUndone = () => this.#keys.forget();
   }
 
@@ -94,8 +93,8 @@ export class SqliteStore implements Store {
     return this.#lock.acquire(owner);
   }
 
-  noteStop(): Promise<void> {
-    return this.#lock.noteStop();
+  noteStop(workerId: string): Promise<void> {
+    return this.#connection.write(() => this.#workers.noteStop(workerId));
   }
 
   readOwner(): Promise<StoreOwner | null> {
@@ -129,22 +128,10 @@ export class SqliteStore implements Store {
     });
   }
 
-  async sweepDeletedRuns(limit: number): Promise<{ readonly isDone: boolean }> {
-    // Remembered only once the page is committed.
-    this.#sweepPass = await this.#connection.write(() => this.#sweep.page(this.#sweepPass, limit));
-    return { isDone: this.#sweepPass === null };
-  }
-
-  async reclaimSpace(limitBytes: number): Promise<{ readonly reclaimedBytes: number }> {
-    const reclaimedBytes = await this.#connection.patiently(() => this.#space.reclaim(limitBytes));
-    if (reclaimedBytes === 0) await this.#connection.patiently(() => this.#space.cutLog());
-    return { reclaimedBytes };
-  }
-
-  cancelRun(runId: number, nowMs: number): Promise<number> {
+  cancelRun(runId: number): Promise<number> {
     return this.#connection.write(() => {
       this.#keys.settle(runId);
-      this.#runs.cancel(runId, nowMs);
+      this.#runs.cancel(runId, this.#clock.now());
       return this.#queue.cancelOpen(runId);
     });
   }
@@ -173,29 +160,28 @@ export class SqliteStore implements Store {
     return this.#connection.write(() => this.#imports.finish(runId));
   }
 
-  async pairTasks(options: SharingOptions, limit: number): Promise<{ readonly isDone: boolean }> {
+  pairTasks(options: SharingOptions, cursor: string | null, limit: number): Promise<string | null> {
     const sharing = this.#shares;
-    const { runId } = options;
-    const at = this.#pairing?.runId === runId ? this.#pairing.at : PAIRING_START;
-    const next = await this.#connection.write(() => sharing.pairPage(options, at, limit));
-    // Remembered only once the page is committed.
-    this.#pairing = next === null ? null : { runId, at: next };
-    return { isDone: next === null };
+    return this.#connection.write(() => sharing.pairPage(options, cursor, limit));
   }
 
-  settlePairs(runId: number, afterTaskId: number, limit: number, nowMs: number): Promise<SharedPage> {
+  settlePairs(runId: number, afterTaskId: number, limit: number): Promise<SharedPage> {
     const sharing = this.#shares;
-    return this.#connection.write(() =>
-      sharing.settlePage(runId, afterTaskId, limit, storableInteger(nowMs)),
-    );
+    return this.#connection.write(() => sharing.settlePage(runId, afterTaskId, limit, this.#clock.now()));
   }
 
-  claimTasks(options: ClaimOptions): Promise<readonly LeasedTask[]> {
-    return this.#connection.write(() => this.#queue.claim(options));
+  claimTasks({ runId, workerId, limit, leaseMs }: ClaimOptions): Promise<readonly LeasedTask[]> {
+    return this.#connection.write(() => {
+      const nowMs = this.#schedule.now();
+      return this.#queue.claim(runId, this.#workers.claiming(workerId, leaseMs, nowMs), limit, nowMs);
+    });
   }
 
-  nextDueAtMs(runId: number): Promise<number | null> {
-    return this.#connection.read(() => this.#queue.nextDueAtMs(runId));
+  nextDueMs(runId: number): Promise<number | null> {
+    return this.#connection.read(() => {
+      const dueAtMs = this.#queue.nextDueAtMs(runId);
+      return dueAtMs === null ? null : this.#schedule.waitMs(dueAtMs);
+    });
   }
 
   async record(started: readonly CallStart[], settlements: readonly Settlement[]): Promise<RecordedProgress> {
@@ -203,38 +189,35 @@ export class SqliteStore implements Store {
     return this.#connection.write(() => {
       this.#ledger.begin();
       const callIds = started.map((call) => this.#ledger.start(call));
-      const lostTaskIds = settlements.flatMap((settlement) => this.#settlements.settle(settlement));
+      const lostTaskIds = settlements.flatMap((settlement) =>
+        this.#settlements.settle(settlement, this.#schedule.now()),
+      );
       this.#ledger.flush();
       return { callIds, lostTaskIds };
     });
   }
 
-  extendLeases(
-    taskIds: readonly number[],
-    attemptTokens: readonly string[],
-    untilMs: number,
-  ): Promise<number> {
-    return this.#connection.write(() => this.#queue.extend(taskIds, attemptTokens, untilMs));
+  beat(workerId: string, leaseMs: number): Promise<void> {
+    return this.#connection.write(() => void this.#workers.beat(workerId, leaseMs, this.#schedule.now()));
   }
 
   rescueTasks(options: {
-    readonly nowMs: number;
-    readonly whose: 'everyone' | 'expired';
     readonly crashLimit: number;
+    readonly workers?: readonly string[];
   }): Promise<RescueReport> {
-    const nowMs = storableInteger(options.nowMs);
-    const everyone = options.whose === 'everyone';
     return this.#connection.write(() => {
       this.#ledger.begin();
-      const beforeMs = everyone ? Number.POSITIVE_INFINITY : nowMs;
-      const isCrash = !(everyone && this.#lock.takeStopNote());
-      const report = this.#settlements.rescue(nowMs, beforeMs, options.crashLimit, isCrash);
-      // Calls of tasks that had already left their worker's hands when it died.
-      const others = new Set(everyone ? this.#ledger.openTasks().map(({ callId }) => callId) : []);
-      this.#ledger.lose(others, nowMs);
+      const dead = this.#workers.dead(options.workers ?? null, this.#schedule.now());
+      const total = { rescued: 0, lostCalls: 0, poisoned: 0 };
+      for (const worker of dead) {
+        const report = this.#settlements.rescue(worker, options.crashLimit, this.#clock.now());
+        this.#workers.forget(worker.id);
+        total.rescued += report.rescued;
+        total.lostCalls += report.lostCalls;
+        total.poisoned += report.poisoned;
+      }
       this.#ledger.flush();
-      const lostCalls = report.lostCallIds.size + others.size;
-      return { rescued: report.rescued, lostCalls, poisoned: report.poisoned };
+      return total;
     });
   }
 
@@ -274,16 +257,8 @@ export class SqliteStore implements Store {
     return this.#connection.read(() => new Timeline(this.#connection.database).latenciesOf(runId));
   }
 
-  recount(): Promise<readonly CountDifference[]> {
-    return this.#connection.read(() => new Recount(this.#connection.database).differences());
-  }
-
-  examine(): Promise<StoreCondition> {
-    return this.#connection.read(() => examineDatabase(this.#connection));
-  }
-
-  readRecentCalls(sinceMs: number): Promise<readonly RecentCall[]> {
-    return this.#connection.read(() => this.#ledger.recent(sinceMs));
+  readRecentCalls(withinMs: number): Promise<readonly RecentCall[]> {
+    return this.#connection.read(() => this.#ledger.recent(withinMs, this.#clock.now()));
   }
 
   /** Made when it is first needed, since most runs share nothing, and outside a transaction that may be undone. */

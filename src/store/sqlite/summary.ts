@@ -64,8 +64,8 @@ export class Summary {
     const totals = this.#totals.get(runId);
     if (totals === undefined) throw runMissing(runId);
     const lanes = this.#lanes.all(runId).map(toLane);
-    const sumOf = (amountOf: (lane: LaneSummary) => number): number =>
-      lanes.reduce((total, lane) => total + amountOf(lane), 0);
+    const sumOf = (figureOf: (lane: LaneSummary) => number): number =>
+      lanes.reduce((total, lane) => total + figureOf(lane), 0);
     const made = sumOf(({ calls }) => calls);
     return {
       ...this.#countsOf(runId),

@@ -5,8 +5,8 @@
  */
 import type Database from 'better-sqlite3';
 
-/** How far one pass over the tables has come. */
-export interface SweepPass {
+/** How far one pass over the tables has come: what a page's caller hands to the next. */
+interface SweepPass {
   /** JSON list. Runs that are deleted meanwhile wait for the next pass. */
   readonly runIds: string;
   readonly sweptTasksTo: number;
@@ -77,8 +77,12 @@ export class Sweep {
    * @param limit rows to look at
    * @returns where to go on; null when there is nothing left
    */
-  page(pass: SweepPass | null, limit: number): SweepPass | null {
-    const { runIds, sweptTasksTo, sweptCallsTo } = pass ?? this.#newPass();
+  page(cursor: string | null, limit: number): string | null {
+    const next = this.#page(cursor === null ? this.#newPass() : (JSON.parse(cursor) as SweepPass), limit);
+    return next === null ? null : JSON.stringify(next);
+  }
+
+  #page({ runIds, sweptTasksTo, sweptCallsTo }: SweepPass, limit: number): SweepPass | null {
     const task = this.#nextTask.get(sweptTasksTo) ?? null;
     if (task !== null) {
       const upTo = task - 1 + limit;

@@ -14,13 +14,18 @@ export interface StoreUnderTest {
   readonly store: Store;
   /** Opens the same data once more, as another process or a later start would. Closed with the rest. */
   openAgain(): Promise<Store>;
+  /** Lets this much pass by the store's own clock, whoever has opened it. */
+  passTime(ms: number): Promise<void>;
   dispose(): Promise<void>;
 }
 
 export type OpenStoreUnderTest = () => Promise<StoreUnderTest>;
 
+/** When a store under test is opened, by its own clock. */
 export const NOW_MS = 1_800_000_000_000;
-const LEASE_MS = 60_000;
+export const LEASE_MS = 60_000;
+/** Who works on a run where a test names nobody. */
+export const WORKER = 'worker-1';
 
 export const USAGE: TokenUsage = { inputTokens: 120, outputTokens: 30, cachedTokens: 20, reasoningTokens: 5 };
 export const ANSWER: CompletedResult = { outputJson: '"fine"', model: 'model-1', finishReason: 'stop' };
@@ -65,14 +70,14 @@ export function claim(
   store: Store,
   runId: number,
   limit: number,
-  nowMs = NOW_MS,
+  workerId = WORKER,
 ): Promise<readonly LeasedTask[]> {
-  return store.claimTasks({ runId, workerId: 'worker-1', limit, leaseMs: LEASE_MS, nowMs });
+  return store.claimTasks({ runId, workerId, limit, leaseMs: LEASE_MS });
 }
 
 /** The one task a test is about. */
-export async function claimOne(store: Store, runId: number, nowMs = NOW_MS): Promise<LeasedTask> {
-  const [task] = await claim(store, runId, 1, nowMs);
+export async function claimOne(store: Store, runId: number, workerId = WORKER): Promise<LeasedTask> {
+  const [task] = await claim(store, runId, 1, workerId);
   if (task === undefined) throw new Error('there was no task to claim');
   return task;
 }
@@ -114,8 +119,8 @@ export async function startCall(
   lane = 'lane-1',
 ): Promise<number> {
   const { callIds } = await store.record([callStart(runId, task, { startedAtMs, lane })], []);
-  const [callId] = callIds;
-  if (callId === undefined) throw new Error('the call got no id');
+  const [callId = null] = callIds;
+  if (callId === null) throw new Error('the call got no id');
   return callId;
 }
 
@@ -161,20 +166,20 @@ export function failed(
   return settlement(call, { ...ours(task, call), action: 'failed', error, atMs: NOW_MS + 900 });
 }
 
-export function retried(task: Ours, notBeforeMs = NOW_MS + 5_000, call: CallEnd | null = null): Settlement {
+export function retried(task: Ours, delayMs = 5_000, call: CallEnd | null = null): Settlement {
   return settlement(call, {
     ...ours(task, call),
-    ...{ action: 'retry', error: taskError('overloaded'), notBeforeMs },
+    ...{ action: 'retry', error: taskError('overloaded'), delayMs },
   });
 }
 
 export function released(
   task: Ours,
-  notBeforeMs: number | null = null,
-  throttledSinceMs: number | null = null,
+  delayMs: number | null = null,
+  isThrottled = false,
   call: CallEnd | null = null,
 ): Settlement {
-  return settlement(call, { ...ours(task, call), action: 'released', notBeforeMs, throttledSinceMs });
+  return settlement(call, { ...ours(task, call), action: 'released', delayMs, isThrottled });
 }
 
 /** The call has one task, which takes the whole bill. */

@@ -10,12 +10,12 @@ import {
   documents,
   drain,
   failed,
-  NOW_MS,
   openRun,
   RERUN,
   released,
   results,
   retried,
+  WORKER,
 } from './builders.js';
 import type { StoreOf } from './store-of.js';
 
@@ -51,7 +51,7 @@ export function queueContract(storeOf: StoreOf): void {
         body: '{"text":"7"}',
         attempts: 0,
         crashCount: 0,
-        throttledSinceMs: null,
+        throttledForMs: null,
         attemptToken: task.attemptToken,
       });
     });
@@ -92,10 +92,12 @@ export function queueContract(storeOf: StoreOf): void {
     it('are not claimed before they are due, and are then', async () => {
       const store = await storeOf();
       const runId = await openRun(store, documents(1));
-      await store.record([], [retried(await claimOne(store, runId), NOW_MS + 5_000)]);
-      expect(await claim(store, runId, 1, NOW_MS + 4_999)).toEqual([]);
+      await store.record([], [retried(await claimOne(store, runId), 5_000)]);
+      await storeOf.passTime(4_999);
+      expect(await claim(store, runId, 1)).toEqual([]);
       expect((await store.summarizeRun(runId)).counts).toMatchObject({ ready: 0, delayed: 1 });
-      expect(await claim(store, runId, 1, NOW_MS + 5_000)).toHaveLength(1);
+      await storeOf.passTime(1);
+      expect(await claim(store, runId, 1)).toHaveLength(1);
     });
 
     it('take their old place once they are due', async () => {
@@ -104,9 +106,10 @@ export function queueContract(storeOf: StoreOf): void {
       const tasks = await claim(store, runId, 2);
       await store.record(
         [],
-        tasks.map((task) => retried(task, NOW_MS + 10)),
+        tasks.map((task) => retried(task, 10)),
       );
-      expect((await claim(store, runId, 9, NOW_MS + 10)).map((task) => task.line)).toEqual([2, 1, 3]);
+      await storeOf.passTime(10);
+      expect((await claim(store, runId, 9)).map((task) => task.line)).toEqual([2, 1, 3]);
     });
 
     it('are all claimed when more come due at once than one claim promotes', async () => {
@@ -115,47 +118,35 @@ export function queueContract(storeOf: StoreOf): void {
       const tasks = await claim(store, runId, 700);
       await store.record(
         [],
-        tasks.map((task) => released(task, NOW_MS + 10)),
+        tasks.map((task) => released(task, 10)),
       );
-      expect(await claim(store, runId, 600, NOW_MS + 10)).toHaveLength(600);
-      expect(await claim(store, runId, 600, NOW_MS + 10)).toHaveLength(100);
+      await storeOf.passTime(10);
+      expect(await claim(store, runId, 600)).toHaveLength(600);
+      expect(await claim(store, runId, 600)).toHaveLength(100);
     });
 
     it('say when the next of them is due', async () => {
       const store = await storeOf();
       const runId = await openRun(store, documents(3));
       const other = await openRun(store, documents(1), 'other');
-      expect(await store.nextDueAtMs(runId)).toBeNull();
+      expect(await store.nextDueMs(runId)).toBeNull();
       const [first, second] = await claim(store, runId, 2);
       if (!first || !second) throw new Error('claimed too few');
-      await store.record([], [retried(first, NOW_MS + 900), released(second, NOW_MS + 700)]);
-      expect(await store.nextDueAtMs(runId)).toBe(NOW_MS + 700);
-      expect(await store.nextDueAtMs(other)).toBeNull();
-      await claim(store, runId, 9, NOW_MS + 700);
-      expect(await store.nextDueAtMs(runId)).toBe(NOW_MS + 900);
+      await store.record([], [retried(first, 900), released(second, 700)]);
+      expect(await store.nextDueMs(runId)).toBe(700);
+      expect(await store.nextDueMs(other)).toBeNull();
+      await storeOf.passTime(710);
+      expect(await store.nextDueMs(runId)).toBe(0);
+      await claim(store, runId, 9);
+      expect(await store.nextDueMs(runId)).toBe(190);
     });
 
     it('may be due at a fraction of a millisecond', async () => {
       const store = await storeOf();
       const runId = await openRun(store, documents(1));
-      await store.record([], [retried(await claimOne(store, runId), NOW_MS + 10.4)]);
-      expect(await claim(store, runId, 1, NOW_MS + 11.7)).toHaveLength(1);
-    });
-  });
-
-  describe('leases', () => {
-    it('are extended for those who still hold them', async () => {
-      const store = await storeOf();
-      const runId = await openRun(store, documents(3));
-      const [first, second, third] = await claim(store, runId, 3);
-      if (!first || !second || !third) throw new Error('claimed too few');
-      await store.record([], [completed(first)]);
-      const ids = [first.taskId, second.taskId, third.taskId];
-      const tokens = [first.attemptToken, second.attemptToken, 'not the token'];
-      expect(await store.extendLeases(ids, tokens, NOW_MS + 500_000)).toBe(1);
-      const report = await store.rescueTasks({ nowMs: NOW_MS + 400_000, whose: 'expired', crashLimit: 3 });
-      expect(report.rescued).toBe(1);
-      expect((await claim(store, runId, 9)).map((task) => task.taskId)).toEqual([third.taskId]);
+      await store.record([], [retried(await claimOne(store, runId), 10.4)]);
+      await storeOf.passTime(11.7);
+      expect(await claim(store, runId, 1)).toHaveLength(1);
     });
   });
 
@@ -208,7 +199,7 @@ export function queueContract(storeOf: StoreOf): void {
 
   describe('suspects, whose calls were open at two crashes', () => {
     async function crash(store: Store): Promise<void> {
-      await store.rescueTasks({ nowMs: NOW_MS, whose: 'everyone', crashLimit: 3 });
+      await store.rescueTasks({ workers: [WORKER], crashLimit: 3 });
     }
 
     /** A run of `count` documents, the first of which are suspects. */
@@ -231,7 +222,7 @@ export function queueContract(storeOf: StoreOf): void {
       expect(await claim(store, runId, 9)).toEqual([]);
       const [first, ...rest] = others;
       if (!first) throw new Error('claimed too few');
-      await store.record([], [completed(first), ...rest.map((task) => released(task, NOW_MS + 1_000))]);
+      await store.record([], [completed(first), ...rest.map((task) => released(task, 1_000))]);
       for (const line of [1, 2]) {
         const claimed = await claim(store, runId, 9);
         expect(claimed).toMatchObject([{ line, crashCount: 2, suspectsLeft: 3 - line }]);
@@ -241,7 +232,8 @@ export function queueContract(storeOf: StoreOf): void {
           claimed.map((task) => completed(task)),
         );
       }
-      expect(await claim(store, runId, 9, NOW_MS + 2_000)).toHaveLength(2);
+      await storeOf.passTime(2_000);
+      expect(await claim(store, runId, 9)).toHaveLength(2);
     });
 
     it('take turns: one that has just crashed alone comes after those that have not', async () => {
@@ -260,8 +252,7 @@ export function queueContract(storeOf: StoreOf): void {
       const other = await openRun(store, documents(2), 'other');
       expect(await claim(store, runId, 9)).toHaveLength(1);
       expect(await claim(store, other, 9)).toHaveLength(2);
-      const elsewhere = { runId, workerId: 'worker-2', limit: 9, leaseMs: 60_000, nowMs: NOW_MS };
-      expect((await store.claimTasks(elsewhere)).map((task) => task.line)).toEqual([2]);
+      expect((await claim(store, runId, 9, 'worker-2')).map((task) => task.line)).toEqual([2]);
     });
 
     it('stay few: of many whose calls were open at a crash, only some are in progress together', async () => {

@@ -22,16 +22,15 @@ import {
 } from './builders.js';
 import type { StoreOf } from './store-of.js';
 
+const NOBODY = { taskId: 999, attemptToken: 'of nobody' };
+
 type MakeOutcome = (task: LeasedTask, callId: number) => Settlement;
 
 const OUTCOMES: readonly (readonly [string, MakeOutcome])[] = [
   ['completed', (task, callId) => completed(task, callEnd(callId))],
   ['failed', (task, callId) => failed(task, 'refused', callEnd(callId, { kind: 'refused' }))],
-  ['retry', (task, callId) => retried(task, NOW_MS + 5_000, callEnd(callId, { kind: 'timeout' }))],
-  [
-    'released',
-    (task, callId) => released(task, NOW_MS + 5_000, NOW_MS, callEnd(callId, { kind: 'rate_limited' })),
-  ],
+  ['retry', (task, callId) => retried(task, 5_000, callEnd(callId, { kind: 'timeout' }))],
+  ['released', (task, callId) => released(task, 5_000, true, callEnd(callId, { kind: 'rate_limited' }))],
 ];
 
 /** Ways for a lease to be over; each leaves the task in the state it names. */
@@ -61,10 +60,20 @@ export function recordContract(storeOf: StoreOf): void {
       const starts = tasks.map((task) => callStart(runId, task));
       const { callIds } = await store.record(starts, []);
       expect(callIds).toHaveLength(3);
-      expect([...callIds].sort((a, b) => a - b)).toEqual(callIds);
-      expect(await startCall(store, runId, { taskId: 1, attemptToken: 't' })).toBeGreaterThan(
-        callIds[2] ?? 0,
-      );
+      const ids = callIds.map(Number);
+      expect([...ids].sort((a, b) => a - b)).toEqual(callIds);
+      expect(await startCall(store, runId, tasks[0] ?? NOBODY)).toBeGreaterThan(ids[2] ?? 0);
+    });
+
+    it('starts no call that has a task of somebody else in it, and no more of that commit is undone', async () => {
+      const store = await storeOf();
+      const runId = await openRun(store, documents(4));
+      const [first, second, third] = await claim(store, runId, 3);
+      if (!first || !second || !third) throw new Error('claimed too few');
+      await store.record([], [released(second)]);
+      const calls = [[first, second], [NOBODY], [third]].map((tasks) => callStart(runId, tasks));
+      expect((await store.record(calls, [])).callIds).toEqual([null, null, expect.any(Number)]);
+      expect((await store.summarizeRun(runId)).calls).toMatchObject({ made: 1, open: 1 });
     });
 
     it('accepts that there is nothing to record', async () => {
@@ -134,10 +143,10 @@ export function recordContract(storeOf: StoreOf): void {
     it('uses an attempt for a retry, and none for a release', async () => {
       const store = await storeOf();
       const runId = await openRun(store, documents(1));
-      await store.record([], [retried(await claimOne(store, runId), NOW_MS)]);
+      await store.record([], [retried(await claimOne(store, runId), 0)]);
       await store.record([], [released(await claimOne(store, runId))]);
-      await store.record([], [retried(await claimOne(store, runId), NOW_MS)]);
-      await store.record([], [released(await claimOne(store, runId), NOW_MS)]);
+      await store.record([], [retried(await claimOne(store, runId), 0)]);
+      await store.record([], [released(await claimOne(store, runId), 0)]);
       const task = await claimOne(store, runId);
       expect(task.attempts).toBe(2);
       await store.record([], [completed(task)]);
@@ -147,12 +156,17 @@ export function recordContract(storeOf: StoreOf): void {
     it('remembers since when a task has been throttled, until something else happens', async () => {
       const store = await storeOf();
       const runId = await openRun(store, documents(1));
-      await store.record([], [released(await claimOne(store, runId), NOW_MS, NOW_MS - 3_000)]);
+      await store.record([], [released(await claimOne(store, runId), 0, true)]);
+      await storeOf.passTime(3_000);
+      const once = await claimOne(store, runId);
+      expect(once.throttledForMs).toBe(3_000);
+      await store.record([], [released(once, null, true)]);
+      await storeOf.passTime(500);
       const throttled = await claimOne(store, runId);
-      expect(throttled.throttledSinceMs).toBe(NOW_MS - 3_000);
-      await store.record([], [retried(throttled, NOW_MS)]);
+      expect(throttled.throttledForMs).toBe(3_500);
+      await store.record([], [retried(throttled, 0)]);
       const again = await claimOne(store, runId);
-      expect(again.throttledSinceMs).toBeNull();
+      expect(again.throttledForMs).toBeNull();
     });
 
     it('starts calls and settles others in one commit', async () => {
@@ -171,11 +185,11 @@ export function recordContract(storeOf: StoreOf): void {
       const store = await storeOf();
       const runId = await openRun(store, documents(3));
       const tasks = await claim(store, runId, 3);
-      const [callId = 0] = (await store.record([callStart(runId, tasks, { reservedTokens: 900 })], []))
-        .callIds;
+      const { callIds } = await store.record([callStart(runId, tasks, { reservedTokens: 900 })], []);
+      const callId = Number(callIds[0]);
       const call = callEnd(callId, { costMicroUsd: 6 });
       const outcomes = tasks.map((task, index) => {
-        const usage = { inputTokens: 30 + 10 * index, outputTokens: 0, cachedTokens: 0, reasoningTokens: 0 };
+        const usage = { ...USAGE, inputTokens: 30 + 10 * index, outputTokens: 10 };
         const share = { usage, costMicroUsd: 1 + index };
         return { ...completed(task).outcomes[0], share } as TaskOutcome;
       });
@@ -192,7 +206,7 @@ export function recordContract(storeOf: StoreOf): void {
         costMicroUsd: 6,
         counts: { completed: 3 },
       });
-      expect(await store.recount()).toEqual([]);
+      expect(await store.maintenance.recount()).toEqual([]);
     });
 
     it('keeps what a call came to for those of its tasks that are still ours', async () => {
@@ -201,7 +215,8 @@ export function recordContract(storeOf: StoreOf): void {
       const tasks = await claim(store, runId, 2);
       const [kept, lost] = tasks;
       if (!kept || !lost) throw new Error('claimed too few');
-      const [callId = 0] = (await store.record([callStart(runId, tasks)], [])).callIds;
+      const { callIds } = await store.record([callStart(runId, tasks)], []);
+      const callId = Number(callIds[0]);
       await store.record([], [released(lost)]);
       const call = callEnd(callId);
       const outcomes = tasks.flatMap((task) => completed(task, call).outcomes);
@@ -223,7 +238,8 @@ export function recordContract(storeOf: StoreOf): void {
     it('never fails over what a server or a clock said', async () => {
       const store = await storeOf();
       const runId = await openRun(store, documents(1));
-      const task = await claimOne(store, runId, NOW_MS + 0.25);
+      await storeOf.passTime(0.25);
+      const task = await claimOne(store, runId);
       const callId = await startCall(store, runId, task, NOW_MS + 0.5);
       const usage = {
         inputTokens: 1e300,

@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import type { LeasedTask } from '../../../src/core/task.js';
 import {
-  callEnd,
+  callStart,
   claim,
   claimAndCall,
   claimOne,
@@ -12,13 +11,15 @@ import {
   released,
   results,
   startCall,
-  USAGE,
+  WORKER,
 } from './builders.js';
 import type { StoreOf } from './store-of.js';
 
+const NOTHING = { rescued: 0, lostCalls: 0, poisoned: 0 };
+
 export function rescueContract(storeOf: StoreOf): void {
   describe('rescue', () => {
-    it('puts every task in progress back, whatever its lease, when its process is known to be dead', async () => {
+    it('puts back what a worker had in progress whose death somebody has seen, whatever its lease', async () => {
       const store = await storeOf();
       const first = await openRun(store, documents(2), 'first');
       const second = await openRun(store, documents(1), 'second');
@@ -27,7 +28,8 @@ export function rescueContract(storeOf: StoreOf): void {
       if (!task) throw new Error('claimed too few');
       await startCall(store, first, task);
       const restarted = await storeOf.again();
-      expect(await restarted.rescueTasks({ nowMs: NOW_MS, whose: 'everyone', crashLimit: 3 })).toEqual({
+      expect(await restarted.rescueTasks({ workers: ['nobody'], crashLimit: 3 })).toEqual(NOTHING);
+      expect(await restarted.rescueTasks({ workers: ['nobody', WORKER], crashLimit: 3 })).toEqual({
         rescued: 3,
         lostCalls: 1,
         poisoned: 0,
@@ -42,7 +44,7 @@ export function rescueContract(storeOf: StoreOf): void {
       const [called] = await claim(store, runId, 2);
       if (!called) throw new Error('claimed too few');
       await startCall(store, runId, called);
-      await store.rescueTasks({ nowMs: NOW_MS, whose: 'everyone', crashLimit: 3 });
+      await store.rescueTasks({ workers: [WORKER], crashLimit: 3 });
       expect(await claim(store, runId, 3)).toMatchObject([
         { line: 1, crashCount: 1, attempts: 0 },
         { line: 2, crashCount: 0, attempts: 0 },
@@ -51,34 +53,32 @@ export function rescueContract(storeOf: StoreOf): void {
       expect((await store.summarizeRun(runId)).calls).toEqual({ made: 1, open: 0, failed: 0, repeated: 1 });
     });
 
-    it('ends calls of tasks that had left their worker before it died only when everyone is dead', async () => {
+    it('ends the calls of a dead worker whose tasks had left it before', async () => {
       const store = await storeOf();
       const runId = await openRun(store, documents(1));
       const task = await claimOne(store, runId);
       await startCall(store, runId, task);
       await store.record([], [released(task)]);
-      const later = { nowMs: NOW_MS + 70_000, crashLimit: 3 };
-      expect(await store.rescueTasks({ ...later, whose: 'expired' })).toMatchObject({ lostCalls: 0 });
-      expect(await store.rescueTasks({ ...later, whose: 'everyone' })).toMatchObject({ lostCalls: 1 });
+      await claimOne(store, runId, 'worker-2');
+      expect(await store.rescueTasks({ workers: [WORKER], crashLimit: 3 })).toEqual({
+        rescued: 0,
+        lostCalls: 1,
+        poisoned: 0,
+      });
+      expect((await store.summarizeRun(runId)).counts.in_progress).toBe(1);
     });
 
-    it('takes only leases that have ended, when others may be alive', async () => {
+    it('counts a crash for every task of a call that was open, and blames none of several', async () => {
       const store = await storeOf();
-      const runId = await openRun(store, documents(2));
-      const early = await claimOne(store, runId, NOW_MS);
-      await claimOne(store, runId, NOW_MS + 30_000);
-      const report = await store.rescueTasks({ nowMs: NOW_MS + 70_000, whose: 'expired', crashLimit: 3 });
-      expect(report).toEqual({ rescued: 1, lostCalls: 0, poisoned: 0 });
-      expect((await claim(store, runId, 9)).map((task) => task.taskId)).toEqual([early.taskId]);
-    });
-
-    it('leaves the open calls of living workers open', async () => {
-      const store = await storeOf();
-      const runId = await openRun(store, documents(1));
-      await startCall(store, runId, await claimOne(store, runId));
-      const report = await store.rescueTasks({ nowMs: NOW_MS + 1, whose: 'expired', crashLimit: 3 });
-      expect(report).toEqual({ rescued: 0, lostCalls: 0, poisoned: 0 });
-      expect((await store.summarizeRun(runId)).calls.open).toBe(1);
+      const runId = await openRun(store, documents(3));
+      const tasks = await claim(store, runId, 3);
+      await store.record([callStart(runId, tasks.slice(0, 2))], []);
+      expect(await store.rescueTasks({ workers: [WORKER], crashLimit: 1 })).toEqual({
+        rescued: 3,
+        lostCalls: 1,
+        poisoned: 0,
+      });
+      expect((await claim(store, runId, 3)).map(({ crashCount }) => crashCount)).toEqual([1, 1, 0]);
     });
 
     it('parks a document whose call alone was open at too many crashes, as failed by poison', async () => {
@@ -86,7 +86,7 @@ export function rescueContract(storeOf: StoreOf): void {
       const runId = await openRun(store, documents(1));
       for (const poisoned of [0, 0, 1]) {
         await startCall(store, runId, await claimOne(store, runId));
-        const report = await store.rescueTasks({ nowMs: NOW_MS, whose: 'everyone', crashLimit: 3 });
+        const report = await store.rescueTasks({ workers: [WORKER], crashLimit: 3 });
         expect(report).toEqual({ rescued: 1 - poisoned, lostCalls: 1, poisoned });
       }
       expect(await claim(store, runId, 9)).toEqual([]);
@@ -98,7 +98,7 @@ export function rescueContract(storeOf: StoreOf): void {
       const task = await claimOne(store, runId);
       expect(task.crashCount).toBe(0);
       await startCall(store, runId, task);
-      const afterwards = await store.rescueTasks({ nowMs: NOW_MS, whose: 'everyone', crashLimit: 2 });
+      const afterwards = await store.rescueTasks({ workers: [WORKER], crashLimit: 2 });
       expect(afterwards.poisoned).toBe(0);
     });
 
@@ -107,7 +107,7 @@ export function rescueContract(storeOf: StoreOf): void {
       const runId = await openRun(store, documents(1));
       for (let crash = 0; crash < 6; crash += 1) {
         expect((await claimOne(store, runId)).crashCount).toBe(0);
-        const report = await store.rescueTasks({ nowMs: NOW_MS, whose: 'everyone', crashLimit: 3 });
+        const report = await store.rescueTasks({ workers: [WORKER], crashLimit: 3 });
         expect(report).toEqual({ rescued: 1, lostCalls: 0, poisoned: 0 });
       }
     });
@@ -121,8 +121,8 @@ export function rescueContract(storeOf: StoreOf): void {
         [false, 1],
       ] as const) {
         await startCall(store, runId, await claimOne(store, runId));
-        if (asked) await store.noteStop();
-        const report = await store.rescueTasks({ nowMs: NOW_MS, whose: 'everyone', crashLimit: 1 });
+        if (asked) await store.noteStop(WORKER);
+        const report = await store.rescueTasks({ workers: [WORKER], crashLimit: 1 });
         expect(report).toEqual({ rescued: 1 - crashCount, lostCalls: 1, poisoned: crashCount });
       }
     });
@@ -132,18 +132,9 @@ export function rescueContract(storeOf: StoreOf): void {
       const runId = await openRun(store, documents(5));
       for (let crash = 0; crash < 2; crash += 1) {
         await claimAndCall(store, runId, 5);
-        const report = await store.rescueTasks({ nowMs: NOW_MS, whose: 'everyone', crashLimit: 1 });
+        const report = await store.rescueTasks({ workers: [WORKER], crashLimit: 1 });
         expect(report).toEqual({ rescued: 5, lostCalls: 5, poisoned: 0 });
       }
-    });
-
-    it('does not take a task for alone because the leases of the others have not ended yet', async () => {
-      const store = await storeOf();
-      const runId = await openRun(store, documents(2));
-      await startCall(store, runId, await claimOne(store, runId, NOW_MS));
-      await startCall(store, runId, await claimOne(store, runId, NOW_MS + 30_000));
-      const report = await store.rescueTasks({ nowMs: NOW_MS + 70_000, whose: 'expired', crashLimit: 1 });
-      expect(report).toMatchObject({ rescued: 1, poisoned: 0 });
     });
 
     it('finds the one document that brings every process down, in few crashes, and blames no other', async () => {
@@ -155,7 +146,7 @@ export function rescueContract(storeOf: StoreOf): void {
         if (tasks.length === 0) break;
         if (tasks.some((task) => task.line === 37)) {
           crashes += 1;
-          await store.rescueTasks({ nowMs: NOW_MS, whose: 'everyone', crashLimit: 3 });
+          await store.rescueTasks({ workers: [WORKER], crashLimit: 3 });
         } else {
           await store.record(
             [],
@@ -168,34 +159,11 @@ export function rescueContract(storeOf: StoreOf): void {
       expect((await store.summarizeRun(runId)).counts).toMatchObject({ completed: 99, failed: 1 });
     });
 
-    it('keeps the bill, but not the answer, of a call that ends after its task was rescued', async () => {
-      const store = await storeOf();
-      const runId = await openRun(store, documents(1));
-      const zombie = await claimOne(store, runId);
-      const callId = await startCall(store, runId, zombie);
-      await store.rescueTasks({ nowMs: NOW_MS + 70_000, whose: 'expired', crashLimit: 3 });
-      const heir: LeasedTask = await claimOne(store, runId);
-      const late = completed(zombie, callEnd(callId));
-      expect((await store.record([], [late])).lostTaskIds).toEqual([zombie.taskId]);
-      await store.record([], [late]);
-      expect(await store.summarizeRun(runId)).toMatchObject({
-        calls: { made: 1, open: 0, failed: 0, repeated: 1 },
-        usage: USAGE,
-        costMicroUsd: 42,
-        counts: { in_progress: 1, completed: 0 },
-      });
-      expect((await store.record([], [completed(heir)])).lostTaskIds).toEqual([]);
-    });
-
     it('finds nothing to do in a store that was closed in order', async () => {
       const store = await storeOf();
       const runId = await openRun(store, documents(2));
       await store.record([], [completed(await claimOne(store, runId))]);
-      expect(await store.rescueTasks({ nowMs: NOW_MS, whose: 'everyone', crashLimit: 3 })).toEqual({
-        rescued: 0,
-        lostCalls: 0,
-        poisoned: 0,
-      });
+      expect(await store.rescueTasks({ workers: [WORKER], crashLimit: 3 })).toEqual(NOTHING);
     });
   });
 }

@@ -20,17 +20,17 @@ import type { StoreOf } from './store-of.js';
 const SAME = { requestHash: 'sha256:the-very-same-request' };
 
 async function pair(store: Store, options: Partial<SharingOptions> & { runId: number }): Promise<void> {
-  while (
-    !(await store.pairTasks({ dedupe: false, reuseFrom: [], ...options }, 2)).isDone
-    // Two tasks a page: whatever holds over pages holds within one.
-  );
+  let cursor: string | null = null;
+  // Two tasks a page: whatever holds over pages holds within one.
+  do cursor = await store.pairTasks({ dedupe: false, reuseFrom: [], ...options }, cursor, 2);
+  while (cursor !== null);
 }
 
 async function settleAll(store: Store, runId: number): Promise<number> {
   let settled = 0;
   let afterTaskId: number | null = 0;
   while (afterTaskId !== null) {
-    const page = await store.settlePairs(runId, afterTaskId, 2, NOW_MS + 5_000);
+    const page = await store.settlePairs(runId, afterTaskId, 2);
     settled += page.settledTaskIds.length;
     afterTaskId = page.lastTaskId;
   }
@@ -69,6 +69,7 @@ export function sharingContract(storeOf: StoreOf): void {
         });
       });
       expect(lines).toEqual([1, 2]);
+      await storeOf.passTime(5_000);
       expect(await settleAll(store, runId)).toBe(2);
       const rows = await results(store, runId);
       expect(rows.map(({ line, result }) => [line, result?.outputJson])).toEqual([
@@ -96,7 +97,7 @@ export function sharingContract(storeOf: StoreOf): void {
       expect(summary.counts).toMatchObject({ ready: 0, completed: 4 });
       expect(summary.shared).toEqual({ withinRun: 2, fromEarlierRuns: 0, waiting: 0 });
       expect(summary.costMicroUsd).toBe(84);
-      expect(await store.recount()).toEqual([]);
+      expect(await store.maintenance.recount()).toEqual([]);
     });
 
     it('lets those wait whose answer is not there yet', async () => {
@@ -127,14 +128,15 @@ export function sharingContract(storeOf: StoreOf): void {
       const runId = await openRun(store, [document(1, SAME), document(2, SAME)]);
       const [one, two] = await claim(store, runId, 2);
       if (!one || !two) throw new Error('claimed too few');
-      await store.record([], [released(one), retried(two, NOW_MS + 1_000)]);
+      await store.record([], [released(one), retried(two, 1_000)]);
       await pair(store, { runId, dedupe: true });
       expect((await store.summarizeRun(runId)).counts).toMatchObject({ ready: 2, delayed: 0 });
-      expect(await store.nextDueAtMs(runId)).toBeNull();
-      await store.record([], [completed(await claimOne(store, runId, NOW_MS + 2_000))]);
-      expect(await claim(store, runId, 10, NOW_MS + 2_000)).toEqual([]);
+      expect(await store.nextDueMs(runId)).toBeNull();
+      await storeOf.passTime(2_000);
+      await store.record([], [completed(await claimOne(store, runId))]);
+      expect(await claim(store, runId, 10)).toEqual([]);
       expect(await settleAll(store, runId)).toBe(1);
-      expect(await store.recount()).toEqual([]);
+      expect(await store.maintenance.recount()).toEqual([]);
     });
 
     it('gives a failure to those that waited for it, and hands all out again after a retry', async () => {
@@ -142,7 +144,7 @@ export function sharingContract(storeOf: StoreOf): void {
       const runId = await openRun(store, [document(1, SAME), document(2, SAME)]);
       await pair(store, { runId, dedupe: true });
       await drain(store, runId, (task, call) => failed(task, 'refused', call));
-      expect(await store.settlePairs(runId, 0, 10, NOW_MS)).toMatchObject({
+      expect(await store.settlePairs(runId, 0, 10)).toMatchObject({
         settledTaskIds: [expect.any(Number)],
         failed: 1,
       });
@@ -153,7 +155,7 @@ export function sharingContract(storeOf: StoreOf): void {
       ]);
       expect((await store.summarizeRun(runId)).failedByKind).toEqual({ refused: 2 });
       expect(await store.retryTasks(runId, {})).toBe(2);
-      expect(await store.recount()).toEqual([]);
+      expect(await store.maintenance.recount()).toEqual([]);
       expect(await linesToCall(store, runId)).toEqual([1, 2]);
     });
 
@@ -183,7 +185,7 @@ export function sharingContract(storeOf: StoreOf): void {
         waiting: 0,
       });
       expect(await linesToCall(store, runId)).toEqual([2, 4, 5]);
-      expect(await store.recount()).toEqual([]);
+      expect(await store.maintenance.recount()).toEqual([]);
     });
 
     it('prefers an answer that is there to a document that has yet to be called', async () => {
@@ -215,7 +217,9 @@ export function sharingContract(storeOf: StoreOf): void {
       const runId = await openRun(store, [document(1)], 'new');
       await pair(store, { runId, reuseFrom: [earlier] });
       await store.deleteRun(earlier);
-      while (!(await store.sweepDeletedRuns(10)).isDone);
+      let cursor: string | null = null;
+      do cursor = await store.maintenance.sweepDeletedRuns(cursor, 10);
+      while (cursor !== null);
       expect(await settleAll(store, runId)).toBe(0);
       expect(await linesToCall(store, runId)).toEqual([1]);
     });
@@ -226,7 +230,7 @@ export function sharingContract(storeOf: StoreOf): void {
       await pair(store, { runId, dedupe: true });
       await pair(store, { runId });
       expect(await linesToCall(store, runId)).toEqual([1, 2, 3]);
-      expect(await store.recount()).toEqual([]);
+      expect(await store.maintenance.recount()).toEqual([]);
     });
 
     it('ends for a document that was edited, and leaves it to its own call', async () => {
@@ -261,13 +265,29 @@ export function sharingContract(storeOf: StoreOf): void {
       expect(await settleAll(other, runId)).toBe(2);
     });
 
+    it('goes on over another connection from where a page has come to', async () => {
+      const store = await storeOf();
+      const runId = await openRun(
+        store,
+        [1, 2, 3, 4, 5, 6].map((line) => document(line, SAME)),
+      );
+      const options = { runId, dedupe: true, reuseFrom: [] };
+      const other = await storeOf.again();
+      for (const pages of [1, 2, 3, 4, 5]) {
+        let cursor: string | null = null;
+        for (let page = 0; page < pages; page += 1) cursor = await store.pairTasks(options, cursor, 2);
+        while (cursor !== null) cursor = await other.pairTasks(options, cursor, 2);
+        expect((await store.summarizeRun(runId)).shared.waiting).toBe(5);
+      }
+    });
+
     it('ends with a run that is cancelled', async () => {
       const store = await storeOf();
       const runId = await openRun(store, [document(1, SAME), document(2, SAME)]);
       await pair(store, { runId, dedupe: true });
-      expect(await store.cancelRun(runId, NOW_MS)).toBe(2);
+      expect(await store.cancelRun(runId)).toBe(2);
       expect((await store.summarizeRun(runId)).shared.waiting).toBe(0);
-      expect(await store.recount()).toEqual([]);
+      expect(await store.maintenance.recount()).toEqual([]);
     });
 
     it('changes nothing in a run without documents', async () => {

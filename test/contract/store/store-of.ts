@@ -7,6 +7,8 @@ export interface StoreOf {
   (): Promise<Store>;
   /** The same data, opened once more. */
   again(): Promise<Store>;
+  /** As `StoreUnderTest.passTime`. */
+  passTime(ms: number): Promise<void>;
 }
 
 /** Call inside a `describe`: every test gets a store of its own, and leaves none open. */
@@ -23,5 +25,6 @@ export function storePerTest(open: OpenStoreUnderTest): StoreOf {
   };
   return Object.assign(async () => (await opened()).store, {
     again: async () => (await opened()).openAgain(),
+    passTime: async (ms: number) => (await opened()).passTime(ms),
   });
 }

@@ -15,6 +15,7 @@ import {
   retried,
   startCall,
   USAGE,
+  WORKER,
 } from './builders.js';
 import type { StoreOf } from './store-of.js';
 
@@ -68,19 +69,19 @@ export function summaryContract(storeOf: StoreOf): void {
       await store.record(
         [],
         [
-          released(cutOff, null, null, await end(cutOff, { kind: 'aborted', httpStatus: null })),
+          released(cutOff, null, false, await end(cutOff, { kind: 'aborted', httpStatus: null })),
           failed(
             refused,
             'invalid_request',
             await end(refused, { kind: 'invalid_request', httpStatus: 400 }),
           ),
-          released(redirected, null, null, await end(redirected, { kind: 'not_found', httpStatus: 307 })),
+          released(redirected, null, false, await end(redirected, { kind: 'not_found', httpStatus: 307 })),
           failed(unreadable, 'network', await end(unreadable, { kind: 'network', httpStatus: 200 })),
         ],
       );
       await startCall(store, runId, crashed);
       const lateCallId = await startCall(store, runId, late);
-      await store.rescueTasks({ nowMs: NOW_MS, whose: 'everyone', crashLimit: 3 });
+      await store.rescueTasks({ workers: [WORKER], crashLimit: 3 });
       expect((await store.summarizeRun(runId)).inDoubt).toEqual({
         calls: 3,
         withoutUsage: 1,
@@ -95,7 +96,7 @@ export function summaryContract(storeOf: StoreOf): void {
         tokens: 3 * 900,
         costMicroUsd: 3 * 70,
       });
-      expect(await store.recount()).toEqual([]);
+      expect(await store.maintenance.recount()).toEqual([]);
     });
 
     it.each([
@@ -120,7 +121,7 @@ export function summaryContract(storeOf: StoreOf): void {
         tokens: calls * 900,
         costMicroUsd: calls * 70,
       });
-      expect(await store.recount()).toEqual([]);
+      expect(await store.maintenance.recount()).toEqual([]);
     });
 
     it('adds up every call that was billed, the failed ones too', async () => {
@@ -134,11 +135,11 @@ export function summaryContract(storeOf: StoreOf): void {
         [
           completed(a, callEnd(await call(a))),
           failed(b, 'truncated', callEnd(await call(b), { kind: 'truncated', costMicroUsd: 8 })),
-          retried(c, NOW_MS, callEnd(await call(c), { kind: 'overloaded', usage: null, costMicroUsd: null })),
+          retried(c, 0, callEnd(await call(c), { kind: 'overloaded', usage: null, costMicroUsd: null })),
           released(
             d,
             null,
-            null,
+            false,
             callEnd(await call(d), { kind: 'aborted', usage: null, costMicroUsd: null }),
           ),
         ],
@@ -157,7 +158,7 @@ export function summaryContract(storeOf: StoreOf): void {
         callsWithoutCost: 1,
         inDoubt: { calls: 0, withoutUsage: 2, tokens: 2 * 900, costMicroUsd: 3 * 70 },
       });
-      expect(await store.recount()).toEqual([]);
+      expect(await store.maintenance.recount()).toEqual([]);
     });
 
     it('adds up each lane by itself', async () => {
@@ -175,7 +176,7 @@ export function summaryContract(storeOf: StoreOf): void {
         [],
         [
           completed(a, call(onFirst[0])),
-          released(b, null, NOW_MS, call(onFirst[1], { ...refused, kind: 'rate_limited' })),
+          released(b, null, true, call(onFirst[1], { ...refused, kind: 'rate_limited' })),
           failed(c, 'refused', call(onSecond[0], { kind: 'refused' })),
         ],
       );
@@ -241,10 +242,11 @@ export function summaryContract(storeOf: StoreOf): void {
       await startCall(store, second, d, NOW_MS + 10);
       await startCall(store, first, c, NOW_MS);
       await store.record([], [completed(b, callEnd(answered))]);
-      expect(await store.readRecentCalls(NOW_MS)).toEqual([
-        { startedAtMs: NOW_MS, lane: 'lane-1', tokens: 500 },
-        { startedAtMs: NOW_MS + 10, lane: 'lane-1', tokens: 500 },
-        { startedAtMs: NOW_MS + 20, lane: 'lane-1', tokens: USAGE.inputTokens + USAGE.outputTokens },
+      await storeOf.passTime(50);
+      expect(await store.readRecentCalls(50)).toEqual([
+        { ageMs: 50, lane: 'lane-1', tokens: 500 },
+        { ageMs: 40, lane: 'lane-1', tokens: 500 },
+        { ageMs: 30, lane: 'lane-1', tokens: 150 },
       ]);
     });
   });

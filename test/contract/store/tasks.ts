@@ -8,7 +8,6 @@ import {
   documents,
   drain,
   failed,
-  NOW_MS,
   openRun,
   RERUN,
   results,
@@ -129,7 +128,7 @@ export function tasksContract(storeOf: StoreOf): void {
       const store = await storeOf();
       const runId = await openRun(store, documents(2));
       await store.record([], [completed(await claimOne(store, runId))]);
-      await store.cancelRun(runId, NOW_MS);
+      await store.cancelRun(runId);
       const rows = await store.readTasks(runId, await allTaskIds(store, runId));
       expect(rows.map(({ state }) => state)).toEqual(['completed', 'cancelled']);
     });

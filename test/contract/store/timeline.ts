@@ -15,6 +15,7 @@ import {
   released,
   startCall,
   USAGE,
+  WORKER,
 } from './builders.js';
 import type { StoreOf } from './store-of.js';
 
@@ -82,8 +83,8 @@ export function timelineContract(storeOf: StoreOf): void {
         [
           completed(a, end(0, 10)),
           failed(b, 'truncated', end(1, 50, { kind: 'truncated', costMicroUsd: 8 })),
-          released(c, null, NOW_MS, end(2, 50, { ...NO_USAGE, kind: 'rate_limited' })),
-          released(d, null, null, end(3, 90, { ...NO_USAGE, kind: 'aborted' })),
+          released(c, null, true, end(2, 50, { ...NO_USAGE, kind: 'rate_limited' })),
+          released(d, null, false, end(3, 90, { ...NO_USAGE, kind: 'aborted' })),
         ],
       );
       await answer(store, other, await claimOne(store, other), NOW_MS + 20_000);
@@ -183,7 +184,7 @@ export function timelineContract(storeOf: StoreOf): void {
       const runId = await openRun(store, documents(1));
       const task = await claimOne(store, runId);
       const callId = await startCall(store, runId, task);
-      await store.rescueTasks({ nowMs: NOW_MS + 1_000, whose: 'everyone', crashLimit: 3 });
+      await store.rescueTasks({ workers: [WORKER], crashLimit: 3 });
       expect(sumOf(await store.readTimeline(runId, 10), 'answered')).toBe(0);
       await store.record([], [completed(task, callEnd(callId))]);
       expect(sumOf(await store.readTimeline(runId, 10), 'answered')).toBe(1);

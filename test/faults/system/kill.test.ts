@@ -2,6 +2,7 @@
  * SIGKILL at places rather than at times: at system calls, where a file is half written, and at points between an
  * answer and its commit, which a clock would seldom hit.
  */
+import pLimit from 'p-limit';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { HAS_STRACE } from '../../support/fault-tools.js';
 import { type SimulatorProcess, startSimulatorProcess } from '../../support/simulator-process.js';
@@ -24,6 +25,17 @@ beforeAll(async () => {
 
 afterAll(() => simulator.stop());
 
+/** Two lives at a time: most of each is a process that starts, and each has a folder and documents of its own. */
+async function killAtEach(
+  places: readonly number[],
+  what: string,
+  kill: (nth: number) => Promise<KillReport>,
+): Promise<ReadonlyMap<string, KillReport>> {
+  const twoAtOnce = pLimit(2);
+  const reports = await Promise.all(places.map((nth) => twoAtOnce(kill, nth)));
+  return new Map(reports.map((report, index) => [`${what} ${places[index]}`, report]));
+}
+
 /** @param leastFired where the number of calls varies with how answers come together, a kill may find the end */
 function expectKills(reports: ReadonlyMap<string, KillReport>, leastFired = reports.size): void {
   const broken = [...reports].filter(([, { violations }]) => violations.length > 0);
@@ -39,10 +51,8 @@ function expectKills(reports: ReadonlyMap<string, KillReport>, leastFired = repo
 
 describe.skipIf(!HAS_STRACE)('killed at a system call (needs strace)', () => {
   async function sweep(call: SystemCall): Promise<void> {
-    const reports = new Map<string, KillReport>();
-    for (const nth of spread(await countSystemCalls(simulator, call), 14)) {
-      reports.set(`${call} ${nth}`, await killAtSystemCall(simulator, call, nth));
-    }
+    const places = spread(await countSystemCalls(simulator, call), 14);
+    const reports = await killAtEach(places, call, (nth) => killAtSystemCall(simulator, call, nth));
     expectKills(reports, 10);
     const printed = [...reports.values()].map((report) => report.printed);
     expect(Math.max(...printed), 'some kill must come after answers').toBeGreaterThan(0);
@@ -75,12 +85,9 @@ describe('killed at a named point', () => {
     'after a commit',
     'before the end',
   ])('%s, loses nothing', async (point) => {
-    const reports = new Map<string, KillReport>();
     const isOnce = ['after an import page', 'before the end'].includes(point);
-    for (const nth of isOnce ? [1] : [1, 2, 5]) {
-      reports.set(`${point} ${nth}`, await killAtPoint(simulator, point, nth));
-    }
-    expectKills(reports);
+    const kill = (nth: number): Promise<KillReport> => killAtPoint(simulator, point, nth);
+    expectKills(await killAtEach(isOnce ? [1] : [1, 2, 5], point, kill));
   });
 
   it('again and again, in each life somewhere else, loses nothing', async () => {

@@ -125,7 +125,7 @@ describe('an opened store', () => {
       `UPDATE tasks SET state = 'done'`,
       `UPDATE tasks SET state = 'in_progress'`,
       `UPDATE tasks SET state = 'in_progress', attempt_token = 't'`,
-      `UPDATE tasks SET state = 'in_progress', attempt_token = 't', lease_until_ms = 1, remote_batch_id = 1`,
+      `UPDATE tasks SET state = 'in_progress', attempt_token = 't', worker_id = 1, remote_batch_id = 1`,
       'UPDATE tasks SET remote_batch_id = 1',
       `UPDATE tasks SET state = 'failed'`,
       `UPDATE tasks SET state = 'delayed'`,

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/core/clock.js';
 import { openStore } from '../../../src/store/open.js';
-import { claim, documents, NOW_MS, openRun } from '../../contract/store/builders.js';
+import { claim, documents, NOW_MS, openRun, WORKER } from '../../contract/store/builders.js';
 import { type Child, startChild } from './child.js';
 
 let folder: string;
@@ -59,7 +59,7 @@ describe('a store that another process drains', () => {
     await claim(store, runId, 2);
     await owner.kill();
     await store.acquireDrainLock({ pid: process.pid, host: 'server', runName: 'reviews', sinceMs: NOW_MS });
-    const report = await store.rescueTasks({ nowMs: NOW_MS, whose: 'everyone', crashLimit: 3 });
+    const report = await store.rescueTasks({ workers: [WORKER], crashLimit: 3 });
     expect(report.rescued).toBe(2);
     expect((await store.readOwner())?.pid).toBe(process.pid);
     await store.close();

@@ -84,8 +84,8 @@ describe.each(VERSIONS)('a store of an earlier version, %s', (file) => {
       includeBody: true,
     });
     expect(rows).toHaveLength(28);
-    expect(await store.recount()).toEqual([]);
-    expect((await store.examine()).damage).toEqual([]);
+    expect(await store.maintenance.recount()).toEqual([]);
+    expect((await store.maintenance.examine()).damage).toEqual([]);
     await store.close();
   });
 

@@ -5,8 +5,8 @@ import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/core/clock.js';
+import type { CountDifference } from '../../../src/store/maintenance.js';
 import { openStore } from '../../../src/store/open.js';
-import type { CountDifference } from '../../../src/store/store.js';
 import {
   callEnd,
   claim,
@@ -18,6 +18,7 @@ import {
   released,
   retried,
   startCall,
+  WORKER,
 } from '../../contract/store/builders.js';
 
 let folder: string;
@@ -43,7 +44,7 @@ async function differencesAfter(sql: string): Promise<readonly CountDifference[]
   database.exec(sql);
   database.close();
   const store = await openStore(path, { mode: 'read', clock: systemClock });
-  const differences = await store.recount();
+  const differences = await store.maintenance.recount();
   await store.close();
   return differences;
 }
@@ -94,6 +95,11 @@ describe('a recount', () => {
       'an answer of a document that is not settled',
       `UPDATE tasks SET state = 'ready' WHERE id = 2`,
       { what: 'documents that have a result and are not settled', kept: 0, recounted: 1 },
+    ],
+    [
+      'a share of a call that is more than its bill',
+      'UPDATE call_tasks SET input_tokens = 121, output_tokens = 30, cost_micro_usd = 42 WHERE call_id = 1',
+      { what: 'calls whose shares do not add up to their bill', kept: 0, recounted: 1 },
     ],
   ])('finds %s', async (_, sql, difference) => {
     expect(await differencesAfter(sql)).toEqual([{ runName: 'reviews', ...difference }]);
@@ -147,7 +153,7 @@ describe('every sum of calls that is kept', () => {
       const outcome =
         'kind' in end
           ? index % 2 === 0
-            ? released(task, null, null, call)
+            ? released(task, null, false, call)
             : retried(task, 1, call)
           : completed(task, call);
       await store.record([], [outcome]);
@@ -155,7 +161,7 @@ describe('every sum of calls that is kept', () => {
     const lost = tasks.at(-1);
     if (lost === undefined) throw new Error('claimed too few');
     await startCall(store, runId, lost);
-    await store.rescueTasks({ nowMs: 1, whose: 'everyone', crashLimit: 3 });
+    await store.rescueTasks({ workers: [WORKER], crashLimit: 3 });
     await store.close();
 
     expect(await differencesAfter('')).toEqual([]);

@@ -1,0 +1,58 @@
+/** A look at an SQLite store as a whole, its pages included, and the removal of what nobody needs any more. */
+import { statSync } from 'node:fs';
+import type { CountDifference, StoreCondition, StoreMaintenance } from '../maintenance.js';
+import type { Connection } from './connection.js';
+import { Recount } from './recount.js';
+import { Space } from './space.js';
+import { Sweep } from './sweep.js';
+
+/** Enough to see what is wrong; the rest is most often the same again. */
+const MOST_DAMAGE_TOLD = 10;
+
+export class SqliteMaintenance implements StoreMaintenance {
+  readonly #connection: Connection;
+  readonly #sweep: Sweep;
+  readonly #space: Space;
+
+  constructor(connection: Connection) {
+    this.#connection = connection;
+    this.#sweep = new Sweep(connection.database);
+    this.#space = new Space(connection.database);
+  }
+
+  /** Reads every page: 0.5 s for 100 MB that the system has in memory. */
+  examine(): Promise<StoreCondition> {
+    const { database, path } = this.#connection;
+    return this.#connection.read(() => {
+      const complaints = database.pragma(`quick_check(${MOST_DAMAGE_TOLD})`) as { quick_check: string }[];
+      const version = database.prepare<[], string>('SELECT sqlite_version()').pluck().get() ?? '';
+      const leases = database
+        .prepare<[], number>('SELECT count(*) FROM tasks INDEXED BY tasks_owned WHERE worker_id IS NOT NULL')
+        .pluck();
+      return {
+        schemaVersion: database.pragma('user_version', { simple: true }) as number,
+        engine: `SQLite ${version}`,
+        damage: complaints.map(({ quick_check }) => quick_check).filter((complaint) => complaint !== 'ok'),
+        dataBytes: this.#space.dataBytes,
+        logBytes: statSync(`${path}-wal`, { throwIfNoEntry: false })?.size ?? 0,
+        freeBytes: this.#space.freeBytes,
+        openLeases: leases.get() ?? 0,
+        unsweptRuns: this.#sweep.unsweptRuns().length,
+      };
+    });
+  }
+
+  recount(): Promise<readonly CountDifference[]> {
+    return this.#connection.read(() => new Recount(this.#connection.database).differences());
+  }
+
+  sweepDeletedRuns(cursor: string | null, limit: number): Promise<string | null> {
+    return this.#connection.write(() => this.#sweep.page(cursor, limit));
+  }
+
+  async reclaimSpace(limitBytes: number): Promise<{ readonly reclaimedBytes: number }> {
+    const reclaimedBytes = await this.#connection.patiently(() => this.#space.reclaim(limitBytes));
+    if (reclaimedBytes === 0) await this.#connection.patiently(() => this.#space.cutLog());
+    return { reclaimedBytes };
+  }
+}
