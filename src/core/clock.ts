@@ -14,6 +14,9 @@ export interface Clock {
   after(delayMs: number, callback: () => void): () => void;
 }
 
+/** The reason to end a sleep with `abort`, many times a second: without one, each abort makes an exception with its stack. */
+export const WOKEN = 'woken';
+
 /** Uniform in [0, 1). */
 export type Random = () => number;
 

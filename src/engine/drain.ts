@@ -9,7 +9,7 @@
  *      └── store trouble that lasts: acts as stop(), what open calls bring is salvaged, and rejects
  */
 import pLimit from 'p-limit';
-import type { Clock, Random } from '../core/clock.js';
+import { type Clock, type Random, WOKEN } from '../core/clock.js';
 import { LlmBatchError } from '../core/errors.js';
 import type { ReachedLimit } from '../core/event.js';
 import type { ProviderFailure } from '../core/failure.js';
@@ -144,8 +144,6 @@ export interface DrainSnapshot {
 const STORE_TROUBLE_LIMIT_MS = 60_000;
 /** A lease survives two missed heartbeats. */
 const HEARTBEATS_PER_LEASE = 3;
-/** Bounds the transaction of a claim. */
-const MOST_PER_CLAIM = 1_000;
 const A_DAY_MS = 24 * 3_600_000;
 /** When this machine could open no more connections, no more are tried for so long. */
 const FEWER_CONNECTIONS_MS = 60_000;
@@ -166,6 +164,8 @@ export class Drain {
   /** Monotonic times, of held tasks that throttling had sent back. */
   readonly #throttledSinceMs = new Map<number, number>();
   readonly #openCalls = new Set<AbortController>();
+  /** Groups that have left the packer and are not settled. */
+  #calls = 0;
   #woken = false;
   #sleeping: AbortController | null = null;
   #completed = 0;
@@ -269,30 +269,32 @@ export class Drain {
   }
 
   async #claimUntilDone(): Promise<void> {
-    const { store, runId, grouping } = this.#options;
+    const { store, runId } = this.#options;
     while (!this.#stopping) {
       const { concurrency } = this.#pool;
       // Twice the concurrency keeps the pool fed across a commit; a quarter free is worth a claim. A single call is
       // that of the only documents held, so that three crashes tell whether one of them is their cause.
-      const capacity = (concurrency === 1 ? 1 : concurrency * 2) * grouping.documents;
-      const refillAt = capacity - Math.max(1, Math.floor(concurrency / 2)) * grouping.documents;
-      const heldBack = this.#guard.held.reduce((sum, { group }) => sum + group.length, 0);
-      const busy = this.#held.size - heldBack;
+      const capacity = concurrency === 1 ? 1 : concurrency * 2;
+      const refillAt = capacity - Math.max(1, Math.floor(concurrency / 2));
+      const { held } = this.#guard;
+      const busy = this.#calls - held.length;
       if (busy > refillAt || this.#trouble.isActive || this.#heldSuspect !== null) {
         await this.#nextWake(null);
         continue;
       }
-      const tasks = await this.#claim(Math.min(capacity - busy, MOST_PER_CLAIM));
+      // Documents that wait for others to share a call with are no call yet, so that more of them are claimed.
+      const tasks = await this.#claim(capacity - busy);
       for (const task of tasks) this.#begin(task);
       if (tasks.length > 0) continue;
       const waitMs = await store.nextDueMs(runId);
-      if (waitMs === null && busy === 0) {
+      const isIdle = this.#held.size === held.reduce((sum, { group }) => sum + group.length, 0);
+      if (waitMs === null && isIdle) {
         // What was held back may be tried again, so it is settled before the run counts as drained.
-        if (heldBack === 0) return;
+        if (held.length === 0) return;
         this.#follow(this.#guard.idle(true));
         continue;
       }
-      this.#onlyDelayedLeft = busy === 0;
+      this.#onlyDelayedLeft = isIdle;
       this.#nextDueAtMs = waitMs === null ? null : this.#options.clock.now() + waitMs;
       await this.#nextWake(waitMs);
       this.#onlyDelayedLeft = false;
@@ -330,13 +332,14 @@ export class Drain {
     const prepared = this.#options.prepare(task);
     if ('refused' in prepared) {
       const outcome = failed({ task }, null, prepared.refused, this.#options.clock.now());
-      this.#record({ call: null, outcomes: [outcome] });
+      void this.#record({ call: null, outcomes: [outcome] });
     } else if (isSuspect(task)) this.#start([prepared]);
     else this.#packer.add(prepared);
   }
 
   /** Calls are made ready ahead of their slots; not where one call at a time is made, which must be the only one in the ledger. */
   #start(group: readonly PreparedTask[]): void {
+    this.#calls += 1;
     const isAlone = this.#pool.concurrency === 1 || group.some(({ task }) => isSuspect(task));
     const started = isAlone
       ? this.#pool(() => this.#perform(group))
@@ -391,7 +394,7 @@ export class Drain {
     for (const { group, settlement } of giveBack) {
       const { call, outcomes } = settlement;
       const shareOf = (index: number) => outcomes[index]?.share ?? null;
-      this.#record({ call, outcomes: group.map((each, index) => released(each, shareOf(index))) });
+      this.#settleCall({ call, outcomes: group.map((each, index) => released(each, shareOf(index))) });
     }
     if (convicted === null) return;
     const { calls, failure, example } = convicted;
@@ -450,13 +453,21 @@ export class Drain {
   }
 
   #settle({ settlement, split }: PerformedCall): void {
-    if (settlement.call !== null || settlement.outcomes.length > 0) this.#record(settlement);
+    this.#settleCall(settlement);
     for (const group of split) this.#start(group);
   }
 
+  #settleCall(settlement: Settlement): void {
+    void this.#record(settlement).then(() => {
+      this.#calls -= 1;
+      this.#wake();
+    });
+  }
+
   /** The slot is free as soon as the answer is here; the commit goes on beside the next call. */
-  #record(settlement: Settlement): void {
-    void this.#journal.settle(settlement).then(
+  async #record(settlement: Settlement): Promise<void> {
+    if (settlement.call === null && settlement.outcomes.length === 0) return;
+    await this.#journal.settle(settlement).then(
       () => this.#letGo(settlement.outcomes),
       (error: unknown) => this.#crashed(settlement.outcomes, error),
     );
@@ -586,7 +597,7 @@ export class Drain {
   /** A wake that comes while nobody sleeps is kept for the next sleeper, so that none is lost. */
   #wake(): void {
     this.#woken = true;
-    this.#sleeping?.abort();
+    this.#sleeping?.abort(WOKEN);
   }
 
   async #nextWake(limitMs: number | null): Promise<void> {

@@ -8,7 +8,7 @@
  */
 
 import type { CallStart } from '../core/call.js';
-import type { Clock } from '../core/clock.js';
+import { type Clock, WOKEN } from '../core/clock.js';
 import type { Settlement } from '../core/outcome.js';
 import type { RecordedProgress, Store } from '../store/store.js';
 import { mayPass, type StoreTrouble } from './store-trouble.js';
@@ -73,12 +73,12 @@ export class Journal {
 
   /** Resolves when everything handed over so far is on disk (or has been salvaged). */
   async flush(): Promise<void> {
-    this.#hurry?.abort();
+    this.#hurry?.abort(WOKEN);
     while (this.#running !== null) await this.#running;
   }
 
   #wake(): void {
-    if (this.#starts.length + this.#settlements.length >= GROUP_LIMIT) this.#hurry?.abort();
+    if (this.#starts.length + this.#settlements.length >= GROUP_LIMIT) this.#hurry?.abort(WOKEN);
     if (this.#running !== null) return;
     this.#running = this.#run().finally(() => {
       this.#running = null;

@@ -3,7 +3,7 @@
  * the order in which it was asked: the first in the queue takes the first lane that has room for it, so a
  * large task is never overtaken for ever by small ones.
  */
-import type { Clock } from '../core/clock.js';
+import { type Clock, WOKEN } from '../core/clock.js';
 import type { BilledUsage } from '../core/usage.js';
 import type { BlockedBy, Cost, Grant, Limiter } from '../limiter/limiter.js';
 import type { Provider } from '../provider/provider.js';
@@ -105,7 +105,7 @@ export class Gate {
 
   /** Looks again at the queue: something gave room back, or a wait is over. */
   poke(): void {
-    this.#alarm?.abort();
+    this.#alarm?.abort(WOKEN);
     this.#alarm = null;
     this.#hold = null;
     for (;;) {
