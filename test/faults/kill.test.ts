@@ -277,8 +277,12 @@ describe('killed between an answer and its commit', () => {
     const { exitCode, stdout } = await workspace.run(['resume', ...settings]);
     expect(exitCode).toBe(0);
     expect(completeLines(stdout)).toHaveLength(24);
-    expect((await simulator.books()).repeatedCalls).toBe(concurrency);
-    expect((await workspace.status()).calls).toMatchObject({ made: 24 + concurrency, repeated: concurrency });
+    // The answers that came, and the calls that were ready to take their slots.
+    const { repeatedCalls } = await simulator.books();
+    expect(repeatedCalls).toBeGreaterThanOrEqual(concurrency);
+    expect(repeatedCalls).toBeLessThanOrEqual(1.5 * concurrency);
+    const { calls } = await workspace.status();
+    expect(calls).toMatchObject({ made: 24 + repeatedCalls, repeated: repeatedCalls });
   });
 });
 
