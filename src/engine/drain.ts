@@ -283,7 +283,7 @@ export class Drain {
         continue;
       }
       // Documents that wait for others to share a call with are no call yet, so that more of them are claimed.
-      const tasks = await this.#claim(capacity - busy);
+      const tasks = await this.#claim(Math.max(capacity - busy, this.#packer.room));
       for (const task of tasks) this.#begin(task);
       if (tasks.length > 0) continue;
       const waitMs = await store.nextDueMs(runId);

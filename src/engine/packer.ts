@@ -31,6 +31,13 @@ export class Packer {
     this.#send = send;
   }
 
+  /** Documents that would fill the groups that wait. */
+  get room(): number {
+    let room = 0;
+    for (const { prepared } of this.#bins.values()) room += this.#bounds.documents - prepared.length;
+    return room;
+  }
+
   add(prepared: PreparedTask): void {
     const { grouping, cost } = prepared;
     if (grouping === null || this.#bounds.documents === 1) {

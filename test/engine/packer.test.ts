@@ -69,6 +69,17 @@ describe('documents that may share a call', () => {
     expect(groups).toEqual([[1], [2]]);
   });
 
+  it('are asked for as long as groups are not full', () => {
+    const { packer } = packing(3);
+    expect(packer.room).toBe(0);
+    packer.add(prepared(1, 'a'));
+    packer.add(prepared(2, 'b'));
+    packer.add(prepared(3, 'b'));
+    expect(packer.room).toBe(3);
+    packer.flush();
+    expect(packer.room).toBe(0);
+  });
+
   it('leave at once when nothing more comes', () => {
     const { packer, groups } = packing();
     packer.add(prepared(1));
