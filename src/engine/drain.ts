@@ -286,6 +286,8 @@ export class Drain {
       const tasks = await this.#claim(Math.max(capacity - busy, this.#packer.room));
       for (const task of tasks) this.#begin(task);
       if (tasks.length > 0) continue;
+      // There is nobody whom a group that is not full could wait for.
+      this.#packer.flush();
       const waitMs = await store.nextDueMs(runId);
       const isIdle = this.#held.size === held.reduce((sum, { group }) => sum + group.length, 0);
       if (waitMs === null && isIdle) {
