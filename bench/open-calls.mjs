@@ -11,7 +11,7 @@ import { CLI, startSimulator } from './simulator.mjs';
 
 const CALLS = Number(process.env.CALLS ?? 15_000);
 const ROUNDS = Number(process.env.ROUNDS ?? 3);
-const CONCURRENCY = 50;
+const CONCURRENCY = Number(process.env.OPEN_CALLS ?? 50);
 const LATENCY_MS = 40;
 const POSSIBLE = (CONCURRENCY * 1_000) / LATENCY_MS;
 
