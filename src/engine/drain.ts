@@ -377,8 +377,9 @@ export class Drain {
   }
 
   async #send(ready: ReadyCall): Promise<void> {
-    const isRecalled = this.#gate.isRecalled(ready);
-    this.#ended(isRecalled ? withdrawCall(ready, this.#context) : await sendCall(ready, this.#context));
+    // What it would bring could not be stored now.
+    const stays = this.#trouble.isActive || this.#gate.isRecalled(ready);
+    this.#ended(stays ? withdrawCall(ready, this.#context) : await sendCall(ready, this.#context));
   }
 
   #ended(performed: PerformedCall): void {
