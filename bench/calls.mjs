@@ -1,12 +1,12 @@
 // Processor time per call, against the loop a user would write, in turns so that a drifting machine hits both.
 
 import { spawnSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { round } from './round.mjs';
-import { CLI, startSimulator } from './simulator.mjs';
+import { medianOf, ourRun, plainLoop, writeDocuments } from './runs.mjs';
+import { startSimulator } from './simulator.mjs';
 
 const CALLS = Number(process.env.CALLS ?? 20_000);
 const ROUNDS = Number(process.env.ROUNDS ?? 3);
@@ -15,40 +15,17 @@ const CONCURRENCY = 64;
 const folder = mkdtempSync(join(tmpdir(), 'llm-batch-bench-'));
 const simulator = await startSimulator();
 try {
-  const input = join(folder, 'input.jsonl');
   const filler =
     'The battery lasts two days and the screen is bright, but the strap broke after a week. '.repeat(3);
-  const lines = Array.from({ length: CALLS }, (_, index) =>
-    JSON.stringify({ id: `d${index}`, text: `${index} ${filler}` }),
-  );
-  writeFileSync(input, `${lines.join('\n')}\n`);
+  const input = writeDocuments(folder, CALLS, (index) => `${index} ${filler}`);
+  const { url } = simulator;
   const ratios = [];
   for (let turn = 0; turn < ROUNDS; turn += 1) {
-    const loop = run([
-      fileURLToPath(new URL('plain-loop.mjs', import.meta.url)),
-      simulator.url,
-      input,
-      join(folder, 'loop.jsonl'),
-      String(CONCURRENCY),
-    ]);
-    const store = join(folder, `store-${turn}.db`);
-    const ours = run([
-      CLI,
-      'run',
-      input,
-      '--prompt',
-      'Classify: {{text}}',
-      '--base-url',
-      simulator.url,
-      '--concurrency',
-      String(CONCURRENCY),
-      '--db',
-      store,
-      '-o',
-      join(folder, `results-${turn}.jsonl`),
-      '--quiet',
-    ]);
-    const written = readFileSync(join(folder, `results-${turn}.jsonl`), 'utf8')
+    const loop = run(plainLoop({ url, input, folder, concurrency: CONCURRENCY }));
+    const name = `turn-${turn}`;
+    const flags = ['--prompt', 'Classify: {{text}}', '--concurrency', String(CONCURRENCY)];
+    const ours = run(ourRun({ url, input, folder, name }, ...flags));
+    const written = readFileSync(join(folder, `${name}.jsonl`), 'utf8')
       .trimEnd()
       .split('\n').length;
     ratios.push(ours.cpuSeconds / loop.cpuSeconds);
@@ -56,9 +33,8 @@ try {
       `round ${turn + 1}: loop ${perCall(loop)} ms/call (${round(CALLS / loop.wallSeconds, 0)} calls/s) · llm-batch ${perCall(ours)} ms/call (${round(CALLS / ours.wallSeconds, 0)} calls/s, ${written} results) · ratio ${round(ours.cpuSeconds / loop.cpuSeconds)}`,
     );
   }
-  ratios.sort((a, b) => a - b);
   console.log(
-    `processor time per call, llm-batch / plain loop: median ${round(ratios[Math.floor(ratios.length / 2)])} (target 0.6)`,
+    `processor time per call, llm-batch / plain loop: median ${round(medianOf(ratios))} (target 0.6)`,
   );
 } finally {
   simulator.stop();

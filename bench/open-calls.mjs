@@ -2,12 +2,12 @@
 // the server saw counts, in its full seconds between the first and the last.
 
 import { spawnSync } from 'node:child_process';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { round } from './round.mjs';
-import { CLI, startSimulator } from './simulator.mjs';
+import { medianOf, ourRun, plainLoop, writeDocuments } from './runs.mjs';
+import { startSimulator } from './simulator.mjs';
 
 const CALLS = Number(process.env.CALLS ?? 15_000);
 const ROUNDS = Number(process.env.ROUNDS ?? 3);
@@ -17,46 +17,20 @@ const POSSIBLE = (CONCURRENCY * 1_000) / LATENCY_MS;
 
 const folder = mkdtempSync(join(tmpdir(), 'llm-batch-bench-'));
 try {
-  const input = join(folder, 'input.jsonl');
-  const lines = Array.from({ length: CALLS }, (_, index) =>
-    JSON.stringify({ id: `d${index}`, text: `${index} is a number` }),
-  );
-  writeFileSync(input, `${lines.join('\n')}\n`);
-  const loop = fileURLToPath(new URL('plain-loop.mjs', import.meta.url));
+  const input = writeDocuments(folder, CALLS, (index) => `${index} is a number`);
+  const flags = ['--prompt', 'Classify: {{text}}', '--concurrency', String(CONCURRENCY)];
   const shares = [];
   for (let turn = 0; turn < ROUNDS; turn += 1) {
-    const results = join(folder, `results-${turn}.jsonl`);
-    const plain = await callsPerSecond((url) => [
-      loop,
-      url,
-      input,
-      join(folder, 'loop.jsonl'),
-      String(CONCURRENCY),
-    ]);
-    const ours = await callsPerSecond((url) => [
-      CLI,
-      'run',
-      input,
-      '--prompt',
-      'Classify: {{text}}',
-      '--base-url',
-      url,
-      '--concurrency',
-      String(CONCURRENCY),
-      '--db',
-      join(folder, `store-${turn}.db`),
-      '-o',
-      results,
-      '--quiet',
-    ]);
+    const plain = await callsPerSecond((url) => plainLoop({ url, input, folder, concurrency: CONCURRENCY }));
+    const name = `turn-${turn}`;
+    const ours = await callsPerSecond((url) => ourRun({ url, input, folder, name }, ...flags));
     shares.push(ours / POSSIBLE);
     console.log(
       `round ${turn + 1}: loop ${round(plain, 0)} calls/s (${percent(plain / POSSIBLE)}) · llm-batch ${round(ours, 0)} calls/s (${percent(ours / POSSIBLE)})`,
     );
   }
-  shares.sort((a, b) => a - b);
   console.log(
-    `${CONCURRENCY} open calls of ${LATENCY_MS} ms: median ${percent(shares[Math.floor(shares.length / 2)])} of ${POSSIBLE} calls/s (target 97 %)`,
+    `${CONCURRENCY} open calls of ${LATENCY_MS} ms: median ${percent(medianOf(shares))} of ${POSSIBLE} calls/s (target 97 %)`,
   );
 } finally {
   rmSync(folder, { recursive: true, force: true });

@@ -3,6 +3,7 @@
  * a run subscribe to. Events carry facts; the words for people are made by whoever shows them.
  */
 import type { FailureKind, ProviderFailure } from './failure.js';
+import type { LearntLimits } from './limits.js';
 import type { ProgressSnapshot } from './progress-snapshot.js';
 import type { RunRecord } from './run.js';
 import type { RunSummary } from './run-summary.js';
@@ -116,12 +117,7 @@ export type RunEvent =
   /** A lane's key or account fails, or its server is gone for too long; its work goes to the lanes that are left. */
   | ({ readonly type: 'lane_set_aside'; readonly failure: ProviderFailure } & OfLane)
   /** What a lane's server says of its limits; null where it says nothing. */
-  | ({
-      readonly type: 'limit_learnt';
-      readonly requestsPerMinute: number | null;
-      readonly tokensPerMinute: number | null;
-      readonly requestsPerDay: number | null;
-    } & OfLane)
+  | ({ readonly type: 'limit_learnt' } & LearntLimits & OfLane)
   | { readonly type: 'limit_reached'; readonly limit: ReachedLimit }
   /** From here on one call at a time is made: one of so many documents may have brought the program down. */
   | { readonly type: 'suspects'; readonly left: number }

@@ -18,3 +18,10 @@ export interface RateLimitHints {
   readonly tokens?: QuotaHint;
   readonly requestsPerDay?: QuotaHint;
 }
+
+/** What a server's headers last said of its whole quotas; null: nothing yet. */
+export interface LearntLimits {
+  readonly requestsPerMinute: number | null;
+  readonly tokensPerMinute: number | null;
+  readonly requestsPerDay: number | null;
+}

@@ -1,30 +1,6 @@
 /** Requests of endpoints that this program does not know yet: told as such, for no other endpoint would understand them. */
 import type { ExactObject } from '../core/exact-json.js';
-
-/**
- * Fields that tell a request with a bare `prompt` or `input` from a record that happens to have such a column. Names
- * that are as likely a column of data (`user`, `stop`, `store`, `seed`, `text`, `instructions`) are left out.
- */
-export const GENERATION_FIELDS = [
-  'model',
-  'temperature',
-  'top_p',
-  'max_tokens',
-  'max_completion_tokens',
-  'max_output_tokens',
-  'response_format',
-  'reasoning_effort',
-  'previous_response_id',
-  'frequency_penalty',
-  'presence_penalty',
-  'logit_bias',
-  'logprobs',
-  'top_logprobs',
-  'tools',
-  'tool_choice',
-  'service_tier',
-  'stream',
-] as const;
+import { GENERATION_FIELDS, hasAny } from './body-fields.js';
 
 /** @returns a clause that names the endpoint whose request this looks like; null for a record */
 export function unsupportedRequest(fields: ExactObject): string | null {
@@ -50,8 +26,4 @@ export function isCompletionsRequest(fields: ExactObject): boolean {
   return (
     Array.isArray(prompt) || hasAny(fields, COMPLETIONS_FIELDS) || COMPLETIONS_MODEL.test(String(model ?? ''))
   );
-}
-
-function hasAny(fields: ExactObject, names: readonly string[]): boolean {
-  return names.some((name) => Object.hasOwn(fields, name));
 }

@@ -2,7 +2,7 @@
  * One call's way, for the one or more documents that it asks for:
  *
  *   admit ──▶ record ──▶ ready ──a slot is free──▶ send ──▶ settle the limits ──▶ judge each document
- *     │         │          └── its lane was silenced meanwhile, or the run stops ──▶ withdrawn
+ *     │         │          └── may leave no more (lane silent, limit fallen, store in trouble, run stopped) ──▶ withdrawn
  *     └─────────┴── not possible ──▶ the documents go back, or fail, or go in smaller groups
  *
  * What comes before the slot takes a commit to disk; done ahead, in a small stock of ready calls, it is no part of the
@@ -15,7 +15,7 @@ import type { RetryPolicy } from '../core/retry-decision.js';
 import type { LeasedTask } from '../core/task.js';
 import type { Grant } from '../limiter/limiter.js';
 import type { ProviderReply, ProviderRequest } from '../provider/provider.js';
-import { billedFor, mostTokensOf, NOTHING_SPENT, type RunBudget } from './billing.js';
+import { type BillingBounds, billedFor, mostTokensOf, NOTHING_SPENT, type RunBudget } from './billing.js';
 import type { Lacking, Spending } from './budget.js';
 import type { Journal } from './journal.js';
 import { billOf, callEndOf, failed, judge, released } from './judge-reply.js';
@@ -79,8 +79,9 @@ export async function makeReady(
   context: CallContext,
 ): Promise<ReadyCall | PerformedCall> {
   const { budget } = context;
-  if (budget === null) return admitAndRecord(group, null, context);
-  const most = budget.mostOf(billingOf(group));
+  const billing = billingOf(group);
+  if (budget === null) return admitAndRecord(group, billing, null, context);
+  const most = budget.mostOf(billing);
   const answer = await budget.admit(most);
   if (answer !== 'granted') {
     if (answer !== 'closed') context.onExhausted(answer.exhausted);
@@ -88,7 +89,7 @@ export async function makeReady(
   }
   let isReady = false;
   try {
-    const made = await admitAndRecord(group, most, context);
+    const made = await admitAndRecord(group, billing, most, context);
     isReady = 'callId' in made;
     return made;
   } finally {
@@ -98,6 +99,7 @@ export async function makeReady(
 
 async function admitAndRecord(
   group: readonly PreparedTask[],
+  billing: BillingBounds,
   most: Spending | null,
   context: CallContext,
 ): Promise<ReadyCall | PerformedCall> {
@@ -116,7 +118,6 @@ async function admitAndRecord(
     giveBack(lane, grant, context);
     return failedGroup(group, request.refused, clock.now());
   }
-  const billing = billingOf(group);
   const callId = await journal.start({
     runId: context.runId,
     tasks: group.map(({ task: { taskId, attemptToken } }) => ({ taskId, attemptToken })),

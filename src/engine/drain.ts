@@ -11,7 +11,7 @@
 import pLimit from 'p-limit';
 import { type Clock, type Random, WOKEN } from '../core/clock.js';
 import { LlmBatchError } from '../core/errors.js';
-import type { ReachedLimit } from '../core/event.js';
+import type { DrainEnding, FailedCalls, ReachedLimit } from '../core/event.js';
 import type { ProviderFailure } from '../core/failure.js';
 import type { Settlement, TaskOutcome } from '../core/outcome.js';
 import { haltsRun, type RetryPolicy } from '../core/retry-decision.js';
@@ -97,26 +97,12 @@ export type DrainNotice =
       readonly type: 'halted';
       readonly lane: string;
       readonly failure: ProviderFailure;
-      readonly series: FailedSeries | null;
+      readonly series: FailedCalls | null;
     }
   | { readonly type: 'store_trouble'; readonly error: LlmBatchError }
   | { readonly type: 'store_recovered' }
   /** Outcomes that were paid for wait in a file for the next start. */
   | { readonly type: 'salvaged'; readonly outcomes: number; readonly path: string };
-
-/** Calls in a row that all ended in one way, which is why the run stops. */
-export interface FailedSeries {
-  readonly calls: number;
-  /** Of the last one's document. */
-  readonly line: number;
-  readonly key: string;
-}
-
-export type DrainEnd =
-  | { readonly reason: 'drained' }
-  | { readonly reason: 'stopped' }
-  | { readonly reason: 'limit_reached'; readonly limit: ReachedLimit }
-  | { readonly reason: 'halted'; readonly failure: ProviderFailure; readonly lane: string };
 
 export interface DrainSnapshot {
   readonly completed: number;
@@ -251,7 +237,7 @@ export class Drain {
    * Drains the run.
    * @throws whatever the store threw when it could not be written any more
    */
-  async run(): Promise<DrainEnd> {
+  async run(): Promise<DrainEnding> {
     const stopHeartbeat = this.#startHeartbeat();
     try {
       await this.#claimUntilDone().catch((error: unknown) => this.#crashed([], error));
@@ -276,8 +262,7 @@ export class Drain {
       // that of the only documents held, so that three crashes tell whether one of them is their cause.
       const capacity = concurrency === 1 ? 1 : concurrency * 2;
       const refillAt = capacity - Math.max(1, Math.floor(concurrency / 2));
-      const { held } = this.#guard;
-      const busy = this.#calls - held.length;
+      const busy = this.#calls - this.#guard.held.length;
       if (busy > refillAt || this.#trouble.isActive || this.#heldSuspect !== null) {
         await this.#nextWake(null);
         continue;
@@ -289,6 +274,7 @@ export class Drain {
       // There is nobody whom a group that is not full could wait for.
       this.#packer.flush();
       const waitMs = await store.nextDueMs(runId);
+      const { held } = this.#guard;
       const isIdle = this.#held.size === held.reduce((sum, { group }) => sum + group.length, 0);
       if (waitMs === null && isIdle) {
         // What was held back may be tried again, so it is settled before the run counts as drained.
@@ -342,37 +328,32 @@ export class Drain {
   /** Calls are made ready ahead of their slots; not where one call at a time is made, which must be the only one in the ledger. */
   #start(group: readonly PreparedTask[]): void {
     this.#calls += 1;
-    const isAlone = this.#pool.concurrency === 1 || group.some(({ task }) => isSuspect(task));
+    const isAlone = this.#pool.concurrency === 1 || hasSuspect(group);
     const started = isAlone
-      ? this.#pool(() => this.#perform(group))
-      : this.#stock(() => this.#prepare(group));
+      ? this.#pool(() => this.#perform(group, (ready) => this.#send(ready)))
+      : this.#stock(() => this.#perform(group, (ready) => this.#queue(ready)));
     void started.catch((error: unknown) => this.#crashed(tasksOf(group), error));
   }
 
-  async #perform(group: readonly PreparedTask[]): Promise<void> {
+  async #perform(group: readonly PreparedTask[], send: (ready: ReadyCall) => Promise<void>): Promise<void> {
     const made = await this.#makeReady(group);
-    if ('callId' in made) await this.#send(made);
+    if ('callId' in made) await send(made);
     else this.#ended(made);
   }
 
-  /** A call that is ready keeps its place in the stock until it has a slot. */
-  async #prepare(group: readonly PreparedTask[]): Promise<void> {
-    const made = await this.#makeReady(group);
-    if (!('callId' in made)) {
-      this.#ended(made);
-      return;
-    }
-    await new Promise<void>((resolve) => {
+  /** Resolves when the call has a slot: until then it keeps its place in the stock. */
+  #queue(ready: ReadyCall): Promise<void> {
+    return new Promise((resolve) => {
       const sent = this.#pool(() => {
         resolve();
-        return this.#send(made);
+        return this.#send(ready);
       });
-      void sent.catch((error: unknown) => this.#crashed(tasksOf(group), error));
+      void sent.catch((error: unknown) => this.#crashed(tasksOf(ready.group), error));
     });
   }
 
   async #makeReady(group: readonly PreparedTask[]): Promise<ReadyCall | PerformedCall> {
-    if (!group.some(({ task }) => isSuspect(task))) await this.#guard.cleared();
+    if (!hasSuspect(group)) await this.#guard.cleared();
     return this.#stopping ? releasedGroup(group) : makeReady(group, this.#context);
   }
 
@@ -386,7 +367,7 @@ export class Drain {
     this.#laneHeard(performed);
     this.#adaptConcurrency(performed);
     // A suspect that is held back would not be alone any more, and nothing more could be claimed.
-    if (performed.group.some(({ task }) => isSuspect(task))) this.#settle(performed);
+    if (hasSuspect(performed.group)) this.#settle(performed);
     else this.#follow(this.#guard.add(performed, this.#openCalls.size));
   }
 
@@ -529,7 +510,7 @@ export class Drain {
     this.stop();
   }
 
-  #halt(failure: ProviderFailure, lane: Lane, series: FailedSeries | null): void {
+  #halt(failure: ProviderFailure, lane: Lane, series: FailedCalls | null): void {
     if (this.#halted !== null) return;
     this.#halted = { failure, lane: lane.name };
     this.#options.onNotice?.({ type: 'halted', lane: lane.name, failure, series });
@@ -624,6 +605,10 @@ function stockFor(concurrency: number): number {
 
 function tasksOf(group: readonly PreparedTask[]): readonly LeasedTask[] {
   return group.map(({ task }) => task);
+}
+
+function hasSuspect(group: readonly PreparedTask[]): boolean {
+  return group.some(({ task }) => isSuspect(task));
 }
 
 function isSuspect(task: LeasedTask): boolean {

@@ -1,11 +1,5 @@
+import type { LearntLimits } from '../core/limits.js';
 import type { Pause } from './throttle.js';
-
-/** What the server's headers last said; null: nothing yet. */
-export interface LearntLimits {
-  readonly requestsPerMinute: number | null;
-  readonly tokensPerMinute: number | null;
-  readonly requestsPerDay: number | null;
-}
 
 export interface LimiterSnapshot {
   /** Requests in the window, reserved ones included. */

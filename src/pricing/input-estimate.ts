@@ -5,12 +5,17 @@
 
 export interface InputEstimator {
   /**
-   * Rather above than below what the server will charge for this text.
+   * Counts a text, which takes a pass over it.
    * @param otherTokens of the parts that are not text, by their own rule
    */
-  inputTokens(text: string, otherTokens?: number): number;
-  /** What the server charged for a text, other parts included. */
-  observe(text: string, inputTokens: number, otherTokens?: number): void;
+  measure(text: string, otherTokens?: number): MeasuredInput;
+}
+
+export interface MeasuredInput {
+  /** Rather above than below what the server will charge for it, by what it has charged for others so far. */
+  tokens(): number;
+  /** What the server charged for it, other parts included. */
+  observe(inputTokens: number): void;
 }
 
 /** The largest ratio among this many answers counts, so that one odd document is forgotten in time. */
@@ -23,14 +28,18 @@ export function createInputEstimator(framingTokens: number): InputEstimator {
   const ratios: number[] = [];
   let seen = 0;
   let ratio = 1;
-  const plain = (text: string, otherTokens = 0): number => estimateTokens(text) + otherTokens + framingTokens;
   return {
-    inputTokens: (text, otherTokens) => Math.ceil(plain(text, otherTokens) * ratio),
-    observe(text, inputTokens, otherTokens) {
-      if (!Number.isFinite(inputTokens) || inputTokens <= 0) return;
-      ratios[seen % RATIOS_KEPT] = inputTokens / plain(text, otherTokens);
-      seen += 1;
-      ratio = Math.min(LARGEST_RATIO, Math.max(LEAST_RATIO, ...ratios));
+    measure(text, otherTokens = 0) {
+      const plain = estimateTokens(text) + otherTokens + framingTokens;
+      return {
+        tokens: () => Math.ceil(plain * ratio),
+        observe(inputTokens) {
+          if (!Number.isFinite(inputTokens) || inputTokens <= 0) return;
+          ratios[seen % RATIOS_KEPT] = inputTokens / plain;
+          seen += 1;
+          ratio = Math.min(LARGEST_RATIO, Math.max(LEAST_RATIO, ...ratios));
+        },
+      };
     },
   };
 }

@@ -40,13 +40,12 @@ export function createPrepareTask(settings: RunSettings, check: CheckOutput | nu
     // Taken once: those of a whole request are looked for in its messages, and their images measured.
     const { endpoint: name, model, inputText, attachments, outputCap, serviceTier } = rendered;
     const endpoint = ENDPOINTS[name];
-    const inputs = inputEstimatorOf(endpoint);
     const mistake = mistakes.get(task.taskId);
     const bodyJson =
       mistake === undefined || endpoint.withMistake === null
         ? rendered.bodyJson
         : endpoint.withMistake(rendered.bodyJson, mistake);
-    const attachmentTokens = expectedAttachmentTokens(model, attachments);
+    const input = inputEstimatorOf(endpoint).measure(inputText, expectedAttachmentTokens(model, attachments));
     return {
       task,
       grouping: groupingOf(rendered, endpoint),
@@ -60,12 +59,12 @@ export function createPrepareTask(settings: RunSettings, check: CheckOutput | nu
       },
       checkOutput: check === null ? likeOthers(rendered, endpoint) : remembering(task.taskId, check),
       cost() {
-        const inputTokens = inputs.inputTokens(inputText, attachmentTokens);
+        const inputTokens = input.tokens();
         const tokens = inputTokens + outputs.outputTokens(outputCap);
         return { requests: 1, tokens, tokensAtCap: outputCap === null ? tokens : inputTokens + outputCap };
       },
       learn(usage) {
-        inputs.observe(inputText, usage.inputTokens, attachmentTokens);
+        input.observe(usage.inputTokens);
         outputs.observe(usage.outputTokens);
       },
     };

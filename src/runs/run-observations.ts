@@ -1,7 +1,8 @@
 /** What is seen of a run's servers while it is drained: kept with the run for those that look at it, and never asked of it. */
 import type { Clock } from '../core/clock.js';
-import type { TellEvent } from '../core/event.js';
+import type { RunEvent, TellEvent } from '../core/event.js';
 import type { JsonObject } from '../core/json.js';
+import type { LearntLimits } from '../core/limits.js';
 import type { RunObservation, RunRecord } from '../core/run.js';
 import { amount, objectOf, orNull, type Shape, text } from '../core/shape.js';
 import type { DrainNotice } from '../engine/drain.js';
@@ -9,12 +10,9 @@ import type { Lane } from '../engine/lane.js';
 import type { PriceTable } from '../pricing/price-book.js';
 import type { Store } from '../store/store.js';
 
-/** What a lane's server has said of its limits; null where it said nothing. */
-export interface LearntLimit {
+/** What a lane's server has said of its limits. */
+export interface LearntLimit extends LearntLimits {
   readonly lane: string;
-  readonly requestsPerMinute: number | null;
-  readonly tokensPerMinute: number | null;
-  readonly requestsPerDay: number | null;
 }
 
 /** A lane whose server did not answer when this was noted. */
@@ -109,26 +107,36 @@ export class ObservationNotes {
   }
 
   async #note(): Promise<void> {
-    const seen = this.#lanes.flatMap(({ name, limiter }): RunObservation[] => {
+    const seen = this.#lanes.flatMap(({ name, limiter }): Seen[] => {
+      const outage: Seen = {
+        observation: { kind: 'outage', subject: name, value: this.#outages.get(name) ?? null },
+        event: null,
+      };
       const { learnt } = limiter.snapshot(this.#clock.monotonicMs());
-      const isAny = (learnt.requestsPerMinute ?? learnt.tokensPerMinute ?? learnt.requestsPerDay) !== null;
-      return [
-        { kind: 'outage', subject: name, value: this.#outages.get(name) ?? null },
-        ...(isAny ? [{ kind: 'learnt_limit', subject: name, value: { ...learnt } } as const] : []),
-      ];
+      if ((learnt.requestsPerMinute ?? learnt.tokensPerMinute ?? learnt.requestsPerDay) === null)
+        return [outage];
+      const learntLimit: Seen = {
+        observation: { kind: 'learnt_limit', subject: name, value: { ...learnt } },
+        event: { type: 'limit_learnt', lane: name, ...learnt },
+      };
+      return [outage, learntLimit];
     });
     const changed = seen.filter(
-      (one) => (this.#noted.get(nameOf(one)) ?? 'null') !== JSON.stringify(one.value),
+      ({ observation }) =>
+        (this.#noted.get(nameOf(observation)) ?? 'null') !== JSON.stringify(observation.value),
     );
     if (changed.length === 0) return;
-    for (const { name, limiter } of this.#lanes) {
-      if (!changed.some(({ kind, subject }) => kind === 'learnt_limit' && subject === name)) continue;
-      const { learnt } = limiter.snapshot(this.#clock.monotonicMs());
-      this.#tell({ type: 'limit_learnt', lane: name, ...learnt });
-    }
-    await this.#store.noteObservations(this.#run.id, changed);
-    for (const one of changed) this.#noted.set(nameOf(one), JSON.stringify(one.value));
+    for (const { event } of changed) if (event !== null) this.#tell(event);
+    const observations = changed.map(({ observation }) => observation);
+    await this.#store.noteObservations(this.#run.id, observations);
+    for (const one of observations) this.#noted.set(nameOf(one), JSON.stringify(one.value));
   }
+}
+
+interface Seen {
+  readonly observation: RunObservation;
+  /** What is told of it; null: others have. */
+  readonly event: RunEvent | null;
 }
 
 function nameOf({ kind, subject }: RunObservation): string {

@@ -1,11 +1,12 @@
 /** Several documents in one call: packed, judged one by one, split where the call fails, and billed once. */
 import { afterEach, describe, expect, it } from 'vitest';
 import type { LeasedTask } from '../../src/core/task.js';
-import { Drain, type DrainEnd } from '../../src/engine/drain.js';
+import { Drain } from '../../src/engine/drain.js';
 import type { Lane } from '../../src/engine/lane.js';
 import type { JoinRequests, PreparedTask } from '../../src/engine/prepared-task.js';
 import { createLimiter } from '../../src/limiter/limiter.js';
 import type { AnswerPart, Provider, ProviderReply } from '../../src/provider/provider.js';
+import { answerOf } from '../support/answered.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { StoredRun } from '../support/stored-run.js';
 
@@ -48,16 +49,7 @@ const vectorOf = (text: string): AnswerPart => ({
 
 function answer(parts: readonly AnswerPart[], inputTokens = parts.length * 3): ProviderReply {
   const usage = { inputTokens, outputTokens: 0, cachedTokens: 0, reasoningTokens: 0 };
-  return {
-    ok: true,
-    parts,
-    model: 'm',
-    usage,
-    costMicroUsd: inputTokens * 2,
-    httpStatus: 200,
-    requestId: 'req',
-    hints: {},
-  };
+  return answerOf(parts, { usage, costMicroUsd: inputTokens * 2, requestId: 'req' });
 }
 
 function refusal(kind: 'invalid_request' | 'rate_limited' | 'overloaded', httpStatus: number): ProviderReply {
@@ -108,7 +100,7 @@ async function drained(
     tooManyFailures: null,
     salvage: () => Promise.reject(new Error('nothing to salvage')),
   });
-  const end: DrainEnd = await clock.runUntil(drain.run());
+  const end = await clock.runUntil(drain.run());
   const rows = await store.readResults({
     runId: run.id,
     only: 'all',

@@ -4,7 +4,7 @@ import { afterEach, expect, it } from 'vitest';
 import type { RunEvent } from '../../src/core/event.js';
 import type { ProviderFailure } from '../../src/core/failure.js';
 import type { Provider, ProviderReply } from '../../src/provider/provider.js';
-import { answered } from '../support/answered.js';
+import { answered, answerOf } from '../support/answered.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { StoredRun } from '../support/stored-run.js';
 
@@ -15,17 +15,7 @@ let stored: StoredRun;
 
 afterEach(() => stored.remove());
 
-const ANSWER: ProviderReply = {
-  ok: true,
-  parts: [answered('fine')],
-  model: 'm',
-
-  usage: null,
-  costMicroUsd: null,
-  httpStatus: 200,
-  requestId: null,
-  hints: {},
-};
+const ANSWER: ProviderReply = answerOf([answered('fine')]);
 
 /** Answers after a second; no call leaves while `reason` gives one. */
 function onMachine(reason: (openCalls: number) => Partial<ProviderFailure> | null) {

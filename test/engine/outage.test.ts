@@ -9,7 +9,7 @@ import { createLimiter } from '../../src/limiter/limiter.js';
 import type { Provider, ProviderReply } from '../../src/provider/provider.js';
 import { inspectRun, type RunInspection } from '../../src/runs/inspect-run.js';
 import { observationsOf } from '../../src/runs/run-observations.js';
-import { answered } from '../support/answered.js';
+import { answered, answerOf } from '../support/answered.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { seededRandom } from '../support/seeded-random.js';
 import { StoredRun } from '../support/stored-run.js';
@@ -61,17 +61,8 @@ function server(failure: ProviderFailure, outage: Span, failsAfterMs = 5) {
         return { ok: false, failure, usage: null, costMicroUsd: null, hints: {} };
       }
       answeredAtMs.push(clock.monotonicMs());
-      return {
-        ok: true,
-        parts: [answered('yes')],
-        model: 'm',
-
-        usage: { inputTokens: 10, outputTokens: 1, cachedTokens: 0, reasoningTokens: 0 },
-        costMicroUsd: null,
-        httpStatus: 200,
-        requestId: null,
-        hints: {},
-      };
+      const usage = { inputTokens: 10, outputTokens: 1, cachedTokens: 0, reasoningTokens: 0 };
+      return answerOf([answered('yes')], { usage });
     },
     probe: () => Promise.reject(new Error('nobody asks')),
     async close() {},

@@ -7,7 +7,7 @@ import { Gate, type Lane } from '../../src/engine/lane.js';
 import type { CheckOutput, PreparedTask } from '../../src/engine/prepared-task.js';
 import { createLimiter } from '../../src/limiter/limiter.js';
 import type { Provider } from '../../src/provider/provider.js';
-import { answered } from '../support/answered.js';
+import { answered, answerOf } from '../support/answered.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { performCall } from '../support/perform-call.js';
 
@@ -16,17 +16,7 @@ const USAGE = { inputTokens: 10, outputTokens: 5, cachedTokens: 0, reasoningToke
 function performWith(checkOutput: CheckOutput) {
   const clock = new FakeClock();
   const provider: Provider = {
-    send: async () => ({
-      ok: true,
-      parts: [answered('an answer')],
-      model: 'm',
-
-      usage: USAGE,
-      costMicroUsd: 7,
-      httpStatus: 200,
-      requestId: 'req',
-      hints: {},
-    }),
+    send: async () => answerOf([answered('an answer')], { usage: USAGE, costMicroUsd: 7, requestId: 'req' }),
     probe: () => Promise.reject(new Error('nobody asks')),
     async close() {},
     redact: (text) => text.replaceAll('the key', '[redacted]'),

@@ -2,7 +2,7 @@
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import type { Drain } from '../../src/engine/drain.js';
 import type { Provider, ProviderReply } from '../../src/provider/provider.js';
-import { answered } from '../support/answered.js';
+import { answered, answerOf } from '../support/answered.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { StoredRun } from '../support/stored-run.js';
 
@@ -15,16 +15,7 @@ beforeEach(() => {
 afterEach(() => stored.remove());
 
 const USAGE = { inputTokens: 1, outputTokens: 1, cachedTokens: 0, reasoningTokens: 0 };
-const GOOD: ProviderReply = {
-  ok: true,
-  parts: [answered('fine')],
-  model: 'm',
-  usage: USAGE,
-  costMicroUsd: null,
-  httpStatus: 200,
-  requestId: null,
-  hints: {},
-};
+const GOOD: ProviderReply = answerOf([answered('fine')], { usage: USAGE });
 const THROTTLED: ProviderReply = {
   ok: false,
   failure: { kind: 'rate_limited', httpStatus: 429, message: 'slow down', retryAfterMs: 5_000 },

@@ -5,7 +5,7 @@ import type { RunEvent } from '../../src/core/event.js';
 import type { Drain } from '../../src/engine/drain.js';
 import type { Provider, ProviderReply } from '../../src/provider/provider.js';
 import { callStart } from '../contract/store/builders.js';
-import { answered } from '../support/answered.js';
+import { answered, answerOf } from '../support/answered.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { StoredRun } from '../support/stored-run.js';
 
@@ -60,17 +60,7 @@ const REFUSED: ProviderReply = {
 
 it('come when all others are done, each alone, and are told of once, with how many are left', async () => {
   await crashedTwice();
-  const { provider, openAtStart } = slowly({
-    ok: true,
-    parts: [answered('fine')],
-    model: 'm',
-
-    usage: null,
-    costMicroUsd: null,
-    httpStatus: 200,
-    requestId: null,
-    hints: {},
-  });
+  const { provider, openAtStart } = slowly(answerOf([answered('fine')]));
   const notices: RunEvent[] = [];
   const left = new Set<number>();
   const { summary } = await stored.execute(

@@ -1,4 +1,5 @@
 /** Chat completions. */
+import { MODEL_MISSING } from '../body-fields.js';
 import type { Endpoint, RequestDefaults, RequestMaker } from '../endpoint.js';
 import { readChatAnswer } from './answer.js';
 import { placeFile } from './attachment-part.js';
@@ -10,7 +11,7 @@ import { FrameMaker, PartsRequest, RecordRequest } from './record-request.js';
 import { outputParameters } from './response-format.js';
 import { countSimulatedTokens } from './simulated-tokens.js';
 import { countChatTokens } from './tokens.js';
-import { completeRequest, MODEL_MISSING, refusedValue } from './whole-request.js';
+import { completeRequest, refusedValue } from './whole-request.js';
 
 export const CHAT: Endpoint = {
   path: '/chat/completions',

@@ -5,6 +5,7 @@ import { orderedText } from '../../core/exact-json.js';
 import { hasText } from '../../core/foreign-text.js';
 import { isJsonObject, type Json, type JsonObject } from '../../core/json.js';
 import { isLineProblem, type LineProblem } from '../../core/line-problem.js';
+import { asksToStream, MODEL_MISSING, modelIn } from '../body-fields.js';
 import type { RequestDefaults } from '../endpoint.js';
 import { type RenderedRequest, serviceTierOf } from '../rendered-request.js';
 import { attachmentsIn } from './attachment-part.js';
@@ -23,8 +24,8 @@ export function completeRequest(
     const reason = refusedValue(name, request[name]);
     if (reason !== null) return { reason, field: name };
   }
-  const model = request['model'] ?? defaults.model;
-  if (typeof model !== 'string' || model === '') return MODEL_MISSING;
+  const model = modelIn(request, defaults.model);
+  if (model === null) return MODEL_MISSING;
   const messages = messagesOf(request);
   if (isLineProblem(messages)) return messages;
   if (systemText !== null && !messages.some(isSystemMessage)) messages.unshift(systemMessage(systemText));
@@ -37,8 +38,6 @@ export function completeRequest(
   }
   return new WholeRequest(model, messages, body);
 }
-
-export const MODEL_MISSING: LineProblem = { reason: 'model must be the name of a model', field: 'model' };
 
 class WholeRequest implements RenderedRequest {
   readonly endpoint = 'chat';
@@ -131,7 +130,7 @@ export function systemMessage(text: string): JsonObject {
 
 /** Why a request may not carry this value; null when it may. */
 export function refusedValue(name: string, value: Json | undefined): string | null {
-  if (name === 'stream' && value !== undefined && value !== null && value !== false) {
+  if (name === 'stream' && asksToStream(value)) {
     return 'stream must be left out: an answer is kept whole or not at all';
   }
   if (name === 'n' && value !== undefined && value !== null && value !== 1) {

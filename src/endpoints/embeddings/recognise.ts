@@ -1,5 +1,6 @@
 /** Which objects are embeddings requests. */
 import type { ExactObject } from '../../core/exact-json.js';
+import { hasAny } from '../body-fields.js';
 import type { Recognition } from '../endpoint.js';
 
 /** Fields that no other endpoint with an `input` has. */
@@ -11,6 +12,6 @@ const EMBEDDING_MODEL = /embed|\b(?:bge|e5|gte|minilm|voyage)\b/i;
 export function recogniseEmbeddings(fields: ExactObject): Recognition {
   const { input, messages, model } = fields;
   if (input === undefined || messages !== undefined) return 'no';
-  if (OWN_FIELDS.some((name) => Object.hasOwn(fields, name))) return 'likely';
+  if (hasAny(fields, OWN_FIELDS)) return 'likely';
   return typeof model === 'string' && EMBEDDING_MODEL.test(model) ? 'likely' : 'no';
 }

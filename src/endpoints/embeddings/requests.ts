@@ -4,6 +4,7 @@ import { orderedText } from '../../core/exact-json.js';
 import { hasText } from '../../core/foreign-text.js';
 import type { Json, JsonObject } from '../../core/json.js';
 import type { LineProblem } from '../../core/line-problem.js';
+import { MODEL_MISSING, modelIn } from '../body-fields.js';
 import type { RequestDefaults, RequestMaker } from '../endpoint.js';
 import type { RenderedRequest } from '../rendered-request.js';
 import { GROUPING, groupKeyOf } from './grouping.js';
@@ -22,8 +23,6 @@ export function createRequests({ model, parameters }: RequestDefaults): RequestM
     },
   };
 }
-
-const MODEL_MISSING: LineProblem = { reason: 'model must be the name of a model', field: 'model' };
 
 /** What is the same for all records of a run. */
 class Frame {
@@ -107,8 +106,8 @@ function ofBody(
   defaultModel: string | null,
   parameters: JsonObject,
 ): RenderedRequest | LineProblem {
-  const model = body['model'] ?? defaultModel;
-  if (typeof model !== 'string' || model === '') return MODEL_MISSING;
+  const model = modelIn(body, defaultModel);
+  if (model === null) return MODEL_MISSING;
   for (const name of ['dimensions', 'stream']) {
     const reason = refusedValue(name, body[name]);
     if (reason !== null) return { reason, field: name };
