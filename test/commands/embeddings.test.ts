@@ -137,7 +137,7 @@ describe('lines that show their endpoint', () => {
     workspace.writeDocuments('docs.jsonl', [{ model: 'gpt-4o-mini', input: 'Hello' }]);
     const end = await workspace.run(['run', 'docs.jsonl', '--base-url', simulator.url]);
     expect(end.exitCode).toBe(2);
-    expect(end.stderr).toContain('/v1/responses, which is not supported yet');
+    expect(end.stderr).toContain('/v1/responses, which is not supported yet; with --endpoint embeddings');
     expect((await simulator.books()).calls).toBe(0);
   });
 });

@@ -73,6 +73,7 @@ describe('documents that may share a call', () => {
     const { packer } = packing(3);
     expect(packer.room).toBe(0);
     packer.add(prepared(1, 'a'));
+    expect(packer.room).toBe(2);
     packer.add(prepared(2, 'b'));
     packer.add(prepared(3, 'b'));
     expect(packer.room).toBe(3);
