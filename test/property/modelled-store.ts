@@ -398,8 +398,13 @@ export class ModelledRun {
     this.#pairModel(sharing);
   }
 
-  /** A crash after some pages, of which the next process knows nothing. */
+  /**
+   * A crash after some pages, of which the next process knows nothing. Delays have passed: a delayed task that is paired
+   * loses its delay, and which ones the pages reached is not modelled.
+   */
   async pairInPart(sharing: Sharing, pages: number): Promise<void> {
+    this.#place.wait(10_000);
+    await this.claim(1);
     await this.#releaseAll();
     let cursor: string | null = null;
     for (let page = 0; page < pages; page += 1) {
