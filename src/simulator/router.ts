@@ -11,6 +11,7 @@ import type { Endpoint } from './endpoint.js';
 import type { Judge, Verdict } from './judge.js';
 import { listModels } from './model-list.js';
 import { invalidRequest, type Refusal, refusal, urlNotFound } from './refusal.js';
+import { RemoteRoutes } from './remote-routes.js';
 import { deliver, sendJson } from './reply.js';
 
 /** What can be called; a new endpoint is a file of its own and a name here. */
@@ -21,11 +22,18 @@ export class Router {
   readonly #judge: Judge;
   readonly #books: Books;
   readonly #clock: Clock;
+  readonly #remote: RemoteRoutes;
 
   constructor(judge: Judge, books: Books, clock: Clock) {
     this.#judge = judge;
     this.#books = books;
     this.#clock = clock;
+    this.#remote = new RemoteRoutes(judge, books, clock, ENDPOINTS);
+  }
+
+  /** Ends the work on batches and lets go of files. */
+  close(): Promise<void> {
+    return this.#remote.close();
   }
 
   handle(request: IncomingMessage, response: ServerResponse): void {
@@ -36,6 +44,7 @@ export class Router {
       this.#call(endpoint, request, response);
       return;
     }
+    if (this.#remote.handle(method, request, response, bearerKeyOf(request))) return;
     readText(request, (text) => this.#guard(response, () => this.#other(method, path, text, request)));
   }
 
