@@ -16,7 +16,7 @@ export function boundaryOf(contentType: string | undefined): string | null {
 const HEAD_END = '\r\n\r\n';
 
 /**
- * @param onData awaited for each piece of a part before more is read
+ * @param onData told of each part when it begins, with nothing of it yet; awaited for each piece before more is read
  * @returns whether the form was whole
  */
 export async function readForm(
@@ -48,6 +48,7 @@ export async function readForm(
         const at = pending.indexOf(HEAD_END);
         if (at === -1) continue;
         head = readHead(pending.subarray(0, at).toString());
+        await onData(head, pending.subarray(0, 0));
         pending = pending.subarray(at + HEAD_END.length);
         state = 'data';
         goesOn = true;
