@@ -1,13 +1,13 @@
 /** Chat completions. */
+import { correctIn } from '../correction.js';
 import type { Endpoint } from '../endpoint.js';
 import { placeFileAs } from '../place-file.js';
 import { createRequestMaker } from '../record-request.js';
 import { readChatAnswer } from './answer.js';
 import { completeRequest, refusedValue } from './complete-request.js';
-import { withMistake } from './mistake.js';
+
 import { bodyOfOldAnswer } from './old-answer.js';
 import { outputCapOf } from './output-cap.js';
-import { recogniseChat } from './recognise.js';
 import { CHAT_SHAPE } from './request-shape.js';
 import { outputParameters } from './response-format.js';
 import { countSimulatedTokens } from './simulated-tokens.js';
@@ -23,7 +23,6 @@ export const CHAT: Endpoint = {
    */
   defaultModel: 'gpt-4o-mini',
   contentField: 'messages',
-  recognise: recogniseChat,
   refusedValue,
   createRequests: (defaults) =>
     createRequestMaker(CHAT_SHAPE, defaults, (body, systemText) =>
@@ -38,8 +37,9 @@ export const CHAT: Endpoint = {
   readAnswer: readChatAnswer,
   sizeOf: null,
   bodyOf: bodyOfOldAnswer,
+  tellsUsage: true,
   takesSystemMessage: true,
   placeFile: placeFileAs({ image: 'url', pdf: 'file_data' }),
   outputParameters,
-  withMistake,
+  withMistake: correctIn('messages'),
 };

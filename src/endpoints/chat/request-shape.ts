@@ -32,11 +32,11 @@ function around({ model, systemText, parameters }: AskedOfAll): readonly [before
   ];
 }
 
-function textPart(text: string): JsonObject {
+export function textPart(text: string): JsonObject {
   return { type: 'text', text };
 }
 
-function attachmentPart({ kind, url, file }: Attachment): JsonObject {
+export function attachmentPart({ kind, url, file }: Attachment): JsonObject {
   return kind === 'image'
     ? { type: 'image_url', image_url: { url } }
     : { type: 'file', file: { filename: fileNameOf(file), file_data: url } };

@@ -6,7 +6,6 @@ import { joinContents } from '../whole-request.js';
 import { lengthOf, readEmbeddings } from './answer.js';
 import { bodyOfVector } from './body-of-vector.js';
 import { refusedValue } from './parameter.js';
-import { recogniseEmbeddings } from './recognise.js';
 import { completeRequest, EMBEDDINGS_SHAPE, MOST_INPUTS } from './requests.js';
 
 export const EMBEDDINGS: Endpoint = {
@@ -15,7 +14,6 @@ export const EMBEDDINGS: Endpoint = {
   /** OpenAI's smallest and cheapest of its current ones, known to every price table. */
   defaultModel: 'text-embedding-3-small',
   contentField: 'input',
-  recognise: recogniseEmbeddings,
   refusedValue,
   createRequests: (defaults) =>
     createRequestMaker(EMBEDDINGS_SHAPE, defaults, (body) => completeRequest(body, defaults)),
@@ -28,6 +26,7 @@ export const EMBEDDINGS: Endpoint = {
   readAnswer: readEmbeddings,
   sizeOf: lengthOf,
   bodyOf: bodyOfVector,
+  tellsUsage: true,
   takesSystemMessage: false,
   placeFile: null,
   outputParameters: null,
