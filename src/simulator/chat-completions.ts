@@ -46,7 +46,21 @@ function faultOf(requestBody: JsonObject): Refusal | null {
   }
   if (stream === true) return unsupported('stream', 'true');
   if (n !== undefined && n !== null && n !== 1) return unsupported('n', JSON.stringify(n));
-  return null;
+  return /^o\d|^gpt-[5-9](?!.*-chat)/.test(model) ? faultForReasoning(requestBody) : null;
+}
+
+/** As OpenAI's reasoning models refuse what others take. */
+function faultForReasoning(requestBody: JsonObject): Refusal | null {
+  if (Object.hasOwn(requestBody, 'max_tokens')) {
+    const message =
+      "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.";
+    return invalidRequest(message, 'max_tokens', 'unsupported_parameter');
+  }
+  const name = ['temperature', 'top_p'].find((each) => (requestBody[each] ?? 1) !== 1);
+  if (name === undefined) return null;
+  const value = JSON.stringify(requestBody[name]);
+  const message = `Unsupported value: '${name}' does not support ${value} with this model. Only the default (1) value is supported.`;
+  return invalidRequest(message, name, 'unsupported_value');
 }
 
 const TEXT_TYPES = ['text', 'refusal'];
