@@ -14,7 +14,8 @@ export function readResponse(answer: AnswerBody): readonly PartReading[] | Faile
   }
   const said = readItems(Array.isArray(output) ? output : []);
   const itemsJson = said.saysMore ? memberText(content, 'output') : null;
-  const partialJson = itemsJson ?? (said.text === '' ? null : JSON.stringify(said.text));
+  const words = said.text || said.refusal;
+  const partialJson = itemsJson ?? (words === '' ? null : JSON.stringify(words));
   const failed = (kind: FailureKind, message: string): FailedReading => ({
     ok: false,
     kind,
