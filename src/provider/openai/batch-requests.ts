@@ -98,7 +98,7 @@ export function createRemoteBatches(
     },
 
     async download(fileId, path, options) {
-      const sink = new FileSink(path);
+      const sink = await FileSink.open(path);
       try {
         const request: WireRequest = {
           method: 'get',

@@ -1,4 +1,5 @@
 /** A file that is fetched: whole or not at all, durable once it has its name. */
+import { once } from 'node:events';
 import { createWriteStream, type WriteStream } from 'node:fs';
 import { open, rename, rm } from 'node:fs/promises';
 import { dirname } from 'node:path';
@@ -13,12 +14,19 @@ export class FileSink {
   readonly #unfinished: string;
   #isNamed = false;
 
-  constructor(path: string) {
+  private constructor(path: string) {
     this.#path = path;
     this.#unfinished = path + UNFINISHED;
     this.stream = createWriteStream(this.#unfinished);
     // Heard by whoever asks for it: `throwFailure`.
     this.stream.on('error', () => undefined);
+  }
+
+  /** @throws LlmBatchError BATCH_FILE */
+  static async open(path: string): Promise<FileSink> {
+    const sink = new FileSink(path);
+    await once(sink.stream, 'open').catch(() => sink.throwFailure());
+    return sink;
   }
 
   /** @throws LlmBatchError BATCH_FILE where it was the file that broke the download off */
