@@ -52,7 +52,7 @@ export function readBatch(body: JsonObject, context: FailureContext): RemoteBatc
     outputFileId,
     errorFileId,
     counts: countsOf(body['request_counts']),
-    failure: state === 'failed' ? failureOf(errors, context) : null,
+    failure: failureOf(errors, context),
     isQueueFull: errors.some(isQueueFull),
   };
 }
@@ -105,8 +105,9 @@ function isQueueFull(error: JsonObject): boolean {
   return codesOf(error).includes(QUEUE_FULL_CODE) || QUEUE_FULL.test(messageOf(error));
 }
 
-function failureOf(errors: readonly JsonObject[], context: FailureContext): ProviderFailure {
-  const [first = { message: 'The batch failed, and the server does not say why' }] = errors;
+function failureOf(errors: readonly JsonObject[], context: FailureContext): ProviderFailure | null {
+  const [first] = errors;
+  if (first === undefined) return null;
   const line = typeof first['line'] === 'number' ? `Line ${first['line']}: ` : '';
   const more = errors.length > 1 ? ` (and ${errors.length - 1} more)` : '';
   const message = `${line}${messageOf(first) || String(first['code'] ?? 'no reason is given')}${more}`;

@@ -337,7 +337,7 @@ describe('what other servers say of batches', () => {
       { id: 'b', status: 'FAILED', error: 'The file is bad' },
       { failure: { kind: 'invalid_request', message: 'The file is bad' } },
     ],
-    ['no reason', { id: 'b', status: 'failed', errors: null }, { failure: { kind: 'invalid_request' } }],
+    ['no reason', { id: 'b', status: 'failed', errors: null }, { state: 'failed', failure: null }],
     [
       'no money',
       { id: 'b', status: 'failed', errors: { data: [{ code: 'billing_hard_limit_reached', message: 'z' }] } },
