@@ -34,7 +34,7 @@ export function registerResume(program: Command, context: CommandContext, action
     .option(...ONLY_NEW_FLAG)
     .option('--force', 'overwrite a results file of another run')
     .option('--trust-store', 'use the servers, keys and folders that the store names without asking');
-  addSettingFlags(command, ['connection', 'pacing', 'budget', 'sharing', 'store', 'display']);
+  addSettingFlags(command, ['connection', 'pacing', 'remote', 'budget', 'sharing', 'store', 'display']);
   command.action(
     action((run: string | undefined, options: ResumeOptions) => resume(command, context, run, options)),
   );

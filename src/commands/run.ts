@@ -47,7 +47,16 @@ export function registerRun(program: Command, context: CommandContext, action: A
     .option('--force', 'overwrite a results file of another run')
     .option('--dry-run', 'print tokens, cost and time and the first request; send and store nothing')
     .option('--simulate', 'rehearse against a simulated server on this machine: free, nobody is called');
-  addSettingFlags(command, ['input', 'connection', 'pacing', 'budget', 'sharing', 'store', 'display']);
+  addSettingFlags(command, [
+    'input',
+    'connection',
+    'pacing',
+    'remote',
+    'budget',
+    'sharing',
+    'store',
+    'display',
+  ]);
   command.action(
     action((inputs: readonly string[], options: RunOptions) => run(command, context, inputs, options)),
   );

@@ -18,6 +18,8 @@ export type ReachedLimit = 'cost' | 'tokens' | 'failures';
 export type DrainEnding =
   | { readonly reason: 'drained' }
   | { readonly reason: 'stopped' }
+  /** Batches go on at the provider, as the user wanted. */
+  | { readonly reason: 'left' }
   | { readonly reason: 'limit_reached'; readonly limit: ReachedLimit }
   | { readonly reason: 'halted'; readonly failure: ProviderFailure; readonly lane: string };
 
