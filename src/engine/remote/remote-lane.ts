@@ -1,5 +1,6 @@
 /** What a lane needs to hand requests in as batches, and what they cost there. */
 import type { BilledUsage } from '../../core/usage.js';
+import type { ProviderBatchLimits } from '../../provider/batch-limits.js';
 import type { RemoteBatches } from '../../provider/remote-batches.js';
 
 export interface LanePrices {
@@ -17,18 +18,10 @@ export interface LanePrices {
   ) => number | null;
 }
 
-/** What one batch takes at most. */
-export interface BatchLimits {
-  readonly lines: number;
-  readonly bytes: number;
-  /** Entries in arrays of inputs, over all its lines. */
-  readonly inputs: number;
-}
-
 /** Its prices are those of batches. */
 export interface RemoteLane extends LanePrices {
   readonly batches: RemoteBatches;
-  readonly limits: BatchLimits;
+  readonly limits: ProviderBatchLimits;
   /** A body as the lane's server takes it: under the name that the model has there. */
   readonly bodyFor: (bodyJson: string) => string;
 }

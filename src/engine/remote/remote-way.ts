@@ -14,13 +14,13 @@ import { join } from 'node:path';
 import type { BatchRecord } from '../../core/batch-record.js';
 import type { Clock, Random } from '../../core/clock.js';
 import { EXIT_CODES, LlmBatchError } from '../../core/errors.js';
-import type { DrainEnding, ReachedLimit } from '../../core/event.js';
+import type { DrainEnding, ReachedLimit, RunEvent } from '../../core/event.js';
 import type { ProviderFailure } from '../../core/failure.js';
 import type { RetryPolicy } from '../../core/retry-decision.js';
 import type { RemoteBatch } from '../../provider/remote-batches.js';
 import type { Store } from '../../store/store.js';
 import { NOTHING_SPENT, type RunBudget } from '../billing.js';
-import type { DrainNotice, DrainSnapshot, SettledTask } from '../drain.js';
+import type { DrainSnapshot, SettledTask } from '../drain.js';
 import type { BatchingLane } from '../lane.js';
 import type { JoinRequests, PrepareTask } from '../prepared-task.js';
 import { IDLE_SNAPSHOT, type Way } from '../way.js';
@@ -60,35 +60,11 @@ export interface RemoteWayOptions {
   readonly onNotice: (notice: RemoteNotice) => void;
 }
 
-interface OfShard {
-  readonly lane: string;
-  readonly shard: number;
-}
-
-export type RemoteNotice =
-  | ({ readonly type: 'remote_submitted'; readonly requests: number; readonly remoteId: string } & OfShard)
-  /** The provider says something new of a batch. */
-  | ({
-      readonly type: 'remote_polled';
-      readonly state: string;
-      readonly requests: number;
-      readonly completed: number;
-      readonly failed: number;
-    } & OfShard)
-  /** The provider takes no more now: it is handed in again later, and no document fails for it. */
-  | ({ readonly type: 'remote_queue_full'; readonly message: string } & OfShard)
-  | ({
-      readonly type: 'remote_settled';
-      readonly state: string;
-      readonly completed: number;
-      readonly failed: number;
-      readonly returned: number;
-    } & OfShard)
-  /** Not done in time: cancelled, so that what is left is sent directly. */
-  | ({ readonly type: 'remote_overdue' } & OfShard)
-  /** They go on at the provider while this program does not run. */
-  | { readonly type: 'remote_left'; readonly batches: number; readonly documents: number }
-  | Extract<DrainNotice, { readonly type: 'limit_reached' | 'halted' }>;
+/** In the words of `RunEvent`. */
+export type RemoteNotice = Extract<
+  RunEvent,
+  { readonly type: `remote_${string}` | 'limit_reached' | 'halted' }
+>;
 
 /** OpenAI's own client examples ask every minute; small batches are done within seconds. */
 const POLL_MS = { first: 5_000, longest: 300_000 } as const;
@@ -542,7 +518,7 @@ function isAtProvider(state: BatchRecord['state']): boolean {
   return state === 'creating' || state === 'submitted' || state === 'settling';
 }
 
-function shardOf({ lane, shard }: BatchRecord): OfShard {
+function shardOf({ lane, shard }: BatchRecord): Pick<BatchRecord, 'lane' | 'shard'> {
   return { lane, shard };
 }
 
