@@ -2,8 +2,8 @@
 import Database from 'better-sqlite3';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { LlmBatchError } from '../../src/core/errors.js';
-import type { Way } from '../../src/engine/way.js';
 import type { Lane } from '../../src/engine/lane.js';
+import type { Way } from '../../src/engine/way.js';
 import { createLimiter } from '../../src/limiter/limiter.js';
 import type { Provider } from '../../src/provider/provider.js';
 import { observationsOf } from '../../src/runs/run-observations.js';
