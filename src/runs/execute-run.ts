@@ -6,7 +6,7 @@ import type { RunSummary } from '../core/run-summary.js';
 import type { StopRequests } from '../core/stop-requests.js';
 import { Drain, type SettledTask } from '../engine/drain.js';
 import type { Lane } from '../engine/lane.js';
-import { type Way, WaysInTurn } from '../engine/way.js';
+import { type SendingWay, WaysInTurn } from '../engine/sending-way.js';
 import type { PriceTable } from '../pricing/price-book.js';
 import type { Store } from '../store/store.js';
 import { loadOutputCheck } from './output-check-of.js';
@@ -50,7 +50,7 @@ export interface ExecuteOptions {
   /** Told of settled tasks that may have an answer, in the order of commits. Answers are shared no faster than it takes them. */
   readonly onAnswers: (taskIds: readonly number[]) => Promise<void>;
   /** Called before the drain, with what the run has done so far. Nothing is sent or settled until it resolves. */
-  readonly onReady: (drain: Way, before: RunSummary) => Promise<void>;
+  readonly onReady: (drain: SendingWay, before: RunSummary) => Promise<void>;
 }
 
 export interface ExecutionReport {
@@ -63,7 +63,7 @@ export interface ExecutionReport {
 export async function executeRun(options: ExecuteOptions): Promise<ExecutionReport> {
   const { store, stop, tell } = options;
   const { graceMs } = settingsOfRun(options.run).pacing;
-  let drain: Way | null = null;
+  let drain: SendingWay | null = null;
   const stopListening = stop.subscribe((count) => {
     tell({ type: 'interrupted', count, openCalls: drain?.snapshot().openCalls ?? 0, graceMs });
     // Where the note cannot be written, no more is lost than the note.
@@ -82,7 +82,10 @@ export async function executeRun(options: ExecuteOptions): Promise<ExecutionRepo
   }
 }
 
-async function drainRun(options: ExecuteOptions, onDrain: (drain: Way) => void): Promise<ExecutionReport> {
+async function drainRun(
+  options: ExecuteOptions,
+  onDrain: (drain: SendingWay) => void,
+): Promise<ExecutionReport> {
   const { store, run, lanes, clock, tell } = options;
   const settings = settingsOfRun(run);
   const { pacing } = settings;
@@ -142,7 +145,7 @@ async function drainRun(options: ExecuteOptions, onDrain: (drain: Way) => void):
   });
   const isRemote = settings.remote.remote;
   // What is at a provider is fetched, whichever way the rest goes.
-  const drain: Way =
+  const drain: SendingWay =
     isRemote || (await openBatches(store, run)).length > 0
       ? new WaysInTurn(
           remoteWayOf(run, lanes, {

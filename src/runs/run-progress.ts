@@ -11,12 +11,12 @@ import {
 import type { RunSummary } from '../core/run-summary.js';
 import type { DrainSnapshot } from '../engine/drain.js';
 import type { Lane } from '../engine/lane.js';
-import type { Way } from '../engine/way.js';
+import type { SendingWay } from '../engine/sending-way.js';
 import type { LimiterSnapshot } from '../limiter/limiter.js';
 import { type MinuteUse, sumOfKnown, timeLeftMs } from './time-left.js';
 
 export interface DrainSource {
-  readonly drain: Pick<Way, 'snapshot'>;
+  readonly drain: Pick<SendingWay, 'snapshot'>;
   /** The run's counts before the drain began. */
   readonly before: RunSummary;
   readonly lanes: readonly Lane[];

@@ -3,7 +3,7 @@ import { existsSync, readdirSync } from 'node:fs';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { RunEvent } from '../../src/core/event.js';
 import type { Lane } from '../../src/engine/lane.js';
-import type { Way } from '../../src/engine/way.js';
+import type { SendingWay } from '../../src/engine/sending-way.js';
 import { createLimiter } from '../../src/limiter/limiter.js';
 import type { ProviderBatchLimits } from '../../src/provider/batch-limits.js';
 import type { Provider } from '../../src/provider/provider.js';
@@ -72,7 +72,7 @@ async function rigOf({ documents = 9, linesPerBatch = 3, remote, pacing, budget,
     remote: { batches, limits, bodyFor: (body) => body, ...prices },
   };
   const events: RunEvent[] = [];
-  const execute = (changes: Partial<ExecuteOptions> = {}, onDrain?: (way: Way) => void) =>
+  const execute = (changes: Partial<ExecuteOptions> = {}, onDrain?: (way: SendingWay) => void) =>
     run.executeOver([lane], seededRandom(3), onDrain, { tell: (event) => events.push(event), ...changes });
   const answers = async () => {
     const rows = await run.store.readResults({
@@ -272,7 +272,7 @@ describe('a run that leaves its batches with the provider', () => {
   it('when it is stopped, and says so', async () => {
     const { execute, told, batches, answers } = await rigOf();
     const stop = { count: 0, subscribe: () => () => undefined };
-    let way: Way | null = null;
+    let way: SendingWay | null = null;
     const { end } = await execute(
       {
         stop,

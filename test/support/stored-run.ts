@@ -6,7 +6,7 @@ import type { EndpointName } from '../../src/core/endpoint-name.js';
 import type { JsonObject } from '../../src/core/json.js';
 import type { RunRecord } from '../../src/core/run.js';
 import type { Lane } from '../../src/engine/lane.js';
-import type { Way } from '../../src/engine/way.js';
+import type { SendingWay } from '../../src/engine/sending-way.js';
 import { createLimiter } from '../../src/limiter/limiter.js';
 import type { Provider } from '../../src/provider/provider.js';
 import { type ExecuteOptions, type ExecutionReport, executeRun } from '../../src/runs/execute-run.js';
@@ -134,7 +134,7 @@ export class StoredRun {
   async execute(
     provider: Provider,
     random: Random,
-    onDrain: (drain: Way) => void = () => undefined,
+    onDrain: (drain: SendingWay) => void = () => undefined,
     changes: Partial<ExecuteOptions> = {},
   ): Promise<ExecutionReport> {
     const { pacing } = this.#settings;
@@ -160,7 +160,7 @@ export class StoredRun {
   async executeOver(
     lanes: readonly Lane[],
     random: Random,
-    onDrain: (drain: Way) => void = () => undefined,
+    onDrain: (drain: SendingWay) => void = () => undefined,
     changes: Partial<ExecuteOptions> = {},
   ): Promise<ExecutionReport> {
     this.#startAnew();

@@ -23,7 +23,7 @@ import { NOTHING_SPENT, type RunBudget } from '../billing.js';
 import type { DrainSnapshot, SettledTask } from '../drain.js';
 import type { BatchingLane } from '../lane.js';
 import type { JoinRequests, PrepareTask } from '../prepared-task.js';
-import { IDLE_SNAPSHOT, type Way } from '../way.js';
+import { IDLE_SNAPSHOT, type SendingWay } from '../sending-way.js';
 import { BatchRefused, Server, WayLeft } from './server.js';
 import { type BuiltShard, ShardBuilder } from './shard-builder.js';
 import { ShardSettler } from './shard-settler.js';
@@ -87,7 +87,7 @@ const UNEXPLAINED: ProviderFailure = {
 
 const ENDED: readonly (string | null)[] = ['failed', 'completed', 'expired', 'cancelled'];
 
-export class RemoteWay implements Way {
+export class RemoteWay implements SendingWay {
   readonly #options: RemoteWayOptions;
   readonly #server: Server;
   readonly #builder: ShardBuilder;

@@ -181,16 +181,17 @@ export class ShardBuilder {
   async #close(key: string): Promise<void> {
     const shard = this.#open.get(key);
     if (shard === undefined) return;
-    this.#open.delete(key);
     const { store } = this.#options;
     await this.#flush(shard);
     if (shard.lines === 0) {
       await shard.file.discard();
+      this.#open.delete(key);
       await store.remote.end(shard.batch.id);
       return;
     }
     const fileHash = await shard.file.close();
     await store.remote.note(shard.batch.id, { state: 'built', fileHash });
+    this.#open.delete(key);
     this.#options.budget?.setAside(shard.most);
     const batch = {
       ...shard.batch,

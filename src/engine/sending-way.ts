@@ -2,7 +2,7 @@
 import type { DrainEnding } from '../core/event.js';
 import type { DrainSnapshot } from './drain.js';
 
-export interface Way {
+export interface SendingWay {
   /** Sends nothing new. Before `run`: nothing is sent at all. */
   stop(): void;
   /** Cuts off what is open. */
@@ -31,11 +31,11 @@ export const IDLE_SNAPSHOT: DrainSnapshot = {
 };
 
 /** The next begins where the one before has drained what it could. */
-export class WaysInTurn implements Way {
-  readonly #ways: readonly Way[];
-  #current: Way;
+export class WaysInTurn implements SendingWay {
+  readonly #ways: readonly SendingWay[];
+  #current: SendingWay;
 
-  constructor(first: Way, ...others: readonly Way[]) {
+  constructor(first: SendingWay, ...others: readonly SendingWay[]) {
     this.#ways = [first, ...others];
     this.#current = first;
   }
