@@ -23,6 +23,7 @@ export type HeldBackBy =
 
 /** What a provider works on by itself. */
 export interface RemoteProgress {
+  /** At the provider; 0 while the first are being made. */
   readonly batches: number;
   readonly requests: number;
   /** Worked off, as the provider says; their answers come when their batch has ended. */
@@ -63,7 +64,7 @@ export interface ProgressSnapshot {
   readonly outageSinceMs: number | null;
   /** Documents that are worked on one at a time, since one may have brought the program down; 0 while none is. */
   readonly suspectsLeft: number;
-  /** Null where nothing is at a provider. */
+  /** Null where documents are sent directly. */
   readonly remote: RemoteProgress | null;
   /** Stopping: until the open calls are cut off; null when they are not. */
   readonly graceLeftMs: number | null;

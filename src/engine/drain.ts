@@ -122,8 +122,8 @@ export interface DrainSnapshot {
   readonly nextDueAtMs: number | null;
   /** Documents that are worked on one at a time, since one may have brought the program down; 0 while none is. */
   readonly suspectsLeft: number;
-  /** At providers. */
-  readonly batches: readonly BatchRecord[];
+  /** That are being made or are with providers; null where documents are sent directly. */
+  readonly batches: readonly BatchRecord[] | null;
   readonly stopping: boolean;
   /** Monotonic time at which open calls are cut off; null while nobody has asked to stop. */
   readonly abortAtMs: number | null;
@@ -209,7 +209,7 @@ export class Drain {
       onlyDelayedLeft: this.#onlyDelayedLeft,
       nextDueAtMs: this.#nextDueAtMs,
       suspectsLeft: this.#heldSuspect?.suspectsLeft ?? 0,
-      batches: [],
+      batches: null,
       stopping: this.#stopping,
       abortAtMs: this.#abortAtMs,
       costMicroUsd: this.#costMicroUsd,

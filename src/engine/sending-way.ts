@@ -27,7 +27,7 @@ export const IDLE_SNAPSHOT: DrainSnapshot = {
   suspectsLeft: 0,
   stopping: false,
   abortAtMs: null,
-  batches: [],
+  batches: null,
 };
 
 /** The next begins where the one before has drained what it could. */

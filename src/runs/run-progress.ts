@@ -89,10 +89,9 @@ export class RunProgress {
   }
 }
 
-/** Null where nothing is at a provider. */
-export function remoteOf(batches: readonly BatchRecord[]): RemoteProgress | null {
+function remoteOf(batches: readonly BatchRecord[] | null): RemoteProgress | null {
+  if (batches === null) return null;
   const there = batches.filter(({ remoteId }) => remoteId !== null);
-  if (there.length === 0) return null;
   const sumOf = (figure: (batch: BatchRecord) => number): number =>
     there.reduce((sum, batch) => sum + figure(batch), 0);
   return {

@@ -43,6 +43,7 @@ export function runningFields(snapshot: ProgressSnapshot, colours: ChalkInstance
 function remoteFields(remote: RemoteProgress, { costMicroUsd }: ProgressSnapshot): Field[] {
   const fields: Field[] = [];
   if (costMicroUsd !== null) fields.push({ variants: [formatMoney(costMicroUsd)], importance: 6 });
+  if (remote.batches === 0) return [...fields, { variants: ['making remote batches'], importance: 7 }];
   const done = `${formatCount(remote.done)} of ${formatCount(remote.requests)}`;
   fields.push({ variants: [`${done} worked off at the provider`, `${done} worked off`], importance: 7 });
   fields.push({

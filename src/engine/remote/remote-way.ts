@@ -9,7 +9,7 @@
  *
  * A stop leaves what is submitted with the provider, which works on; the next start goes on with it.
  */
-import { rm } from 'node:fs/promises';
+import { rm, rmdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { BatchRecord } from '../../core/batch-record.js';
 import type { Clock, Random } from '../../core/clock.js';
@@ -159,6 +159,8 @@ export class RemoteWay implements SendingWay {
     await this.#builder.discard();
     if (this.#crash !== null) throw this.#crash.error;
     await this.#giveUpUnsubmitted();
+    // It stays where somebody has put something there.
+    await rmdir(this.#options.folder).catch(() => undefined);
     const left = [...this.#open.values()].filter(({ state }) => isAtProvider(state));
     if (left.length > 0) {
       const documents = left.reduce((sum, { lines }) => sum + lines, 0);
