@@ -278,13 +278,16 @@ export class Batches {
     const { shelf, judge } = this.#dependencies;
     await output.flush(faults.includes('shuffle'));
     await errors.flush(false);
-    for (const { file } of [output, errors]) if (file.bytes > 0) shelf.put(file);
     // Azure names an error file whatever is in it.
-    if (judge.settings.headers === 'azure') shelf.put(errors.file);
-    const named = ({ file }: LineFile, fault: BatchFault): string | null =>
+    const alwaysNamed = judge.settings.headers === 'azure' ? [errors.file] : [];
+    for (const { file } of [output, errors]) {
+      if (file.bytes > 0 || alwaysNamed.includes(file)) shelf.put(file);
+      else await shelf.remove(file);
+    }
+    const idOf = ({ file }: LineFile, fault: BatchFault): string | null =>
       shelf.get(file.id) === undefined || faults.includes(fault) ? null : file.id;
-    batch.outputFileId = named(output, 'lose-output');
-    batch.errorFileId = named(errors, 'lose-errors');
+    batch.outputFileId = idOf(output, 'lose-output');
+    batch.errorFileId = idOf(errors, 'lose-errors');
   }
 
   /** Waits for a share of the batch's time to be over; no longer once it is in a hurry. */

@@ -199,10 +199,12 @@ export class RemoteRoutes {
   /** @param isCut ends in the middle, with the connection */
   async #sendContent(file: ShelvedFile, response: ServerResponse, isCut: boolean): Promise<void> {
     response.writeHead(200, { 'content-type': 'application/octet-stream', 'content-length': file.bytes });
+    let goOn = (): void => undefined;
+    response.on('drain', () => goOn());
+    response.once('close', () => goOn());
     const drained = (): Promise<void> =>
       new Promise((resolve) => {
-        response.once('drain', resolve);
-        response.once('close', resolve);
+        goOn = resolve;
       });
     for await (const chunk of this.#shelf.chunks(file, isCut ? Math.floor(file.bytes / 2) : file.bytes)) {
       if (response.destroyed) return;

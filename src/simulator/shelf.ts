@@ -23,12 +23,17 @@ export class Shelf {
   /** Every handle that is open, files that were never put on the shelf included. */
   readonly #handles = new Set<FileHandle>();
   #count = 0;
+  #closed = false;
 
   /** A new and empty file, on the shelf only once it is `put` there. */
   async create(name: string, purpose: string, createdSeconds: number): Promise<ShelvedFile> {
     const folder = await mkdtemp(join(tmpdir(), 'llm-batch-simulator-'));
     const handle = await open(join(folder, 'file'), 'wx+');
     await rm(folder, { recursive: true });
+    if (this.#closed) {
+      await handle.close();
+      throw new Error('the simulator is closed');
+    }
     this.#handles.add(handle);
     this.#count += 1;
     return { id: `file-simulated-${this.#count}`, name, purpose, createdSeconds, bytes: 0, handle };
@@ -55,6 +60,7 @@ export class Shelf {
     return [...this.#files.values()].reverse();
   }
 
+  /** Of the shelf or not. */
   async remove(file: ShelvedFile): Promise<void> {
     this.#files.delete(file.id);
     this.#handles.delete(file.handle);
@@ -87,6 +93,7 @@ export class Shelf {
   }
 
   async close(): Promise<void> {
+    this.#closed = true;
     await Promise.all([...this.#handles].map((handle) => handle.close().catch(() => undefined)));
     this.#handles.clear();
     this.#files.clear();

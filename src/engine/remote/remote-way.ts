@@ -9,7 +9,7 @@
  *
  * A stop leaves what is submitted with the provider, which works on; the next start goes on with it.
  */
-import { rm, rmdir } from 'node:fs/promises';
+import { mkdir, rm, rmdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { BatchRecord } from '../../core/batch-record.js';
 import type { Clock, Random } from '../../core/clock.js';
@@ -153,6 +153,8 @@ export class RemoteWay implements SendingWay {
 
   /** @throws whatever the store or the disk threw: the answers are at the provider, and are fetched at the next start */
   async run(): Promise<DrainEnding> {
+    // What is at the provider is fetched into it too, with nothing built before.
+    await mkdir(this.#options.folder, { recursive: true, mode: 0o700 });
     await this.#adopt();
     await this.#handIn().catch((error: unknown) => this.#crashed(error));
     while (this.#lives.size > 0) await Promise.all(this.#lives);

@@ -1,7 +1,6 @@
 /** The file that a batch is handed in as: written line by line, whole only once it is closed. */
 import { createHash, type Hash } from 'node:crypto';
-import { type FileHandle, mkdir, open, rm } from 'node:fs/promises';
-import { dirname } from 'node:path';
+import { type FileHandle, open, rm } from 'node:fs/promises';
 
 export class ShardFile {
   readonly path: string;
@@ -15,7 +14,6 @@ export class ShardFile {
 
   /** An empty file that only its owner reads, in the place of any that is there: it would be a dead process's. */
   static async create(path: string): Promise<ShardFile> {
-    await mkdir(dirname(path), { recursive: true, mode: 0o700 });
     await rm(path, { force: true });
     return new ShardFile(path, await open(path, 'wx', 0o600));
   }
