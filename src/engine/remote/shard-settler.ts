@@ -2,8 +2,7 @@
  * Stores what came of a batch: its files are fetched to the disk and read line by line, in whatever order and however
  * often a line stands there. What no line tells of was not run, and goes back.
  */
-import { mkdir, rm } from 'node:fs/promises';
-import { dirname } from 'node:path';
+import { rm } from 'node:fs/promises';
 import type { BatchRecord, BatchSettlement } from '../../core/batch-record.js';
 import type { Clock, Random } from '../../core/clock.js';
 import type { ProviderFailure } from '../../core/failure.js';
@@ -82,7 +81,6 @@ export class ShardSettler {
       ...{ billed: NOTHING_SPENT, completed: 0, failed: 0, returned: 0, malformedLines: 0, halting: null },
     };
     await store.remote.note(batch.id, { state: 'settling' });
-    await mkdir(dirname(path), { recursive: true, mode: 0o700 });
     const files = { output: batch.outputFileId, errors: batch.errorFileId };
     for (const [ending, fileId] of Object.entries(files)) {
       if (fileId === null) continue;
