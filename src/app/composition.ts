@@ -15,6 +15,7 @@ import { type LaneSettings, lanesOf, type RunSettings } from '../runs/run-settin
 import type { SimulatorOptions } from '../simulator/options.js';
 import type { CommandContext } from './context.js';
 import { mostConnections, openFilesLimit } from './open-files.js';
+import { checkHeaders, headersOf } from './request-headers.js';
 
 /** `--concurrency auto` stays below this many. */
 const MOST_AUTO_CONNECTIONS = 512;
@@ -34,7 +35,7 @@ export interface OpenLanes {
 
 /**
  * Checks, before anything is read or stored, that there is somebody to call.
- * @throws LlmBatchError KEY_MISSING, KEY_NAME_INVALID, BASE_URL_INVALID, BASE_URL_CREDENTIALS (exit 2)
+ * @throws LlmBatchError KEY_MISSING, KEY_NAME_INVALID, BASE_URL_INVALID, BASE_URL_CREDENTIALS, HEADER_* (exit 2)
  */
 export function checkConnection(settings: RunSettings, context: CommandContext): void {
   if (settings.simulator !== null) return;
@@ -42,6 +43,7 @@ export function checkConnection(settings: RunSettings, context: CommandContext):
   for (const lane of lanes) {
     checkBaseUrl(lane.baseUrl, context.environment[lane.apiKeyEnv]);
     checkKeyName(lane.apiKeyEnv);
+    checkHeaders(lane, context);
   }
   // A server of the user's own needs no key; where several keys are named, all were meant to be there.
   const ownServer =
@@ -159,6 +161,8 @@ export async function connect(settings: RunSettings, context: CommandContext): P
       createOpenAIProvider({
         baseUrl: lane.baseUrl,
         apiKey: simulator === null ? (context.takeSecret(lane.apiKeyEnv) ?? null) : null,
+        apiKeyHeader: lane.apiKeyHeader,
+        ...headersOf(lane, context),
         maxConnections: Math.min(concurrency, perLane),
         bodyRoom,
         clock,
@@ -190,10 +194,19 @@ export async function connect(settings: RunSettings, context: CommandContext): P
 export async function openProvider(
   lane: LaneSettings,
   apiKey: string | null,
-  { clock, environment }: CommandContext,
+  context: CommandContext,
 ): Promise<Provider> {
+  const { clock, environment } = context;
   const { createOpenAIProvider } = await import('../provider/openai/client.js');
-  return createOpenAIProvider({ baseUrl: lane.baseUrl, apiKey, maxConnections: 1, clock, environment });
+  return createOpenAIProvider({
+    baseUrl: lane.baseUrl,
+    apiKey,
+    apiKeyHeader: lane.apiKeyHeader,
+    ...headersOf(lane, context),
+    maxConnections: 1,
+    clock,
+    environment,
+  });
 }
 
 /** Looks a model up once per run: a price that changes at midnight is not worth a search at every call. */

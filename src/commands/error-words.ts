@@ -13,6 +13,8 @@ export const WAYS_OUT: Readonly<Record<string, Words>> = {
   BASE_URL_CREDENTIALS: () =>
     'leave it out of the address and name an environment variable that holds it: --api-key-env NAME',
   BASE_URL_INVALID: () => 'give the whole address, e.g. --base-url http://localhost:11434/v1',
+  HEADER_SECRET: ({ name }) =>
+    `put it into an environment variable and name that, in single quotes: --header '${name}: $NAME'`,
   KEY_MISSING: ({ variables }) =>
     `${variables}, or name a server of your own with --base-url http://localhost:11434/v1, or rehearse without calling anybody with --simulate`,
   KEY_NAME_INVALID: () =>

@@ -20,6 +20,8 @@ const LANE = objectOf({
   name: text,
   apiKeyEnv: text,
   baseUrl: orNull(text),
+  apiKeyHeader: orNull(text),
+  headers: orNull(recordOf(text)),
   models: recordOf(text),
   rpm: orNull(positive),
   tpm: orNull(positive),
@@ -39,7 +41,13 @@ export const STORED_SETTINGS: Shape = objectOf({
     idField: orNull(text),
   }),
   input: orNull(objectOf({ format: text })),
-  connection: objectOf({ baseUrl: orNull(text), apiKeyEnv: listOf(text), lanes: orNull(listOf(LANE)) }),
+  connection: objectOf({
+    baseUrl: orNull(text),
+    apiKeyEnv: listOf(text),
+    apiKeyHeader: orNull(text),
+    headers: orNull(recordOf(text)),
+    lanes: orNull(listOf(LANE)),
+  }),
   pacing: storedGroup('pacing'),
   budget: storedGroup('budget'),
   answers: objectOf({
