@@ -7,6 +7,7 @@ import { EXIT_CODES, LlmBatchError } from '../core/errors.js';
 import { isJsonObject, type JsonObject } from '../core/json.js';
 import type { RunRecord } from '../core/run.js';
 import type { RequestSettings } from '../documents/request.js';
+import { apiRootOf } from '../endpoints/endpoints.js';
 import type { InputDescription } from '../input/input-description.js';
 import { fromStoredPath, toStoredPath } from '../store/stored-path.js';
 import { STORED_SETTINGS } from './stored-settings.js';
@@ -121,7 +122,7 @@ export function lanesOf(settings: RunSettings, simulatorUrl: string | null = nul
     const baseUrl = simulatorUrl ?? 'http://127.0.0.1';
     return [{ ...defaultLane(SIMULATED_LANE, baseUrl, pacing), name: SIMULATED_LANE }];
   }
-  const runBaseUrl = connection.baseUrl ?? OPENAI_BASE_URL;
+  const runBaseUrl = apiRootOf(connection.baseUrl ?? OPENAI_BASE_URL);
   if (connection.lanes === null) {
     return connection.apiKeyEnv.map((name) => ({
       ...defaultLane(name, runBaseUrl, pacing),
@@ -131,7 +132,7 @@ export function lanesOf(settings: RunSettings, simulatorUrl: string | null = nul
   }
   return connection.lanes.map((lane) => ({
     ...lane,
-    baseUrl: lane.baseUrl ?? runBaseUrl,
+    baseUrl: lane.baseUrl === null ? runBaseUrl : apiRootOf(lane.baseUrl),
     apiKeyHeader: lane.apiKeyHeader ?? connection.apiKeyHeader ?? null,
     headers: { ...connection.headers, ...lane.headers },
     rpm: lane.rpm ?? pacing.rpm,
