@@ -14,6 +14,8 @@ const shared = {
 
 export default defineConfig({
   test: {
+    // Most of what tests wait for are other processes: a core that is left free for Vitest itself is idle.
+    maxWorkers: '100%',
     projects: [
       {
         test: {

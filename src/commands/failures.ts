@@ -9,7 +9,7 @@ import { idJson } from '../results/result-line.js';
 import { resultPages } from '../results/result-pages.js';
 import { findRun } from '../runs/find-run.js';
 import { appearanceOf } from '../ui/colours.js';
-import { FAILURE_ADVICE } from '../ui/failure-advice.js';
+import { adviceOn } from '../ui/failure-advice.js';
 import { FailureGrouping, renderFailures } from '../ui/failures-page.js';
 import type { Action } from './action.js';
 import { addSettingFlags, readSettings } from './setting-flags.js';
@@ -65,7 +65,7 @@ async function failures(
           code: example.error.code,
           request_id: example.error.requestId,
         },
-        advice: FAILURE_ADVICE[kind].advice,
+        advice: adviceOn(example.error).advice,
       }));
       context.stdout.write(`${escapedJson(stringifyExact({ run: run.name, failures: report }))}\n`);
     } else {

@@ -2,7 +2,7 @@
 import { basename, resolve } from 'node:path';
 import type { Settings } from '../config/settings.js';
 import { usageError } from '../core/errors.js';
-import { isJsonObject, type JsonObject } from '../core/json.js';
+import { isJsonObject, type Json, type JsonObject } from '../core/json.js';
 import { type RequestSettings, runEndpointOf } from '../documents/request.js';
 import { type OutputFormat, structuredOutput } from '../endpoints/structured-output.js';
 import type { OutputSettings } from '../runs/run-settings.js';
@@ -79,9 +79,13 @@ export function checkEndpoint({ schema, jsonMode, repair }: Settings, request: R
 /** @throws LlmBatchError (exit 2) when the request would contradict itself or be refused by every server */
 export function askFor({ format }: WantedOutput, request: RequestSettings): RequestSettings {
   const asking = runEndpointOf(request).outputParameters?.(format) ?? {};
-  const twice = Object.keys(asking).find((name) => Object.hasOwn(request.parameters, name));
-  if (twice !== undefined) {
-    throw usageError('OUTPUT_TWICE', `--param ${twice} contradicts --schema and --json-mode.`, 'keep one');
+  const parameters = { ...request.parameters };
+  for (const [name, value] of Object.entries(asking)) {
+    const together = joined(parameters[name], value);
+    if (together === null) {
+      throw usageError('OUTPUT_TWICE', `--param ${name} contradicts --schema and --json-mode.`, 'keep one');
+    }
+    parameters[name] = together;
   }
   const templates = [request.promptTemplate, request.systemTemplate].filter((text) => text !== null);
   if (format === 'json_object' && templates.length > 0 && !templates.some((text) => /json/i.test(text))) {
@@ -91,5 +95,12 @@ export function askFor({ format }: WantedOutput, request: RequestSettings): Requ
       "say what JSON to write, e.g. --system 'Answer with a JSON object.'",
     );
   }
-  return { ...request, parameters: { ...request.parameters, ...asking } };
+  return { ...request, parameters };
+}
+
+/** Of two objects that say different things one that says both; null where they contradict each other. */
+function joined(given: Json | undefined, asking: Json): Json | null {
+  if (given === undefined) return asking;
+  if (!isJsonObject(given) || !isJsonObject(asking)) return null;
+  return Object.keys(asking).some((name) => Object.hasOwn(given, name)) ? null : { ...given, ...asking };
 }

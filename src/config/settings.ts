@@ -84,7 +84,7 @@ const TABLE = {
   }),
   endpoint: setting('request', {
     flags: '--endpoint <name>',
-    help: `where documents are sent: ${ENDPOINT_NAMES.join(' or ')}`,
+    help: `where documents are sent: ${ENDPOINT_NAMES.join(', ')}`,
     initial: null,
     initialText: 'what each line shows, else chat',
     parse: parseOneOf(ENDPOINT_NAMES),

@@ -1,5 +1,5 @@
 /** The endpoints there are, as `--endpoint` names them. */
-export const ENDPOINT_NAMES = ['chat', 'embeddings'] as const;
+export const ENDPOINT_NAMES = ['chat', 'responses', 'embeddings', 'completions', 'moderations'] as const;
 
 export type EndpointName = (typeof ENDPOINT_NAMES)[number];
 

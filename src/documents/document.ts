@@ -20,7 +20,7 @@ import { isJsonObject, type JsonObject } from '../core/json.js';
 import { memberText } from '../core/json-text.js';
 import type { LineProblem } from '../core/line-problem.js';
 import { ENDPOINTS, endpointAt } from '../endpoints/endpoints.js';
-import { unsupportedRequest } from '../endpoints/unsupported.js';
+import { recogniseRequest } from '../endpoints/recognise.js';
 import { describeJsonError } from './json-syntax.js';
 import { findLoneSurrogate, mayHoldLoneSurrogate } from './lone-surrogate.js';
 import { compileTemplate } from './template.js';
@@ -70,8 +70,9 @@ export function createDocumentParser(rules: DocumentRules): DocumentParser {
       if (template === null && hasBatchFields) return 'batch_line';
     }
     if (template === null) return endpointOfBody(fields, asked) === null ? 'record' : 'request';
-    const surely = ENDPOINT_NAMES.find((name) => ENDPOINTS[name].recognise(fields) === 'surely');
-    return surely !== undefined && !templateRoots.has(ENDPOINTS[surely].contentField) ? 'request' : 'record';
+    const found = recogniseRequest(fields);
+    if (found?.certainty !== 'surely') return 'record';
+    return templateRoots.has(ENDPOINTS[found.endpoint].contentField) ? 'record' : 'request';
   };
 
   return (text) => {
@@ -148,15 +149,13 @@ function endpointOf(
 
 /** The endpoint of which this is a request body; null for a record. */
 function endpointOfBody(fields: ExactObject, asked: EndpointName | null): EndpointName | null | LineProblem {
-  const known = ENDPOINT_NAMES.find((name) => ENDPOINTS[name].recognise(fields) !== 'no');
-  if (known !== undefined && (asked === null || known === asked)) return known;
-  const unsupported = unsupportedRequest(fields);
-  if (asked !== null) {
-    const content = fields[ENDPOINTS[asked].contentField];
-    if (content !== undefined && (unsupported !== null || Array.isArray(content))) return asked;
-  }
-  if (known !== undefined) return { reason: `is a request for ${known}, and the run is for ${asked}` };
-  return unsupported === null ? null : { reason: unsupported };
+  const found = recogniseRequest(fields);
+  if (asked === null || found?.endpoint === asked) return found?.endpoint ?? null;
+  const content = fields[ENDPOINTS[asked].contentField];
+  // What shows no endpoint of its own goes where it is told to; a list is no text of a record.
+  if (content !== undefined && (found?.certainty === 'perhaps' || (found === null && Array.isArray(content))))
+    return asked;
+  return found && { reason: `is a request for ${found.endpoint}, and the run is for ${asked}` };
 }
 
 function endpointOfBatchLine(
@@ -184,7 +183,7 @@ function endpointOfBatchLine(
 function endpointOfUrl(url: ExactJson): EndpointName | LineProblem {
   const endpoint = typeof url === 'string' ? endpointAt(url) : null;
   if (endpoint !== null) return endpoint;
-  const known = ENDPOINT_NAMES.map((name) => `/v1${ENDPOINTS[name].path}`).join(' and ');
+  const known = ENDPOINT_NAMES.map((name) => `/v1${ENDPOINTS[name].path}`).join(', ');
   return { reason: `url ${showValue(url)} is not supported; only ${known} are`, field: 'url' };
 }
 

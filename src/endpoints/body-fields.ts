@@ -1,5 +1,4 @@
 /** Fields of request bodies that are not one endpoint's alone. */
-import type { ExactObject } from '../core/exact-json.js';
 import type { Json, JsonObject } from '../core/json.js';
 import type { LineProblem } from '../core/line-problem.js';
 
@@ -16,31 +15,14 @@ export function asksToStream(stream: Json | undefined): boolean {
   return stream !== undefined && stream !== null && stream !== false;
 }
 
-/**
- * Fields that tell a request with a bare `prompt` or `input` from a record that happens to have such a column. Names
- * that are as likely a column of data (`user`, `stop`, `store`, `seed`, `text`, `instructions`) are left out.
- */
-export const GENERATION_FIELDS = [
-  'model',
-  'temperature',
-  'top_p',
-  'max_tokens',
-  'max_completion_tokens',
-  'max_output_tokens',
-  'response_format',
-  'reasoning_effort',
-  'previous_response_id',
-  'frequency_penalty',
-  'presence_penalty',
-  'logit_bias',
-  'logprobs',
-  'top_logprobs',
-  'tools',
-  'tool_choice',
-  'service_tier',
-  'stream',
-] as const;
+/** Parameters of a text that a model writes. */
+const OF_GENERATED_TEXT: readonly string[] = [
+  ...['temperature', 'top_p', 'n', 'stop', 'seed', 'stream', 'response_format', 'reasoning_effort'],
+  ...['max_tokens', 'max_completion_tokens', 'max_output_tokens', 'frequency_penalty', 'presence_penalty'],
+  ...['logit_bias', 'logprobs', 'top_logprobs', 'tools', 'tool_choice'],
+];
 
-export function hasAny(fields: ExactObject, names: readonly string[]): boolean {
-  return names.some((name) => Object.hasOwn(fields, name));
+/** Why a parameter means nothing to an endpoint that writes no text; null where it may. */
+export function generatesNothing(name: string, endpoint: string): string | null {
+  return OF_GENERATED_TEXT.includes(name) ? `${endpoint} have no text to write that it could be for` : null;
 }

@@ -3,7 +3,6 @@
  * folder. Pure; whatever waits, counts or is kept is the business of whoever asks.
  */
 import type { Attachment } from '../core/attachment.js';
-import type { ExactObject } from '../core/exact-json.js';
 import type { FailureKind } from '../core/failure.js';
 import type { Json, JsonObject } from '../core/json.js';
 import type { LineProblem } from '../core/line-problem.js';
@@ -21,8 +20,6 @@ export interface Endpoint {
   readonly defaultModel: string;
   /** The field of a body that holds what is asked. */
   readonly contentField: string;
-  /** Whether an object that is no batch line is a request of this endpoint, or a record with columns like it. */
-  recognise(fields: ExactObject): Recognition;
   /** Why a request may not carry this value, wherever it was written; null when it may. */
   refusedValue(name: string, value: Json | undefined): string | null;
   /** @throws never: what cannot be sent is a value */
@@ -43,6 +40,8 @@ export interface Endpoint {
   readonly sizeOf: ((outputJson: string) => number) | null;
   /** The body of an answer of which the store holds the output alone; null where it is none of this endpoint's. */
   bodyOf(result: CompletedResult, usage: TokenUsage | null): string | null;
+  /** False where answers say nothing of tokens, for there are none to pay for. */
+  readonly tellsUsage: boolean;
   readonly takesSystemMessage: boolean;
   /** Writes a file's data URL into a body that has something in its place; null: the endpoint takes no files. */
   readonly placeFile: PlaceFile | null;
@@ -51,9 +50,6 @@ export interface Endpoint {
   /** The body of a further try, which shows the model its answer and what was wrong with it; null: it cannot. */
   readonly withMistake: ((bodyJson: string, mistake: Mistake) => string) | null;
 }
-
-/** `surely` where no record of data would look so; `likely` beside a prompt template means a record. */
-export type Recognition = 'surely' | 'likely' | 'no';
 
 export interface RequestDefaults {
   /** Null: each request has to name its own. */

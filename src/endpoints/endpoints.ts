@@ -2,12 +2,18 @@
 import type { CompletedResult } from '../core/outcome.js';
 import type { TokenUsage } from '../core/usage.js';
 import { CHAT } from './chat/chat.js';
+import { COMPLETIONS } from './completions/completions.js';
 import { EMBEDDINGS } from './embeddings/embeddings.js';
 import type { Endpoint, EndpointName } from './endpoint.js';
+import { MODERATIONS } from './moderations/moderations.js';
+import { RESPONSES } from './responses/responses.js';
 
 export const ENDPOINTS: Readonly<Record<EndpointName, Endpoint>> = {
   chat: CHAT,
+  responses: RESPONSES,
   embeddings: EMBEDDINGS,
+  completions: COMPLETIONS,
+  moderations: MODERATIONS,
 };
 
 /** `https://host/v1/chat/completions/?x=1` taken apart; null where it is no endpoint's address. */

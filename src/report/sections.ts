@@ -4,7 +4,7 @@ import { disarmed, printable } from '../core/foreign-text.js';
 import type { LaneSummary, RunSummary } from '../core/run-summary.js';
 import { modelOf } from '../documents/request.js';
 import { lanesOf, settingsOfRun } from '../runs/run-settings.js';
-import { FAILURE_ADVICE } from '../ui/failure-advice.js';
+import { adviceOn } from '../ui/failure-advice.js';
 import type { FailureGroup } from '../ui/failures-page.js';
 import { haltReasonText } from '../ui/halt-reason.js';
 import { shellWord } from '../ui/next-command.js';
@@ -111,7 +111,7 @@ export function failuresSection({ inspection, failures }: ReportFacts): Markup {
 function failureCard(group: FailureGroup, most: number, runName: string): Markup {
   const { kind, count, example, codes } = group;
   const { error } = example;
-  const { meaning, advice, worthRetrying } = FAILURE_ADVICE[kind];
+  const { meaning, advice, worthRetrying } = adviceOn(error);
   const facts: [string, Markup][] = [
     ['Example', html`line ${formatCount(example.line)}, <bdi>${printable(example.key)}</bdi>`],
     [

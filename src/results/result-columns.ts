@@ -46,6 +46,7 @@ export const RESULT_COLUMNS: readonly ResultColumn[] = [
   detailColumn('message'),
   detailColumn('logprobs'),
   detailColumn('choices'),
+  detailColumn('items'),
 ];
 
 /** What an answer holds beside its text: reasoning as text, the rest as JSON. */

@@ -8,7 +8,13 @@ import { invalidRequest, type Refusal } from './refusal.js';
 export const chatCompletions: Endpoint = {
   path: '/v1/chat/completions',
   read(requestBody, settings) {
-    return faultOf(requestBody) ?? understand(requestBody, settings);
+    return (
+      faultOf(requestBody) ??
+      inquireChat(requestBody, settings, (answer, said, variant, stamp) => ({
+        ...render(answer, said, variant, stamp, settings.prices),
+        service_tier: servedTier(requestBody['service_tier']),
+      }))
+    );
   },
 };
 
@@ -40,7 +46,21 @@ function faultOf(requestBody: JsonObject): Refusal | null {
   }
   if (stream === true) return unsupported('stream', 'true');
   if (n !== undefined && n !== null && n !== 1) return unsupported('n', JSON.stringify(n));
-  return null;
+  return /^o\d|^gpt-[5-9](?!.*-chat)/.test(model) ? faultForReasoning(requestBody) : null;
+}
+
+/** As OpenAI's reasoning models refuse what others take. */
+function faultForReasoning(requestBody: JsonObject): Refusal | null {
+  if (Object.hasOwn(requestBody, 'max_tokens')) {
+    const message =
+      "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.";
+    return invalidRequest(message, 'max_tokens', 'unsupported_parameter');
+  }
+  const name = ['temperature', 'top_p'].find((each) => (requestBody[each] ?? 1) !== 1);
+  if (name === undefined) return null;
+  const value = JSON.stringify(requestBody[name]);
+  const message = `Unsupported value: '${name}' does not support ${value} with this model. Only the default (1) value is supported.`;
+  return invalidRequest(message, name, 'unsupported_value');
 }
 
 const TEXT_TYPES = ['text', 'refusal'];
@@ -93,12 +113,17 @@ function isWholeBase64(url: string): boolean {
 }
 
 /** Better refused than answered in a way the caller did not ask for. */
-function unsupported(param: string, value: string): Refusal {
+export function unsupported(param: string, value: string): Refusal {
   const message = `Unsupported value: '${param}' does not support ${value} with the simulator.`;
   return invalidRequest(message, param, 'unsupported_value');
 }
 
-function understand(requestBody: JsonObject, settings: SimulatorSettings): Inquiry {
+/** @param render the body that says it */
+export function inquireChat(
+  requestBody: JsonObject,
+  settings: SimulatorSettings,
+  render: (answer: SimulatedAnswer, said: Said, variant: AnswerVariant, stamp: AnswerStamp) => JsonObject,
+): Inquiry {
   const answer = simulatedAnswer(requestBody, settings);
   const { prices } = settings;
   return {
@@ -110,15 +135,12 @@ function understand(requestBody: JsonObject, settings: SimulatorSettings): Inqui
     completionTokens: answer.completionTokens,
     outputCapTokens: outputCapOf(requestBody),
     costUsd: prices === null ? null : costUsdOf(answer, prices),
-    render: (variant, stamp) => ({
-      ...render(answer, variant, stamp, prices),
-      service_tier: servedTier(requestBody['service_tier']),
-    }),
+    render: (variant, stamp) => render(answer, say(answer, variant), variant, stamp),
   };
 }
 
 /** Flex and priority have room for everybody here; a project's own setting, which `auto` would follow, is default. */
-function servedTier(asked: Json | undefined): string {
+export function servedTier(asked: Json | undefined): string {
   return asked === 'flex' || asked === 'priority' ? asked : 'default';
 }
 
@@ -129,13 +151,13 @@ function userTextsOf(messages: Json): string[] {
   );
 }
 
-interface Said {
+export interface Said {
   readonly content: string | null;
   readonly refusal: string | null;
   readonly finishReason: string;
 }
 
-function say(answer: SimulatedAnswer, variant: AnswerVariant): Said {
+export function say(answer: SimulatedAnswer, variant: AnswerVariant): Said {
   const { text } = answer;
   switch (variant) {
     case 'half':
@@ -157,11 +179,11 @@ function say(answer: SimulatedAnswer, variant: AnswerVariant): Said {
 
 function render(
   answer: SimulatedAnswer,
+  { content, refusal, finishReason }: Said,
   variant: AnswerVariant,
   stamp: AnswerStamp,
   prices: Prices | null,
 ): JsonObject {
-  const { content, refusal, finishReason } = say(answer, variant);
   const choice: JsonObject = {
     index: 0,
     message: { role: 'assistant', content, refusal, annotations: [] },
@@ -198,7 +220,10 @@ function usageOf(answer: SimulatedAnswer, prices: Prices | null): JsonObject {
   };
 }
 
-function costUsdOf(answer: SimulatedAnswer, prices: Prices): number {
+export function costUsdOf(
+  answer: Pick<SimulatedAnswer, 'promptTokens' | 'completionTokens'>,
+  prices: Prices,
+): number {
   const microUsd =
     answer.promptTokens * prices.inputMicroUsdPerToken +
     answer.completionTokens * prices.outputMicroUsdPerToken;

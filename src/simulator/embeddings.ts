@@ -4,8 +4,8 @@
  */
 import { createHash } from 'node:crypto';
 import type { Json, JsonObject } from '../core/json.js';
-import { textTokens } from './answer.js';
 import type { AnswerStamp, AnswerVariant, Endpoint, Inquiry } from './endpoint.js';
+import { type Input, inputsOf, inquireInputs, shuffled, tokensOf } from './inputs.js';
 import type { SimulatorSettings } from './options.js';
 import { invalidRequest, type Refusal } from './refusal.js';
 
@@ -26,10 +26,7 @@ export const embeddings: Endpoint = {
 };
 
 /** The vector that the simulator gives to a text, or to tokens. */
-export function simulatedVector(
-  input: string | readonly number[],
-  length: number = DEFAULT_LENGTH,
-): number[] {
+export function simulatedVector(input: Input | readonly number[], length: number = DEFAULT_LENGTH): number[] {
   const vector: number[] = [];
   for (let block = 0; vector.length < length; block += 1) {
     const hash = createHash('sha256').update(JSON.stringify(input)).update(String(block)).digest();
@@ -40,8 +37,6 @@ export function simulatedVector(
   return vector;
 }
 
-type Input = string | number[];
-
 function faultOf({ model, input, dimensions, encoding_format: format }: JsonObject): Refusal | null {
   if (typeof model !== 'string' || model === '') {
     return invalidRequest('You must provide a model parameter.', null, null);
@@ -50,7 +45,7 @@ function faultOf({ model, input, dimensions, encoding_format: format }: JsonObje
     return invalidRequest("Missing required parameter: 'input'.", 'input', 'missing_required_parameter');
   }
   const inputs = inputsOf(input);
-  if (inputs === null || inputs.length === 0 || inputs.some((each) => each.length === 0)) {
+  if (inputs === null || inputs.length === 0 || inputs.some(isUnfit)) {
     return invalidRequest("'$.input' is invalid. Please check the API reference.", 'input', null);
   }
   if (inputs.length > MOST_INPUTS) {
@@ -81,41 +76,18 @@ function faultOf({ model, input, dimensions, encoding_format: format }: JsonObje
   return null;
 }
 
-/** Null for what is neither text nor tokens. */
-function inputsOf(input: Json): Input[] | null {
-  if (isInput(input)) return [input];
-  return Array.isArray(input) && input.every(isInput) ? input : null;
-}
-
-function isInput(value: Json): value is Input {
-  return (
-    typeof value === 'string' || (Array.isArray(value) && value.length > 0 && value.every(Number.isInteger))
-  );
-}
-
-function tokensOf(input: Input): number {
-  return typeof input === 'string' ? textTokens(input) : input.length;
-}
-
-function fingerprintOf(input: Input): string {
-  return createHash('sha256').update(JSON.stringify(input)).digest('hex').slice(0, 12);
+function isUnfit(input: Input): boolean {
+  return input.length === 0 || typeof input[0] === 'object';
 }
 
 function understand(requestBody: JsonObject, { prices }: SimulatorSettings): Inquiry {
-  const inputs = inputsOf(requestBody['input'] ?? null) ?? [];
-  const promptTokens = inputs.reduce((sum, input) => sum + tokensOf(input), 0);
+  const { inputs, lead, promptTokens, ...asked } = inquireInputs(requestBody['input'] ?? null);
   const length = typeof requestBody['dimensions'] === 'number' ? requestBody['dimensions'] : DEFAULT_LENGTH;
   const model = String(requestBody['model']);
   const costUsd = prices === null ? null : (promptTokens * prices.inputMicroUsdPerToken) / 1e6;
-  // What is asked of the simulator stands in one text of a group: that one is the document whose calls are counted.
-  const scripted = inputs.findIndex((input) => typeof input === 'string' && input.includes('[[simulate:'));
-  const lead = Math.max(0, scripted);
-  const fingerprints = inputs.map(fingerprintOf);
   return {
-    fingerprint: fingerprints[lead] ?? '',
-    companions: fingerprints.filter((_fingerprint, index) => index !== lead),
+    ...asked,
     model,
-    userTexts: inputs.filter((input) => typeof input === 'string'),
     promptTokens,
     completionTokens: 0,
     outputCapTokens: null,
@@ -154,8 +126,7 @@ function dataOf(
   if (meant === undefined) return data;
   switch (variant) {
     case 'shuffled':
-      // Turned round and begun elsewhere each time.
-      return [...data.slice(callNumber % data.length), ...data.slice(0, callNumber % data.length)].reverse();
+      return shuffled(data, callNumber);
     case 'index_missing':
       return data.filter((item) => item !== meant);
     case 'index_unknown':

@@ -6,15 +6,18 @@ import { isJsonObject } from '../core/json.js';
 import { REDIRECT_PATH } from './behaviour.js';
 import type { Books } from './books.js';
 import { chatCompletions } from './chat-completions.js';
+import { completions } from './completions.js';
 import { embeddings } from './embeddings.js';
 import type { Endpoint } from './endpoint.js';
 import type { Judge, Verdict } from './judge.js';
 import { listModels } from './model-list.js';
+import { moderations } from './moderations.js';
 import { invalidRequest, type Refusal, refusal, urlNotFound } from './refusal.js';
 import { deliver, sendJson } from './reply.js';
+import { responses } from './responses.js';
 
 /** What can be called; a new endpoint is a file of its own and a name here. */
-const ENDPOINTS: readonly Endpoint[] = [chatCompletions, embeddings];
+const ENDPOINTS: readonly Endpoint[] = [chatCompletions, responses, embeddings, completions, moderations];
 const LARGEST_REQUEST_BYTES = 64 * 2 ** 20;
 
 export class Router {

@@ -13,6 +13,7 @@ import type { RunSummary } from '../core/run-summary.js';
 import type { LeasedTask, NewTask, TaskPlace } from '../core/task.js';
 import type { LatencyCount, RunTimeline } from '../core/timeline.js';
 import type { StoreMaintenance } from './maintenance.js';
+import type { RemoteStore } from './remote-store.js';
 
 /** One step by which a store of an earlier version is brought up to date. */
 export interface MigrationStep {
@@ -132,6 +133,7 @@ export interface Store {
   };
 
   readonly maintenance: StoreMaintenance;
+  readonly remote: RemoteStore;
 
   /**
    * Becomes the one process that drains this store, so that every worker before it is dead; freed by `close` or by the kernel when the process dies.
@@ -161,7 +163,7 @@ export interface Store {
   deleteRun(runId: number): Promise<void>;
   /**
    * Ends a run for good: every task that is not settled becomes cancelled, and so does the run. What is settled
-   * stays and can be read. Call with the drain lock held.
+   * stays and can be read; batches at a provider are given up. Call with the drain lock held.
    * @returns how many tasks were cancelled
    */
   cancelRun(runId: number): Promise<number>;

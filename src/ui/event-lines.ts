@@ -3,7 +3,7 @@ import type { FailedCalls, RunEvent } from '../core/event.js';
 import type { ProviderFailure } from '../core/failure.js';
 import { printable } from '../core/foreign-text.js';
 import type { Appearance } from './colours.js';
-import { FAILURE_ADVICE } from './failure-advice.js';
+import { adviceOn } from './failure-advice.js';
 import { REACHED_LIMITS } from './halt-reason.js';
 import { shellWord } from './next-command.js';
 import { formatCount, formatQuantity, formatRemaining } from './numbers.js';
@@ -77,7 +77,7 @@ function sentencesOf(event: RunEvent, { colours }: Appearance): string[] {
       return [
         colours.red(`stopping: ${failure.kind}: ${failure.message}`),
         ...(series === null ? [] : seriesLines(failure, series)),
-        `  try: ${FAILURE_ADVICE[failure.kind].advice}`,
+        `  try: ${adviceOn(failure).advice}`,
         ...(series === null ? [] : ['  or go on all the same: llm-batch resume --no-guard']),
       ];
     }

@@ -82,3 +82,24 @@ export const FAILURE_ADVICE: Readonly<Record<FailureKind, FailureAdvice>> = {
     worthRetrying: false,
   },
 };
+
+/** Beside the kind, what is known of a failure. */
+export interface AdvisedFailure {
+  readonly kind: FailureKind;
+  readonly code?: string | null | undefined;
+  /** A parameter's name stands first among its words in quotes. */
+  readonly message: string;
+}
+
+/** The advice for one failure: where a model refuses a parameter, what to do about that one. */
+export function adviceOn({ kind, code, message }: AdvisedFailure): FailureAdvice {
+  const advice = FAILURE_ADVICE[kind];
+  const name = /'([a-z_.]{1,40})'/.exec(message)?.[1];
+  if (name === undefined || (code !== 'unsupported_parameter' && code !== 'unsupported_value')) return advice;
+  if (name === 'max_tokens') {
+    const words = 'give the cap by the name that this model knows: --param max_completion_tokens=N';
+    return { ...advice, advice: `${words} in place of max_tokens` };
+  }
+  const reason = code === 'unsupported_value' ? 'takes its own value alone' : 'does not take it';
+  return { ...advice, advice: `leave ${name} out of --param and of the documents: this model ${reason}` };
+}

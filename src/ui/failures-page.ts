@@ -5,7 +5,7 @@ import type { TaskError } from '../core/outcome.js';
 import type { ResultRow } from '../core/result-row.js';
 import type { Appearance } from './colours.js';
 import { type Fact, factLines } from './facts.js';
-import { FAILURE_ADVICE } from './failure-advice.js';
+import { adviceOn } from './failure-advice.js';
 import { shellWord } from './next-command.js';
 import { formatCount, formatQuantity } from './numbers.js';
 
@@ -87,7 +87,7 @@ export function renderFailures(
 function groupFacts(runName: string, group: FailureGroup, bold: (text: string) => string): Fact[] {
   const { kind, example } = group;
   const { error } = example;
-  const { meaning, advice, worthRetrying } = FAILURE_ADVICE[kind];
+  const { meaning, advice, worthRetrying } = adviceOn(error);
   const status = error.httpStatus === null ? '' : ` (HTTP ${error.httpStatus})`;
   const facts: Fact[] = [
     { name: 'what', value: meaning },

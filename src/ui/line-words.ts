@@ -10,7 +10,7 @@ const WITH_FLAGS: readonly (readonly [words: RegExp, withFlags: string])[] = [
     /whole requests may be sent without the prompt$/,
     '--requests-as-they-are sends whole requests without the prompt',
   ],
-  [/; with the endpoint embeddings its input /, '; with --endpoint embeddings its input '],
+
   [
     /(, which lies outside [^;]*)$/,
     '$1; --image-folder names another folder, --allow-any-path takes files from anywhere',

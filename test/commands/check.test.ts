@@ -97,7 +97,7 @@ const CASES: readonly FixtureCase[] = [
       [
         24,
         'unusable_request',
-        'url "/v1/responses" is not supported; only /v1/chat/completions and /v1/embeddings are',
+        'url "/v1/images/generations" is not supported; only /v1/chat/completions, /v1/responses, /v1/embeddings, /v1/completions, /v1/moderations are',
       ],
       [25, 'unusable_request', 'body: stream must be left out: an answer is kept whole or not at all'],
       [27, 'not_json', 'not JSON: a control character in a string at character 26 must be escaped'],
@@ -129,7 +129,7 @@ const CASES: readonly FixtureCase[] = [
       [5, 'unusable_request', 'model must be the name of a model'],
       [6, 'unusable_request', 'n must be 1: one answer a document is kept'],
       [7, 'unusable_request', 'stream must be left out: an answer is kept whole or not at all'],
-      [8, 'unusable_request', 'is a request for /v1/completions, which is not supported yet'],
+      [8, 'unusable_request', 'prompt must be a string, a list of strings, or tokens as whole numbers'],
       [9, 'empty_message', 'prompt is empty'],
       [10, 'empty_message', 'input is empty'],
       [11, 'unusable_request', 'priority must be a whole number, not "urgent"'],
@@ -157,7 +157,7 @@ const CASES: readonly FixtureCase[] = [
       [
         11,
         'unusable_request',
-        'url "/v1/responses" is not supported; only /v1/chat/completions and /v1/embeddings are',
+        'url "/v1/images/generations" is not supported; only /v1/chat/completions, /v1/responses, /v1/embeddings, /v1/completions, /v1/moderations are',
       ],
       [12, 'unusable_request', 'method "GET" is not supported; only POST is'],
       [13, 'unusable_request', 'body has no messages'],

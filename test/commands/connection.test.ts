@@ -10,7 +10,7 @@ import { headersOf } from '../../src/app/request-headers.js';
 import { runSettingsFrom } from '../../src/commands/asked-settings.js';
 import { resolveSettings } from '../../src/config/load.js';
 import { systemClock } from '../../src/core/clock.js';
-import { type LaneSettings, type RunSettings, settingsToJson } from '../../src/runs/run-settings.js';
+import { type LaneSettings, lanesOf, type RunSettings, settingsToJson } from '../../src/runs/run-settings.js';
 
 const KEY = 'a-plain-key-of-a-gateway';
 
@@ -73,6 +73,19 @@ describe('a base URL', () => {
     const notice = plainHttpNotice(await settingsAt(baseUrl), contextWith({ OPENAI_API_KEY: key }));
     expect(notice !== null).toBe(isTold);
   });
+});
+
+it.each([
+  ['https://api.openai.com/v1/chat/completions', 'https://api.openai.com/v1'],
+  ['https://api.openai.com/v1/responses/', 'https://api.openai.com/v1'],
+  ['http://localhost:8000/v1/completions', 'http://localhost:8000/v1'],
+  ['http://localhost:8000/v1/', 'http://localhost:8000/v1/'],
+  [
+    'https://mine.openai.azure.com/openai/deployments/mini/chat/completions?api-version=2024-10-21',
+    'https://mine.openai.azure.com/openai/deployments/mini?api-version=2024-10-21',
+  ],
+])('the base URL %s is understood as %s', async (given, meant) => {
+  expect(lanesOf(await settingsAt(given)).map(({ baseUrl }) => baseUrl)).toEqual([meant]);
 });
 
 describe('a header', () => {

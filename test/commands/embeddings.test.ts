@@ -132,14 +132,6 @@ describe('lines that show their endpoint', () => {
       { id: 'text', output: expect.stringContaining('Simulated answer'), finish_reason: 'stop' },
     ]);
   });
-
-  it('and go to one that is not there yet stop the run before its first call', async () => {
-    workspace.writeDocuments('docs.jsonl', [{ model: 'gpt-4o-mini', input: 'Hello' }]);
-    const end = await workspace.run(['run', 'docs.jsonl', '--base-url', simulator.url]);
-    expect(end.exitCode).toBe(2);
-    expect(end.stderr).toContain('/v1/responses, which is not supported yet; with --endpoint embeddings');
-    expect((await simulator.books()).calls).toBe(0);
-  });
 });
 
 describe('vectors in files', () => {

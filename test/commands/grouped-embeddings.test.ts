@@ -141,7 +141,8 @@ describe('a call for several documents that goes wrong', () => {
       '503': 0.05,
       truncated: 0.05,
     };
-    const end = await run(documents, { errorRate, seed: 7 }, '--group-max', '25');
+    // Three calls in ten go wrong: with few attempts, which documents are left without a vector is chance.
+    const end = await run(documents, { errorRate, seed: 7 }, '--group-max', '25', '--max-attempts', '20');
     expect(end.exitCode, end.stderr).toBe(0);
     expect(lines()).toMatchObject(ownVectors(documents));
     const books = await simulator.books();

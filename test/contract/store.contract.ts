@@ -9,6 +9,7 @@ import { ownerContract } from './store/owner.js';
 import { queueContract } from './store/queue.js';
 import { recordContract } from './store/record.js';
 import { reimportsContract } from './store/reimports.js';
+import { remoteContract } from './store/remote.js';
 import { removalContract } from './store/removal.js';
 import { rescueContract } from './store/rescue.js';
 import { resultsContract } from './store/results.js';
@@ -31,6 +32,7 @@ export function storeContract(name: string, open: OpenStoreUnderTest): void {
     sharingContract(storeOf);
     recordContract(storeOf);
     rescueContract(storeOf);
+    remoteContract(storeOf);
     workersContract(storeOf);
     resultsContract(storeOf);
     tasksContract(storeOf);

@@ -173,9 +173,10 @@ describe('a bad line', () => {
     ],
     [
       'another url',
-      { ...batchLine, url: '/v1/responses' },
+      { ...batchLine, url: '/v1/images/generations' },
       {
-        reason: 'url "/v1/responses" is not supported; only /v1/chat/completions and /v1/embeddings are',
+        reason:
+          'url "/v1/images/generations" is not supported; only /v1/chat/completions, /v1/responses, /v1/embeddings, /v1/completions, /v1/moderations are',
         field: 'url',
       },
     ],

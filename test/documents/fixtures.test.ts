@@ -48,7 +48,10 @@ describe('the fixture of bad lines', () => {
         "none of the fields prompt, text, content, document, input is a string; the fields are: id, stars; name the one to send in a prompt: '…{{field}}…'",
       ],
       [23, 'the field text, which is the message, is empty'],
-      [24, 'url "/v1/responses" is not supported; only /v1/chat/completions and /v1/embeddings are'],
+      [
+        24,
+        'url "/v1/images/generations" is not supported; only /v1/chat/completions, /v1/responses, /v1/embeddings, /v1/completions, /v1/moderations are',
+      ],
       [25, 'body: stream must be left out: an answer is kept whole or not at all'],
       [26, 'good: escaped-nul'],
       [27, 'not JSON: a control character in a string at character 26 must be escaped'],

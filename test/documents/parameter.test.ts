@@ -37,10 +37,16 @@ describe('a parameter', () => {
     ['several answers', 'chat', { n: 2 }],
     ['vectors as text', 'embeddings', { encoding_format: 'base64' }],
     ['a length that is none', 'embeddings', { dimensions: 0 }],
+    ['what is for text', 'embeddings', { temperature: 0 }],
+    ['what is for text', 'moderations', { max_tokens: 5 }],
+    ['another name of its own', 'responses', { max_tokens: 5 }],
+    ['the place that chat has', 'responses', { response_format: { type: 'json_object' } }],
+    ['an answer that is not waited for', 'responses', { background: true }],
+    ['several texts', 'completions', { n: 2 }],
   ] as const)('is refused for %s, by its endpoint', (_name, endpoint, parameters) => {
     const refused = expect.objectContaining({ code: 'PARAMETER_REFUSED', exitCode: 2 });
     expect(() => checkParameters(parameters, ENDPOINTS[endpoint])).toThrow(refused);
-    expect(() => checkParameters({ temperature: 0, n: 1 }, ENDPOINTS[endpoint])).not.toThrow();
+    expect(() => checkParameters({ user: 'me' }, ENDPOINTS[endpoint])).not.toThrow();
   });
 
   it('is overridden by a later one of its name', () => {

@@ -34,25 +34,32 @@ describe('a line that shows its endpoint', () => {
   });
 
   it.each([
-    ['responses', { model: 'gpt-4o-mini', input: 'Hello' }, '/v1/responses'],
-    [
-      'responses with items',
-      { model: 'gpt-4o-mini', input: MESSAGES, max_output_tokens: 16 },
-      '/v1/responses',
-    ],
-    ['completions', { model: 'm', prompt: ['a', 'b'] }, '/v1/completions'],
-    ['completions by their model', { model: 'gpt-3.5-turbo-instruct', prompt: 'a' }, '/v1/completions'],
-    ['moderations', { model: 'omni-moderation-latest', input: 'Hello' }, '/v1/moderations'],
-    [
-      'responses in a body',
-      { custom_id: 'a', body: { model: 'gpt-4o-mini', input: 'Hello' } },
-      '/v1/responses',
-    ],
-    ['responses by its url', batchLine('/v1/responses', { model: 'm', input: 'Hello' }), '/v1/responses'],
-  ])('that is not there yet is told so: %s', (_what, line, url) => {
-    expect(read(line)).toMatchObject({
-      reason: expect.stringMatching(new RegExp(`${url}\\b.* not supported`)),
+    ['by its input and its model', { model: 'gpt-4o-mini', input: 'Hello' }, 'responses'],
+    ['by its input and its cap', { model: 'm', input: MESSAGES, max_output_tokens: 16 }, 'responses'],
+    ['by its url', batchLine('/v1/responses', { model: 'm', input: 'Hello' }), 'responses'],
+    ['in a body', { custom_id: 'a', body: { model: 'gpt-4o-mini', input: 'Hello' } }, 'responses'],
+    ['by a list of prompts', { model: 'm', prompt: ['a', 'b'] }, 'completions'],
+    ['by a field that chat has not', { model: 'm', prompt: 'a', echo: true }, 'completions'],
+    ['by the model', { model: 'gpt-3.5-turbo-instruct', prompt: 'a' }, 'completions'],
+    ['by the url', batchLine('/v1/completions', { model: 'm', prompt: 'Hello' }), 'completions'],
+    ['by its model', { model: 'omni-moderation-latest', input: 'Hello' }, 'moderations'],
+    ['by a url without a model', batchLine('/v1/moderations', { input: 'Hello' }), 'moderations'],
+  ])('%s, of the later ones: %j', (_how, line, endpoint) => {
+    expect(read(line, { model: null })).toMatchObject({ endpoint });
+  });
+
+  it('and to no other than those that are known', () => {
+    expect(read(batchLine('/v1/images/generations', { model: 'm', prompt: 'A cat' }))).toMatchObject({
+      reason: expect.stringMatching(/not supported; only \/v1\/chat\/completions, .*\/v1\/moderations are/),
     });
+  });
+
+  it('beside a prompt that does not use it only where no record would look so', () => {
+    const settings = { promptTemplate: 'About {{title}}', requestsAsTheyAre: true };
+    expect(read({ title: 'A', model: 'm', input: MESSAGES }, settings)).toMatchObject({
+      endpoint: 'responses',
+    });
+    expect(read({ title: 'A', model: 'XPS', input: 'HDMI' }, settings)).toMatchObject({ endpoint: 'chat' });
   });
 });
 
@@ -70,6 +77,16 @@ describe('a run that names its endpoint', () => {
   });
 
   it.each([
+    ['moderations', { model: 'm', input: 'Hello' }],
+    ['moderations', { input: ['a', 'b'] }],
+    ['completions', { model: 'm', prompt: 'Hello' }],
+    ['completions', { prompt: [[1, 2]] }],
+    ['responses', { input: MESSAGES }],
+  ] as const)('takes for %s what shows no endpoint of its own: %j', (endpoint, line) => {
+    expect(read(line, { endpoint })).toMatchObject({ endpoint });
+  });
+
+  it.each([
     [
       'messages',
       { messages: MESSAGES },
@@ -83,6 +100,18 @@ describe('a run that names its endpoint', () => {
       'url "/v1/embeddings" is for embeddings, and the run is for chat',
     ],
     ['an embedding', EMBEDDING, 'chat', 'is a request for embeddings, and the run is for chat'],
+    [
+      'a moderation',
+      { model: 'omni-moderation-latest', input: 'x' },
+      'responses',
+      'is a request for moderations, and the run is for responses',
+    ],
+    [
+      'prompts',
+      { prompt: ['a'], model: 'm' },
+      'chat',
+      'is a request for completions, and the run is for chat',
+    ],
   ] as const)('takes no line of another: %s', (_what, line, endpoint, reason) => {
     expect(read(line, { endpoint })).toMatchObject({ reason });
   });

@@ -5,14 +5,16 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { Random } from '../../src/core/clock.js';
+import type { EndpointName } from '../../src/core/endpoint-name.js';
 import type { FailureKind } from '../../src/core/failure.js';
+import type { JsonObject } from '../../src/core/json.js';
 import type { BilledUsage } from '../../src/core/usage.js';
 import type { Drain } from '../../src/engine/drain.js';
 import type { Lane } from '../../src/engine/lane.js';
 import { createLimiter } from '../../src/limiter/limiter.js';
 import { billedMicroUsd, worstCaseAtTier } from '../../src/pricing/cost.js';
 import { type ModelPrice, type RateTable, tokenRates } from '../../src/pricing/price-book.js';
-import type { Provider, ProviderReply, SendOptions } from '../../src/provider/provider.js';
+import type { Provider, ProviderReply, ProviderRequest, SendOptions } from '../../src/provider/provider.js';
 import { answered } from '../support/answered.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { seededRandom } from '../support/seeded-random.js';
@@ -34,8 +36,12 @@ interface Scenario {
   readonly standard: Rates;
   readonly priority: Rates;
   readonly serviceTier: 'none' | 'default' | 'flex' | 'auto' | 'priority';
+  readonly endpoint: EndpointName;
+  /** Documents in a call where the endpoint takes several. */
+  readonly groupMax: number;
+  /** Of one document; what has no output pays for none. */
   readonly outputCap: number;
-  /** The cap on cost, in worst cases of one call. */
+  /** The cap on cost, in worst cases of one document. */
   readonly callsWorth: number;
   /** Of the bound that an answer uses. */
   readonly longestShare: number;
@@ -52,22 +58,40 @@ const rates: fc.Arbitrary<Rates> = fc.record({
   reasoning: fc.integer({ min: 1, max: 200 }),
 });
 
-const scenario: fc.Arbitrary<Scenario> = fc.record({
-  seed: fc.nat(),
-  documents: fc.integer({ min: 1, max: 40 }),
-  concurrency: fc.integer({ min: 1, max: 64 }),
-  standard: rates,
-  priority: rates,
-  serviceTier: fc.constantFrom('none', 'default', 'flex', 'auto', 'priority'),
-  outputCap: fc.integer({ min: 1, max: 400 }),
-  callsWorth: fc.double({ min: 0.5, max: 30, noNaN: true }),
-  longestShare: fc.double({ min: 0, max: 1, noNaN: true }),
-  failureShare: fc.constantFrom(0, 0.2, 0.6),
-  stop: fc.record({
-    kind: fc.constantFrom('never', 'never', 'never', 'stop', 'abort'),
-    afterMs: fc.integer({ min: 0, max: 3_000 }),
-  }),
-});
+const scenario: fc.Arbitrary<Scenario> = fc
+  .record({
+    endpoint: fc.constantFrom('chat', 'responses', 'embeddings', 'completions'),
+    groupMax: fc.constantFrom(1, 7),
+    seed: fc.nat(),
+    documents: fc.integer({ min: 1, max: 40 }),
+    concurrency: fc.integer({ min: 1, max: 64 }),
+    standard: rates,
+    priority: rates,
+    serviceTier: fc.constantFrom('none', 'default', 'flex', 'auto', 'priority'),
+    outputCap: fc.integer({ min: 1, max: 400 }),
+    callsWorth: fc.double({ min: 0.5, max: 30, noNaN: true }),
+    longestShare: fc.double({ min: 0, max: 1, noNaN: true }),
+    failureShare: fc.constantFrom(0, 0.2, 0.6),
+    stop: fc.record({
+      kind: fc.constantFrom('never', 'never', 'never', 'stop', 'abort'),
+      afterMs: fc.integer({ min: 0, max: 3_000 }),
+    }),
+  })
+  .map(({ endpoint, groupMax, outputCap, ...of }) => ({
+    ...of,
+    endpoint,
+    // Those without output are sent alone here: by their caps the server tells how many share a call.
+    groupMax: endpoint === 'completions' ? groupMax : 1,
+    outputCap: endpoint === 'embeddings' ? 0 : outputCap,
+  }));
+
+/** How an endpoint is told the cap of one document's output. */
+const CAPS: Readonly<Record<string, (cap: number) => JsonObject>> = {
+  chat: (cap) => ({ max_tokens: cap }),
+  responses: (cap) => ({ max_output_tokens: cap }),
+  embeddings: () => ({}),
+  completions: (cap) => (cap % 2 === 0 ? { max_tokens: cap / 2, best_of: 2 } : { max_tokens: cap }),
+};
 
 /** What each failure was billed: as an answer, nothing, or what nobody but the server knows. */
 const FAILURES: readonly (readonly [FailureKind, number | undefined, 'usage' | 'nothing' | 'unknown'])[] = [
@@ -127,7 +151,7 @@ class BillingServer implements Provider {
   readonly #clock: FakeClock;
   readonly #random: Random;
   readonly #ratesOf: Readonly<Record<string, Rates>>;
-  /** Of one request, as the program bounds it; all are alike. */
+  /** Of one document, as the program bounds it; all are alike. */
   inputBound = 0;
   billed = 0;
   /** What of it the program was told, and how often it was left to guess. */
@@ -141,10 +165,10 @@ class BillingServer implements Provider {
     this.#ratesOf = { default: of.standard, flex: halved(of.standard), priority: of.priority };
   }
 
-  async send(_request: unknown, { signal, timeoutMs }: SendOptions): Promise<ProviderReply> {
+  async send({ parts }: ProviderRequest, { signal, timeoutMs }: SendOptions): Promise<ProviderReply> {
     const { failureShare } = this.#scenario;
     const failure = this.#random() < failureShare ? this.#pick(FAILURES) : null;
-    const usage = this.#usage();
+    const usage = this.#usage(parts);
     const cost = bill(usage, this.#ratesOf[usage.serviceTier ?? 'default'] ?? this.#scenario.standard);
     const isBilled = failure?.[2] !== 'nothing';
     if (isBilled) this.billed += cost;
@@ -152,15 +176,20 @@ class BillingServer implements Provider {
     await this.#clock.sleep(hangs ? timeoutMs : 1 + Math.floor(this.#random() * 400), signal);
     if (signal.aborted) {
       // Cut off by us: whether it was refused or answered, the program does not know.
-      this.untold += 1;
+      this.untold += parts;
       return { ok: false, aborted: true };
     }
     const isTold = failure === null ? this.#random() < 0.9 : failure[2] === 'usage';
     if (isBilled && isTold) this.told += cost;
-    if (isBilled && !isTold) this.untold += 1;
+    if (isBilled && !isTold) this.untold += parts;
     const reply = { usage: isTold ? usage : null, costMicroUsd: null, hints: {} };
     if (failure === null) {
-      const answer = { parts: [answered('fine')], model: 'm', httpStatus: 200, requestId: null };
+      const answer = {
+        parts: Array.from({ length: parts }, () => answered('fine')),
+        model: 'm',
+        httpStatus: 200,
+        requestId: null,
+      };
       return { ok: true, ...answer, ...reply };
     }
     const [kind, httpStatus] = failure;
@@ -178,10 +207,12 @@ class BillingServer implements Provider {
   async close(): Promise<void> {}
 
   /** At times the very most that the program reckons with. */
-  #usage(): BilledUsage {
-    const { outputCap, longestShare } = this.#scenario;
+  #usage(parts: number): BilledUsage {
+    const { longestShare } = this.#scenario;
+    const outputCap = parts * this.#scenario.outputCap;
+    const inputBound = parts * this.inputBound;
     const upTo = (most: number): number => Math.floor(most * this.#random() * 1.25);
-    const inputTokens = Math.min(this.inputBound, upTo(this.inputBound));
+    const inputTokens = Math.min(inputBound, upTo(inputBound));
     const outputTokens = Math.min(outputCap, upTo(outputCap * longestShare));
     const cachedTokens = Math.min(inputTokens, upTo(inputTokens));
     const cacheWriteTokens = Math.min(inputTokens - cachedTokens, upTo(inputTokens));
@@ -216,6 +247,8 @@ class BillingServer implements Provider {
   }
 }
 
+const PACING = { maxAttempts: 3, guard: false, timeoutMs: 5_000, graceMs: 1_000 };
+
 async function drained(of: Scenario) {
   const clock = new FakeClock();
   const server = new BillingServer(of, clock);
@@ -239,12 +272,14 @@ async function drained(of: Scenario) {
     limiter: createLimiter({ requestsPerMinute: null, tokensPerMinute: null, random: () => 0.5 }),
     costOf: (_model, usage) => billedMicroUsd(usage, price),
     mostOf(_model, inputTokens, outputCap, serviceTier) {
-      server.inputBound = inputTokens;
-      most = worstCaseAtTier(inputTokens, outputCap, serviceTier, price) ?? Number.NaN;
-      return most;
+      const parts = of.outputCap === 0 ? 1 : (outputCap ?? 0) / of.outputCap;
+      server.inputBound = inputTokens / parts;
+      const mostOfCall = worstCaseAtTier(inputTokens, outputCap, serviceTier, price) ?? Number.NaN;
+      most = mostOfCall / parts;
+      return mostOfCall;
     },
   };
-  // Documents of one length, so that each call has the same worst case.
+  // Documents of one length, so that each has the same worst case.
   const texts = Array.from(
     { length: of.documents },
     (_, index) => `Document ${String(index).padStart(3, '0')}`,
@@ -258,10 +293,11 @@ async function drained(of: Scenario) {
   const asked = of.serviceTier === 'none' ? {} : { service_tier: of.serviceTier };
   const run = await StoredRun.of(
     texts,
-    { concurrency: of.concurrency, maxAttempts: 3, guard: false, timeoutMs: 5_000, graceMs: 1_000 },
+    { ...PACING, concurrency: of.concurrency, groupMax: of.groupMax },
     clock,
     { maxCostMicroUsd: cap, maxTokensTotal: null, maxFailures: null },
-    { max_tokens: of.outputCap, ...asked },
+    { ...CAPS[of.endpoint]?.(of.outputCap), ...asked },
+    of.endpoint,
   );
   const brake = (drain: Drain): void => {
     if (of.stop.kind === 'stop') clock.after(of.stop.afterMs, () => drain.stop());
@@ -290,7 +326,7 @@ describe('a run under --max-cost', () => {
         expect(summary.inDoubt.costMicroUsd).toBe(server.untold * most);
         const { counts } = summary;
         if (end.reason === 'limit_reached') {
-          expect(server.told + server.untold * most + most).toBeGreaterThan(cap);
+          expect(server.told + server.untold * most + of.groupMax * most).toBeGreaterThan(cap);
           expect(counts.ready + counts.delayed).toBeGreaterThan(0);
         } else {
           expect(end.reason).toBe('drained');

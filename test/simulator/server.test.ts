@@ -63,7 +63,7 @@ describe('requests', () => {
   });
 
   it.each([
-    ['POST', '/v1/responses'],
+    ['POST', '/v1/images/generations'],
     ['GET', '/v1/chat/completions'],
     ['POST', '/chat/completions'],
     ['GET', '/'],

@@ -2,6 +2,7 @@
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import type { Random } from '../../src/core/clock.js';
+import type { EndpointName } from '../../src/core/endpoint-name.js';
 import type { JsonObject } from '../../src/core/json.js';
 import type { RunRecord } from '../../src/core/run.js';
 import type { Drain } from '../../src/engine/drain.js';
@@ -70,6 +71,7 @@ export class StoredRun {
     clock: FakeClock,
     budget: BudgetSettings = { maxCostMicroUsd: null, maxTokensTotal: null, maxFailures: null },
     parameters: JsonObject = {},
+    endpoint: EndpointName | null = null,
   ): Promise<StoredRun> {
     const folder = temporaryFolder();
     const store = await openStore(join(folder.path, 'llm-batch.db'), { mode: 'write', clock });
@@ -79,6 +81,7 @@ export class StoredRun {
         promptTemplate: null,
         systemTemplate: null,
         parameters,
+        endpoint,
         idField: null,
       },
       connection: { baseUrl: null, apiKeyEnv: ['OPENAI_API_KEY'], lanes: null },

@@ -82,8 +82,8 @@ invalid_request  1 document
               this model. (HTTP 400)
   codes       unsupported_value 1
   request id  req_1
-  try         read the message, mend the documents or the settings, and run
-              them again`,
+  try         leave temperature out of --param and of the documents: this
+              model takes its own value alone`,
     );
   });
 

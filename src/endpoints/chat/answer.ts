@@ -1,15 +1,9 @@
 /** Chat completions: what an answer really says. */
 import type { FailureKind } from '../../core/failure.js';
 import { isJsonObject } from '../../core/json.js';
-import type { TokenUsage } from '../../core/usage.js';
 import type { AnswerBody, FailedReading, PartReading } from '../endpoint.js';
-import { type ChatMessage, readMessage } from './message.js';
-
-/** `finish_reason` of an answer cut off at the output limit; `model_length` is Mistral's for the context's end. */
-const TRUNCATED = new Set(['length', 'max_tokens', 'max_output_tokens', 'model_length']);
-const FILTERED = new Set(['content_filter', 'content-filter', 'safety', 'sensitive', 'recitation']);
-/** The server gave up: OpenRouter, DeepSeek, Zhipu, vLLM and SGLang. */
-const GAVE_UP = new Set(['error', 'insufficient_system_resource', 'network_error', 'abort']);
+import { badEndOf, cutWords, FILTERED_WORDS, gaveUpWords } from '../finish-reason.js';
+import { readMessage } from './message.js';
 
 /** Reads a chat completion, the answer to one document. Never throws, whatever came. */
 export function readChatAnswer(answer: AnswerBody): readonly PartReading[] | FailedReading {
@@ -22,7 +16,7 @@ export function readChatAnswer(answer: AnswerBody): readonly PartReading[] | Fai
 
   const told = choice['finish_reason'];
   const finishReason = typeof told === 'string' && told !== '' ? told : 'unknown';
-  const reason = finishReason.toLowerCase();
+  const end = badEndOf(finishReason);
   const message = readMessage(content, choices, choice);
   const failed = (kind: FailureKind, words: string): FailedReading => ({
     ok: false,
@@ -32,14 +26,18 @@ export function readChatAnswer(answer: AnswerBody): readonly PartReading[] | Fai
   });
 
   if (isJsonObject(choice['error'])) return { ok: false, errorIn: choice };
-  if (TRUNCATED.has(reason)) return failed('truncated', describeCut(message, usage));
-  if (FILTERED.has(reason) || reason.startsWith('content_filter')) {
-    return failed('content_filtered', "The server's content filter stopped the answer");
+  if (end === 'truncated') {
+    const hasReasoned = message.reasoning !== '' || (usage?.reasoningTokens ?? 0) > 0;
+    const words = cutWords({
+      hasText: message.text !== '',
+      hasCalls: message.callsJson !== null,
+      hasReasoned,
+    });
+    return failed('truncated', words);
   }
+  if (end === 'filtered') return failed('content_filtered', FILTERED_WORDS);
   if (message.refusal !== '') return failed('refused', `The model refused: ${message.refusal}`);
-  if (GAVE_UP.has(reason)) {
-    return failed('overloaded', `The server gave up while answering (${finishReason})`);
-  }
+  if (end === 'gave_up') return failed('overloaded', gaveUpWords(finishReason));
   // An answer in which characters were replaced would pass for the model's own words.
   if (!isUtf8) return failed('bad_output', 'The answer cannot be read whole');
 
@@ -58,13 +56,4 @@ export function readChatAnswer(answer: AnswerBody): readonly PartReading[] | Fai
       responseJson: content.trim(),
     },
   ];
-}
-
-/** What the length limit has cut off. Reasoning counts against it, and not every server shows what it was. */
-function describeCut({ text, callsJson, reasoning }: ChatMessage, usage: TokenUsage | null): string {
-  if (callsJson !== null) return 'The tool call was cut off at the length limit';
-  if (text !== '') return 'The answer was cut off at its length limit';
-  return reasoning !== '' || (usage?.reasoningTokens ?? 0) > 0
-    ? 'There was only reasoning, no text, before the length limit'
-    : 'No text came before the length limit';
 }

@@ -1,17 +1,17 @@
 /** Chat completions. */
-import { MODEL_MISSING } from '../body-fields.js';
-import type { Endpoint, RequestDefaults, RequestMaker } from '../endpoint.js';
+import { correctIn } from '../correction.js';
+import type { Endpoint } from '../endpoint.js';
+import { placeFileAs } from '../place-file.js';
+import { createRequestMaker } from '../record-request.js';
 import { readChatAnswer } from './answer.js';
-import { placeFile } from './attachment-part.js';
-import { withMistake } from './mistake.js';
+import { completeRequest, refusedValue } from './complete-request.js';
+
 import { bodyOfOldAnswer } from './old-answer.js';
 import { outputCapOf } from './output-cap.js';
-import { recogniseChat } from './recognise.js';
-import { FrameMaker, PartsRequest, RecordRequest } from './record-request.js';
+import { CHAT_SHAPE } from './request-shape.js';
 import { outputParameters } from './response-format.js';
 import { countSimulatedTokens } from './simulated-tokens.js';
 import { countChatTokens } from './tokens.js';
-import { completeRequest, refusedValue } from './whole-request.js';
 
 export const CHAT: Endpoint = {
   path: '/chat/completions',
@@ -22,9 +22,11 @@ export const CHAT: Endpoint = {
    */
   defaultModel: 'gpt-4o-mini',
   contentField: 'messages',
-  recognise: recogniseChat,
   refusedValue,
-  createRequests,
+  createRequests: (defaults) =>
+    createRequestMaker(CHAT_SHAPE, defaults, (body, systemText) =>
+      completeRequest(body, defaults, systemText),
+    ),
   outputCapOf,
   /** Roles and separators: a few tokens a message, a few for the reply (OpenAI cookbook). */
   framingTokens: { expected: 8, most: 16 },
@@ -34,22 +36,9 @@ export const CHAT: Endpoint = {
   readAnswer: readChatAnswer,
   sizeOf: null,
   bodyOf: bodyOfOldAnswer,
+  tellsUsage: true,
   takesSystemMessage: true,
-  placeFile,
+  placeFile: placeFileAs({ image: 'url', pdf: 'file_data' }),
   outputParameters,
-  withMistake,
+  withMistake: correctIn('messages'),
 };
-
-function createRequests(defaults: RequestDefaults): RequestMaker {
-  const frames = defaults.model === null ? null : new FrameMaker(defaults.model, defaults.parameters);
-  return {
-    ofBody: (body, systemText) => completeRequest(body, defaults, systemText),
-    ofRecord(content, systemText) {
-      if (frames === null) return MODEL_MISSING;
-      const frame = frames.frame(systemText);
-      return typeof content === 'string'
-        ? new RecordRequest(frame, content)
-        : new PartsRequest(frame, content);
-    },
-  };
-}

@@ -1,7 +1,7 @@
 /** What an embeddings answer says of each document. A vector is its input's by `index`, never by where it stands. */
 import { isJsonObject, type Json, type JsonObject } from '../../core/json.js';
 import type { AnswerBody, AskedFor, FailedReading, PartReading } from '../endpoint.js';
-import { asksForOne, inputsOf } from './inputs.js';
+import { asksForOne, inputsOf } from '../inputs.js';
 
 type Vector = readonly number[];
 

@@ -1,6 +1,6 @@
 /** What an embeddings request may not say. */
 import type { Json } from '../../core/json.js';
-import { asksToStream } from '../body-fields.js';
+import { asksToStream, generatesNothing } from '../body-fields.js';
 
 /** Why a request may not carry this value; null when it may. */
 export function refusedValue(name: string, value: Json | undefined): string | null {
@@ -10,8 +10,5 @@ export function refusedValue(name: string, value: Json | undefined): string | nu
   if (name === 'dimensions' && value !== undefined && !(Number.isInteger(value) && Number(value) > 0)) {
     return 'dimensions must be a whole number of at least 1';
   }
-  if (name === 'stream' && asksToStream(value)) {
-    return 'stream must be left out: embeddings are not streamed';
-  }
-  return null;
+  return name === 'stream' && !asksToStream(value) ? null : generatesNothing(name, 'embeddings');
 }

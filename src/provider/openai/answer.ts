@@ -1,6 +1,7 @@
 /** What a response with status 2xx really says: the envelope here, each document's part of it at its endpoint. */
 import type { ProviderFailure } from '../../core/failure.js';
 import { isJsonObject, type Json, type JsonObject, parseForeignJson, UnusualShape } from '../../core/json.js';
+import { NO_TOKENS } from '../../core/usage.js';
 import type { FailedReading, PartReading } from '../../endpoints/endpoint.js';
 import { ENDPOINTS } from '../../endpoints/endpoints.js';
 import type { AnswerPart, ProviderAnswer, ProviderRejection, ProviderRequest } from '../provider.js';
@@ -32,7 +33,9 @@ export function readAnswer(
     return rejectUnreadable(received, error, context);
   }
 
-  const usage = isJsonObject(body) ? readBilledUsage(body) : null;
+  const { readAnswer: readParts, tellsUsage } = ENDPOINTS[request.endpoint];
+  const told = isJsonObject(body) ? readBilledUsage(body) : null;
+  const usage = told ?? (tellsUsage ? null : NO_TOKENS);
   const costMicroUsd = readCostMicroUsd(isJsonObject(body) ? body['usage'] : null, headers);
   const hints = readRateLimitHints(headers, context.nowMs);
   const reject = (failure: ProviderFailure): ProviderRejection => ({
@@ -48,7 +51,7 @@ export function readAnswer(
   if (!isJsonObject(body)) {
     return reject(buildFailure('bad_output', 'The answer is JSON, but no object', context, received));
   }
-  const read = ENDPOINTS[request.endpoint].readAnswer({ body, content, isUtf8, usage }, request);
+  const read = readParts({ body, content, isUtf8, usage }, request);
   if ('ok' in read) return reject(failureOf(read, received, context));
   const [only] = read;
   if (read.length === 1 && only?.ok === false) return reject(failureOf(only, received, context));

@@ -41,6 +41,8 @@ const CODE_KINDS: Readonly<Record<string, FailureKind>> = {
   content_policy_violation: 'content_filtered',
   responsibleaipolicyviolation: 'content_filtered',
   moderation_blocked: 'content_filtered',
+  image_content_policy_violation: 'content_filtered',
+  bio_policy: 'content_filtered',
   data_inspection_failed: 'content_filtered',
 
   // Groq: the model's output did not parse; another try may.
@@ -87,6 +89,23 @@ const TYPE_KINDS: Readonly<Record<string, FailureKind>> = {
   not_found: 'not_found',
   invalid_request_error: 'invalid_request',
   invalid_argument: 'invalid_request',
+  // Of a response that failed under HTTP 200.
+  vector_store_timeout: 'overloaded',
+  invalid_prompt: 'invalid_request',
+  data_residency_mismatch: 'invalid_request',
+  invalid_image: 'invalid_request',
+  invalid_image_format: 'invalid_request',
+  invalid_base64_image: 'invalid_request',
+  invalid_image_url: 'invalid_request',
+  invalid_image_mode: 'invalid_request',
+  image_too_large: 'invalid_request',
+  image_too_small: 'invalid_request',
+  image_parse_error: 'invalid_request',
+  image_file_too_large: 'invalid_request',
+  unsupported_image_media_type: 'invalid_request',
+  empty_image_file: 'invalid_request',
+  failed_to_download_image: 'invalid_request',
+  image_file_not_found: 'invalid_request',
 };
 
 const STATUS_KINDS: Readonly<Record<number, FailureKind>> = {

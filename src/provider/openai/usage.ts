@@ -16,7 +16,7 @@ export function readBilledUsage(body: JsonObject): BilledUsage | null {
 }
 
 /**
- * Normalises the `usage` of a chat completion; null where it is missing or holds no counts.
+ * Normalises the `usage` of an answer, of chat completions or of responses; null where it is missing or holds no counts.
  *
  * Gemini and xAI leave reasoning out of `completion_tokens` but not out of `total_tokens`, which is what
  * they bill: what the total has over prompt and completion is output.
@@ -28,16 +28,15 @@ export function readUsage(usage: Json | undefined): BilledUsage | null {
   if (input === undefined && completion === undefined) return null;
   const inputTokens = input ?? 0;
   const outputTokens = Math.max(completion ?? 0, (readCount(usage['total_tokens']) ?? 0) - inputTokens);
+  const promptDetails = usage['prompt_tokens_details'] ?? usage['input_tokens_details'];
   const cached =
-    readDetail(usage['prompt_tokens_details'], 'cached_tokens') ??
-    readCount(usage['prompt_cache_hit_tokens']) ??
-    0;
+    readDetail(promptDetails, 'cached_tokens') ?? readCount(usage['prompt_cache_hit_tokens']) ?? 0;
   const reasoning =
-    readDetail(usage['completion_tokens_details'], 'reasoning_tokens') ??
+    readDetail(usage['completion_tokens_details'] ?? usage['output_tokens_details'], 'reasoning_tokens') ??
     readCount(usage['reasoning_tokens']) ??
     0;
   const cachedTokens = Math.min(cached, inputTokens);
-  const written = readDetail(usage['prompt_tokens_details'], 'cache_write_tokens') ?? 0;
+  const written = readDetail(promptDetails, 'cache_write_tokens') ?? 0;
   const cacheWriteTokens = Math.min(written, inputTokens - cachedTokens);
   return {
     inputTokens,

@@ -3,6 +3,7 @@
  * rows are written and stored once, by `flush`, in the same transaction.
  */
 import type Database from 'better-sqlite3';
+import type { RemoteCall } from '../../core/batch-record.js';
 import type { CallEnd, CallShare, CallStart, RecentCall } from '../../core/call.js';
 import { type Doubt, doubtOf } from '../../core/usage.js';
 import { latencyBucket } from '../latency-buckets.js';
@@ -55,10 +56,69 @@ class Added {
     this.run.cost_in_doubt_micro_usd += calls * (mostCostMicroUsd ?? 0);
   }
 
+  answeredAfter(latencyMs: number): void {
+    this.run.calls_answered += 1;
+    this.run.latency_sum_ms += latencyMs;
+    const bucket = latencyBucket(latencyMs);
+    this.latencyBuckets.set(bucket, (this.latencyBuckets.get(bucket) ?? 0) + 1);
+  }
+
+  /** What a call that has ended used and cost, and what it failed for. */
+  end(
+    laneName: string,
+    call: EndOfRequest,
+    mostTokens: number | null,
+    mostCostMicroUsd: number | null,
+  ): void {
+    const { usage, kind, costMicroUsd } = call;
+    const { run } = this;
+    const lane = this.lane(laneName);
+    const doubt = doubtOf(usage, call.httpStatus);
+    if (doubt !== null) this.doubt(doubt, 1, mostTokens, mostCostMicroUsd);
+    if (kind !== null && kind !== 'aborted') {
+      lane.calls_failed += 1;
+      if (kind === 'rate_limited') lane.calls_throttled += 1;
+    }
+    if (costMicroUsd !== null) lane.cost_micro_usd += storableReal(costMicroUsd);
+    if (usage === null) return;
+    lane.input_tokens += storableCount(usage.inputTokens);
+    lane.output_tokens += storableCount(usage.outputTokens);
+    lane.cached_tokens += storableCount(usage.cachedTokens);
+    lane.reasoning_tokens += storableCount(usage.reasoningTokens);
+    if (costMicroUsd === null && usage.inputTokens + usage.outputTokens > 0) {
+      run.calls_without_cost += 1;
+      run.cost_in_doubt_micro_usd += mostCostMicroUsd ?? 0;
+    }
+  }
+
   seen(atMs: number): void {
     this.firstAtMs = Math.min(this.firstAtMs ?? atMs, atMs);
     this.lastAtMs = Math.max(this.lastAtMs ?? atMs, atMs);
   }
+}
+
+type EndOfRequest = Omit<CallEnd, 'callId' | 'latencyMs'>;
+
+/** From `http_status` to `reasoning_tokens`. */
+function endingOf({
+  httpStatus,
+  kind,
+  message,
+  requestId,
+  costMicroUsd,
+  usage,
+}: EndOfRequest): (string | number | null)[] {
+  return [
+    storableIntegerOrNull(httpStatus),
+    kind,
+    storableTextOrNull(message),
+    storableTextOrNull(requestId),
+    costMicroUsd,
+    usage === null ? null : storableCount(usage.inputTokens),
+    usage === null ? null : storableCount(usage.outputTokens),
+    usage === null ? null : storableCount(usage.cachedTokens),
+    usage === null ? null : storableCount(usage.reasoningTokens),
+  ];
 }
 
 type CallRow = [
@@ -71,6 +131,13 @@ type CallRow = [
   mostCostMicroUsd: number | null,
 ];
 
+/** Where a request was worked off. */
+export interface RemoteOrigin {
+  readonly runId: number;
+  readonly lane: string;
+  readonly batchId: number;
+}
+
 interface LostRow {
   run_id: number;
   most_tokens: number | null;
@@ -79,6 +146,7 @@ interface LostRow {
 
 export class Ledger {
   readonly #start;
+  readonly #addRemote;
   readonly #startTask;
   readonly #select;
   readonly #end;
@@ -98,6 +166,12 @@ export class Ledger {
     this.#start = database.prepare<[number, string, number, number, number, number | null, number]>(
       `INSERT INTO calls (run_id, lane, started_at_ms, reserved_tokens, most_tokens, most_cost_micro_usd, worker_id)
        VALUES (?, ?, ?, ?, ?, ?, ?)`,
+    );
+    this.#addRemote = database.prepare<(string | number | null)[]>(
+      `INSERT INTO calls (run_id, lane, remote_batch_id, started_at_ms, reserved_tokens, most_tokens, most_cost_micro_usd,
+         finished_at_ms, http_status, kind, message, request_id, cost_micro_usd, input_tokens, output_tokens,
+         cached_tokens, reasoning_tokens)
+       VALUES (?, ?, ?, ?, 0, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
     );
     this.#startTask = database.prepare<[number, number]>(
       'INSERT OR IGNORE INTO call_tasks (call_id, task_id) VALUES (?, ?)',
@@ -155,7 +229,7 @@ export class Ledger {
     this.#recent = database.prepare<[number, number], RecentCall>(
       // A clock that was set back must not make a call look as if it were still to come.
       `SELECT max(0, ? - started_at_ms) AS ageMs, lane, coalesce(input_tokens + output_tokens, reserved_tokens) AS tokens
-       FROM calls INDEXED BY calls_started WHERE started_at_ms >= ? ORDER BY started_at_ms, id`,
+       FROM calls INDEXED BY calls_started WHERE started_at_ms >= ? AND remote_batch_id IS NULL ORDER BY started_at_ms, id`,
     );
   }
 
@@ -202,53 +276,41 @@ export class Ledger {
     const [runId, laneName, lost, endedAtMs, knownLatencyMs, mostTokens, mostCostMicroUsd] = row;
     if (endedAtMs !== null && (lost === 0 || knownLatencyMs !== null)) return false;
 
-    const { usage, kind } = call;
     const finishedAtMs = storableInteger(call.finishedAtMs);
     const latencyMs = storableReal(call.latencyMs);
-    this.#end.run(
-      finishedAtMs,
-      latencyMs,
-      storableIntegerOrNull(call.httpStatus),
-      kind,
-      storableTextOrNull(call.message),
-      storableTextOrNull(call.requestId),
-      call.costMicroUsd,
-      usage === null ? null : storableCount(usage.inputTokens),
-      usage === null ? null : storableCount(usage.outputTokens),
-      usage === null ? null : storableCount(usage.cachedTokens),
-      usage === null ? null : storableCount(usage.reasoningTokens),
-      call.callId,
-    );
+    this.#end.run(finishedAtMs, latencyMs, ...endingOf(call), call.callId);
 
     const added = this.#addedTo(runId);
-    const { run } = added;
-    const lane = added.lane(laneName);
-    if (endedAtMs === null) run.calls_ended += 1;
-    const doubt = doubtOf(usage, call.httpStatus);
-    if (doubt !== null) added.doubt(doubt, 1, mostTokens, mostCostMicroUsd);
+    if (endedAtMs === null) added.run.calls_ended += 1;
     // A lost call was in doubt already.
     if (endedAtMs !== null) added.doubt('cut_off', -1, mostTokens, mostCostMicroUsd);
     added.seen(finishedAtMs);
-    if (kind === null) {
-      run.calls_answered += 1;
-      run.latency_sum_ms += latencyMs;
-      const bucket = latencyBucket(latencyMs);
-      added.latencyBuckets.set(bucket, (added.latencyBuckets.get(bucket) ?? 0) + 1);
-    } else if (kind !== 'aborted') {
-      lane.calls_failed += 1;
-      if (kind === 'rate_limited') lane.calls_throttled += 1;
-    }
-    if (call.costMicroUsd !== null) lane.cost_micro_usd += storableReal(call.costMicroUsd);
-    if (usage === null) return true;
-    lane.input_tokens += storableCount(usage.inputTokens);
-    lane.output_tokens += storableCount(usage.outputTokens);
-    lane.cached_tokens += storableCount(usage.cachedTokens);
-    lane.reasoning_tokens += storableCount(usage.reasoningTokens);
-    if (call.costMicroUsd === null && usage.inputTokens + usage.outputTokens > 0) {
-      run.calls_without_cost += 1;
-      run.cost_in_doubt_micro_usd += mostCostMicroUsd ?? 0;
-    }
+    if (call.kind === null) added.answeredAfter(latencyMs);
+    added.end(laneName, call, mostTokens, mostCostMicroUsd);
     return true;
+  }
+
+  /** A request that was worked off in a batch. It says nothing of limits and of speed, so that no time of it is kept in sums. */
+  addRemote({ runId, lane, batchId }: RemoteOrigin, call: RemoteCall, taskId: number): void {
+    const { mostCostMicroUsd } = call;
+    const mostTokens = storableCount(call.mostTokens);
+    const { lastInsertRowid } = this.#addRemote.run(
+      ...[
+        runId,
+        storableText(lane),
+        batchId,
+        storableInteger(call.startedAtMs),
+        mostTokens,
+        mostCostMicroUsd,
+      ],
+      storableInteger(call.finishedAtMs),
+      ...endingOf(call),
+    );
+    this.#startTask.run(Number(lastInsertRowid), taskId);
+    const added = this.#addedTo(runId);
+    added.lane(lane).calls_made += 1;
+    added.run.calls_ended += 1;
+    added.end(lane, call, mostTokens, mostCostMicroUsd);
   }
 
   /** Takes back a call that has not left; one that a rescue gave up as lost in the meantime stays. */

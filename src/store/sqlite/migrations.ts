@@ -483,6 +483,50 @@ ALTER TABLE run_totals DROP COLUMN cached_tokens;
 ALTER TABLE run_totals DROP COLUMN reasoning_tokens;
 `,
   },
+  {
+    version: 5,
+    name: 'batches that providers work on',
+    sql: `
+-- What is worked on at a provider, whether or not this program runs: from before it is handed in until what came of it is
+-- stored. The most that it can be billed is that of the tasks it still has.
+CREATE TABLE remote_batches (
+  id                  INTEGER PRIMARY KEY,
+  run_id              INTEGER NOT NULL REFERENCES runs (id),
+  kind                TEXT    NOT NULL CHECK (kind IN ('batch', 'response')),
+  state               TEXT    NOT NULL DEFAULT 'building'
+    CHECK (state IN ('building', 'built', 'creating', 'submitted', 'settling', 'settled')),
+  lane                TEXT    NOT NULL,
+  shard               INTEGER NOT NULL,
+  endpoint            TEXT    NOT NULL,
+  model               TEXT    NOT NULL,
+  created_at_ms       INTEGER NOT NULL,
+  submitted_at_ms     INTEGER,
+  lines               INTEGER NOT NULL DEFAULT 0,
+  bytes               INTEGER NOT NULL DEFAULT 0,
+  most_tokens         INTEGER NOT NULL DEFAULT 0,
+  most_cost_micro_usd REAL    NOT NULL DEFAULT 0,
+  refusals            INTEGER NOT NULL DEFAULT 0,
+  polls               INTEGER NOT NULL DEFAULT 0,
+  requests_completed  INTEGER NOT NULL DEFAULT 0,
+  requests_failed     INTEGER NOT NULL DEFAULT 0,
+  file_hash           TEXT,
+  input_file_id       TEXT,
+  remote_id           TEXT,
+  output_file_id      TEXT,
+  error_file_id       TEXT,
+  remote_state        TEXT,
+  message             TEXT
+) STRICT;
+
+CREATE INDEX remote_batches_of_run ON remote_batches (run_id);
+CREATE INDEX tasks_remote ON tasks (remote_batch_id) WHERE remote_batch_id IS NOT NULL;
+
+-- A request that was worked off in a batch, with no time that it took: limits and speeds are those of the others.
+ALTER TABLE calls ADD COLUMN remote_batch_id INTEGER;
+DROP INDEX calls_started;
+CREATE INDEX calls_started ON calls (started_at_ms) WHERE remote_batch_id IS NULL;
+`,
+  },
 ];
 
 /**

@@ -20,7 +20,8 @@ const TOKEN_BYTES = 12;
 const READY = `FROM tasks INDEXED BY tasks_ready
   WHERE run_id = ? AND state = 'ready' AND gone = 0 AND shared_task_id IS NULL`;
 const FIRST_READY = `${READY} AND crash_count < ${SUSPECT_AFTER_CRASHES} ORDER BY priority DESC, line, id LIMIT ? + 0`;
-const CLAIMED = `id, line, key, attempts, crash_count, throttled_since_ms,
+/** Columns of `ClaimedRow`. */
+export const CLAIMED = `id, line, key, attempts, crash_count, throttled_since_ms,
   (SELECT body FROM documents WHERE task_id = tasks.id)`;
 const LEASE = `UPDATE tasks SET state = 'in_progress', attempt_token = ? || id, worker_id = ?`;
 /** What a task has that is nobody's. */
@@ -108,12 +109,12 @@ export class Queue {
     if (ready.length > 0) {
       const rows = withFewCrashed(ready, held.crashed);
       if (rows.length > 0) this.#lease.run(tokenPrefix, workerId, runId, rows.length);
-      return rows.map((row) => toLeasedTask(row, tokenPrefix, nowMs));
+      return rows.map((row) => toLeasedTask(row, tokenPrefix + row[0], nowMs));
     }
     const suspect = held.tasks === 0 ? this.#selectSuspect.get(runId) : undefined;
     if (suspect === undefined) return [];
     const suspectsLeft = this.#countSuspects.get(runId) ?? 1;
-    const task = toLeasedTask(suspect, tokenPrefix, nowMs);
+    const task = toLeasedTask(suspect, tokenPrefix + suspect[0], nowMs);
     this.#leaseSuspect.run(tokenPrefix, workerId, task.taskId);
     return [{ ...task, suspectsLeft }];
   }

@@ -84,6 +84,14 @@ export class Recount {
         ),
       ],
       [
+        'documents that a batch has which is done with',
+        database.prepare<[], CountRow>(
+          `SELECT tasks.run_id, '' AS what, count(*) AS count FROM tasks LEFT JOIN remote_batches AS batch
+             ON batch.id = remote_batch_id
+           WHERE remote_batch_id IS NOT NULL AND coalesce(batch.state, 'settled') = 'settled' GROUP BY 1`,
+        ),
+      ],
+      [
         'calls whose shares do not add up to their bill',
         database.prepare<[], CountRow>(
           `SELECT run_id, '' AS what, count(*) AS count FROM calls JOIN (

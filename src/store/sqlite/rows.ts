@@ -90,9 +90,8 @@ export type ClaimedRow = [
   body: string,
 ];
 
-export function toLeasedTask(row: ClaimedRow, tokenPrefix: string, nowMs: number): LeasedTask {
+export function toLeasedTask(row: ClaimedRow, attemptToken: string, nowMs: number): LeasedTask {
   const [taskId, line, key, attempts, crashCount, throttledSinceMs, body] = row;
-  const attemptToken = tokenPrefix + taskId;
   const throttledForMs = throttledSinceMs === null ? null : Math.max(0, nowMs - throttledSinceMs);
   return { taskId, line, key, body, attempts, crashCount, throttledForMs, attemptToken };
 }

@@ -2,7 +2,7 @@
 
 PRAGMA application_id = 1819045218;
 
-PRAGMA user_version = 4;
+PRAGMA user_version = 5;
 
 CREATE TABLE call_tasks (
   call_id        INTEGER NOT NULL,
@@ -34,7 +34,7 @@ CREATE TABLE "calls" (
   reasoning_tokens    INTEGER,
   request_id          TEXT,
   message             TEXT
-) STRICT;
+, remote_batch_id INTEGER) STRICT;
 
 CREATE TABLE documents (
   task_id       INTEGER PRIMARY KEY REFERENCES tasks (id),
@@ -89,6 +89,35 @@ CREATE TABLE meta (
   key   TEXT NOT NULL PRIMARY KEY,
   value TEXT NOT NULL
 ) STRICT, WITHOUT ROWID;
+
+CREATE TABLE remote_batches (
+  id                  INTEGER PRIMARY KEY,
+  run_id              INTEGER NOT NULL REFERENCES runs (id),
+  kind                TEXT    NOT NULL CHECK (kind IN ('batch', 'response')),
+  state               TEXT    NOT NULL DEFAULT 'building'
+    CHECK (state IN ('building', 'built', 'creating', 'submitted', 'settling', 'settled')),
+  lane                TEXT    NOT NULL,
+  shard               INTEGER NOT NULL,
+  endpoint            TEXT    NOT NULL,
+  model               TEXT    NOT NULL,
+  created_at_ms       INTEGER NOT NULL,
+  submitted_at_ms     INTEGER,
+  lines               INTEGER NOT NULL DEFAULT 0,
+  bytes               INTEGER NOT NULL DEFAULT 0,
+  most_tokens         INTEGER NOT NULL DEFAULT 0,
+  most_cost_micro_usd REAL    NOT NULL DEFAULT 0,
+  refusals            INTEGER NOT NULL DEFAULT 0,
+  polls               INTEGER NOT NULL DEFAULT 0,
+  requests_completed  INTEGER NOT NULL DEFAULT 0,
+  requests_failed     INTEGER NOT NULL DEFAULT 0,
+  file_hash           TEXT,
+  input_file_id       TEXT,
+  remote_id           TEXT,
+  output_file_id      TEXT,
+  error_file_id       TEXT,
+  remote_state        TEXT,
+  message             TEXT
+) STRICT;
 
 CREATE TABLE results (
   task_id             INTEGER PRIMARY KEY REFERENCES tasks (id),
@@ -201,7 +230,9 @@ CREATE TABLE workers (
 
 CREATE INDEX calls_open    ON calls (worker_id) WHERE finished_at_ms IS NULL;
 
-CREATE INDEX calls_started ON calls (started_at_ms);
+CREATE INDEX calls_started ON calls (started_at_ms) WHERE remote_batch_id IS NULL;
+
+CREATE INDEX remote_batches_of_run ON remote_batches (run_id);
 
 CREATE UNIQUE INDEX runs_name ON runs (name) WHERE deleted = 0;
 
@@ -215,6 +246,8 @@ CREATE INDEX tasks_paired  ON tasks (run_id) WHERE state = 'ready' AND shared_ta
 
 CREATE INDEX tasks_ready   ON tasks (run_id, priority DESC, line)
   WHERE state = 'ready' AND gone = 0 AND shared_task_id IS NULL;
+
+CREATE INDEX tasks_remote ON tasks (remote_batch_id) WHERE remote_batch_id IS NOT NULL;
 
 CREATE INDEX tasks_settled ON tasks (run_id, line) WHERE state IN ('completed', 'failed') AND gone = 0;
 

@@ -3,6 +3,7 @@
  * of changed rows says whether the lease was still ours; what a worker without its lease brings is dropped.
  */
 import type Database from 'better-sqlite3';
+import type { RemoteCall } from '../../core/batch-record.js';
 import type { CallEnd, CallShare } from '../../core/call.js';
 import {
   type CompletedResult,
@@ -13,7 +14,7 @@ import {
 } from '../../core/outcome.js';
 import type { TaskState } from '../../core/task.js';
 import type { RescueReport } from '../store.js';
-import type { Ledger } from './ledger.js';
+import type { Ledger, RemoteOrigin } from './ledger.js';
 import { packResponse } from './packed-response.js';
 import { UNOWNED } from './queue.js';
 import { storableCount, storableInteger, storableIntegerOrNull, storableTextOrNull } from './storable.js';
@@ -27,6 +28,9 @@ interface LeasedRow {
   crash_count: number;
   lone_crash_count: number;
 }
+
+/** `latencyMs` is not known of a request that was worked off in a batch. */
+type EndOfCall = Pick<CallEnd, 'requestId'> & { readonly latencyMs?: number };
 
 type ResultBindings = (string | number | Buffer | null)[];
 
@@ -94,7 +98,13 @@ export class Settlements {
     });
   }
 
-  #settleTask(outcome: TaskOutcome, call: CallEnd | null, nowMs: number): boolean {
+  /** What a task came to that a provider has worked off in a batch, and that is the batch's. */
+  settleRemote(origin: RemoteOrigin, call: RemoteCall | null, outcome: TaskOutcome, nowMs: number): void {
+    if (call !== null) this.#ledger.addRemote(origin, call, outcome.taskId);
+    this.#settleTask(outcome, call, nowMs);
+  }
+
+  #settleTask(outcome: TaskOutcome, call: EndOfCall | null, nowMs: number): boolean {
     const { taskId, attemptToken } = outcome;
     switch (outcome.action) {
       case 'completed':
@@ -152,7 +162,7 @@ export class Settlements {
   #storeResult(
     taskId: number,
     atMs: number,
-    call: CallEnd | null,
+    call: EndOfCall | null,
     share: CallShare | null,
     answer: CompletedResult | null,
     error: TaskError | null,

@@ -11,6 +11,7 @@ import type { RunSummary } from '../../core/run-summary.js';
 import type { LeasedTask, NewTask, TaskPlace } from '../../core/task.js';
 import type { LatencyCount, RunTimeline } from '../../core/timeline.js';
 import type { StoreMaintenance } from '../maintenance.js';
+import type { RemoteStore } from '../remote-store.js';
 import type {
   ClaimOptions,
   ImportMatch,
@@ -24,6 +25,7 @@ import type {
   Store,
   StoreOwner,
 } from '../store.js';
+import { Batches } from './batches.js';
 import type { Connection } from './connection.js';
 import { type OpenDatabaseOptions, openDatabase } from './database.js';
 import { DrainLock } from './drain-lock.js';
@@ -59,6 +61,7 @@ export class SqliteStore implements Store {
   readonly capabilities = { sharedDrain: false };
   readonly folder: string;
   readonly maintenance: StoreMaintenance;
+  readonly remote: RemoteStore;
   readonly #connection: Connection;
   readonly #lock: DrainLock;
   readonly #runs: Runs;
@@ -67,6 +70,7 @@ export class SqliteStore implements Store {
   readonly #queue: Queue;
   readonly #ledger: Ledger;
   readonly #settlements: Settlements;
+  readonly #batches: Batches;
   readonly #results: Results;
   readonly #tasks: Tasks;
   readonly #summary: Summary;
@@ -91,6 +95,8 @@ export class SqliteStore implements Store {
     this.#queue = new Queue(database);
     this.#ledger = new Ledger(database);
     this.#settlements = new Settlements(database, this.#ledger);
+    this.#batches = new Batches(database, this.#settlements);
+    this.remote = this.#remote();
     this.#results = new Results(database);
     this.#tasks = new Tasks(database);
     this.#summary = new Summary(database);
@@ -140,6 +146,7 @@ export class SqliteStore implements Store {
     return this.#connection.write(() => {
       this.#keys.settle(runId);
       this.#runs.cancel(runId, this.#clock.now());
+      this.#batches.endOfRun(runId);
       return this.#queue.cancelOpen(runId);
     });
   }
@@ -267,6 +274,32 @@ export class SqliteStore implements Store {
 
   readRecentCalls(withinMs: number): Promise<readonly RecentCall[]> {
     return this.#connection.read(() => this.#ledger.recent(withinMs, this.#clock.now()));
+  }
+
+  #remote(): RemoteStore {
+    const connection = this.#connection;
+    const batches = this.#batches;
+    return {
+      begin: (batch) =>
+        connection.write(() => {
+          this.#runs.get(batch.runId);
+          return batches.begin(batch);
+        }),
+      give: (batchId, tasks, load) => connection.write(() => batches.give(batchId, tasks, load)),
+      note: (batchId, progress) => connection.write(() => batches.note(batchId, progress)),
+      tasksOf: (batchId, { taskIds, limit }) =>
+        connection.read(() => batches.tasksOf(batchId, taskIds ?? null, limit, this.#schedule.now())),
+      settle: (batchId, settlements) =>
+        connection.write(() => {
+          this.#ledger.begin();
+          const lost = batches.settle(batchId, settlements, this.#schedule.now());
+          this.#ledger.flush();
+          return lost;
+        }),
+      giveBack: (batchId, limit) => connection.write(() => batches.giveBack(batchId, limit)),
+      end: (batchId) => connection.write(() => batches.end(batchId)),
+      list: (runId) => connection.read(() => (this.#runs.exists(runId) ? batches.list(runId) : [])),
+    };
   }
 
   /** Made when it is first needed, since most runs share nothing, and outside a transaction that may be undone. */

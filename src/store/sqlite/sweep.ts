@@ -14,7 +14,14 @@ interface SweepPass {
 }
 
 /** What is kept once for a run; small. */
-const OF_RUNS = ['run_observations', 'task_counts', 'latency_buckets', 'lane_totals', 'run_totals'] as const;
+const OF_RUNS = [
+  'run_observations',
+  'remote_batches',
+  'task_counts',
+  'latency_buckets',
+  'lane_totals',
+  'run_totals',
+] as const;
 
 const OF_TASKS = ['results', 'earlier_answers', 'documents'] as const;
 

@@ -27,9 +27,9 @@ export class Timeline {
     this.#minutes = database
       .prepare<[number, number, number, number, number, number], number>(
         `SELECT started_at_ms / 60000 AS minute FROM calls INDEXED BY calls_started
-         WHERE started_at_ms BETWEEN ? AND ? AND run_id = ?
+         WHERE started_at_ms BETWEEN ? AND ? AND remote_batch_id IS NULL AND run_id = ?
          UNION SELECT finished_at_ms / 60000 FROM calls INDEXED BY calls_started
-         WHERE started_at_ms BETWEEN ? AND ? AND run_id = ? AND latency_ms IS NOT NULL
+         WHERE started_at_ms BETWEEN ? AND ? AND remote_batch_id IS NULL AND run_id = ? AND latency_ms IS NOT NULL
          ORDER BY minute`,
       )
       .pluck();
@@ -38,7 +38,7 @@ export class Timeline {
       `SELECT started_at_ms / CAST(? AS INTEGER) AS step, count(*) AS calls,
          sum(coalesce(input_tokens + output_tokens, reserved_tokens)) AS tokens
        FROM calls INDEXED BY calls_started
-       WHERE started_at_ms BETWEEN ? AND ? AND run_id = ? GROUP BY step`,
+       WHERE started_at_ms BETWEEN ? AND ? AND remote_batch_id IS NULL AND run_id = ? GROUP BY step`,
     );
     // A call that was lost and of which nothing came later has no latency: it is no answer and no refusal.
     this.#ended = database.prepare<StepsOfRun, EndedStep>(
@@ -50,7 +50,7 @@ export class Timeline {
          coalesce(sum(output_tokens), 0) AS outputTokens,
          coalesce(sum(cost_micro_usd), 0) AS costMicroUsd
        FROM calls INDEXED BY calls_started
-       WHERE started_at_ms BETWEEN ? AND ? AND run_id = ? AND latency_ms IS NOT NULL GROUP BY step`,
+       WHERE started_at_ms BETWEEN ? AND ? AND remote_batch_id IS NULL AND run_id = ? AND latency_ms IS NOT NULL GROUP BY step`,
     );
     this.#latencies = database.prepare<[number], LatencyBucket>(
       'SELECT bucket, calls FROM latency_buckets WHERE run_id = ? ORDER BY bucket',

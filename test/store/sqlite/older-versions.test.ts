@@ -15,14 +15,22 @@ const STORES = join(import.meta.dirname, '..', '..', '..', 'fixtures', 'stores')
 const VERSIONS = readdirSync(STORES).filter((name) => name.endsWith('.db'));
 
 /** What they hold: how a call that fails is tried again has changed meanwhile, and so has what is kept of an answer. */
-const FIRST = { completed: 5, failed: 23, overloaded: 8, inDoubt: { calls: 6, withoutUsage: 8 }, bodies: 0 };
+const FIRST = {
+  completed: 5,
+  failed: 23,
+  overloaded: 8,
+  inDoubt: { calls: 6, withoutUsage: 8 },
+  bodies: 0,
+  repeated: 2,
+};
 const HELD: Readonly<Record<string, typeof FIRST>> = {
   'version-1.db': FIRST,
   'version-2.db': { ...FIRST, inDoubt: { calls: 8, withoutUsage: 10 } },
   'version-3.db': {
     ...{ completed: 6, failed: 22, overloaded: 7, inDoubt: { calls: 6, withoutUsage: 9 } },
-    bodies: 4,
+    ...{ bodies: 4, repeated: 2 },
   },
+  'version-4.db': { ...FIRST, bodies: 4, repeated: 3 },
 };
 
 let folder: string;
@@ -89,6 +97,35 @@ describe.each(VERSIONS)('a store of an earlier version, %s', (file) => {
     await store.close();
   });
 
+  it('goes on with the run that a crash had left', async () => {
+    await (await open(file)).close();
+    const resumed = await runProgram(['resume', 'reviews-simulated', '-o', 'out.jsonl', '--rpm', '6000'], {
+      folder,
+    });
+    expect(resumed.exitCode).toBe(0);
+    const status = await runProgram(['status', 'reviews-simulated', '--json'], { folder });
+    expect(JSON.parse(status.stdout)).toMatchObject({
+      status: 'finished',
+      documents: { total: 12, completed: 12 },
+      calls: { repeated: held.repeated },
+    });
+    // What was answered before has kept its text alone, and nothing is made up for it.
+    const written = await runProgram(['results', 'reviews-simulated', '--format', 'openai', '-o', '-'], {
+      folder,
+    });
+    const ids = jsonLines<{ response: { body: { id?: string; choices: unknown[] } } }>(written.stdout).map(
+      ({ response: { body } }) => body.id?.replace(/\d+/, 'n') ?? null,
+    );
+    const textAlone = 4 - held.bodies;
+    expect(ids).toEqual([
+      ...Array(textAlone).fill(null),
+      ...Array(12 - textAlone).fill('chatcmpl-simulated-n'),
+    ]);
+  });
+});
+
+/** Up to schema 3 a call had one task, and what was observed stood in the settings. */
+describe.each(VERSIONS.slice(0, 3))('a store from before calls had several tasks, %s', (file) => {
   it('keeps what was observed apart from the settings, of which nothing else is changed', async () => {
     const path = join(folder, 'llm-batch.db');
     copyFileSync(join(STORES, file), path);
@@ -131,31 +168,5 @@ describe.each(VERSIONS)('a store of an earlier version, %s', (file) => {
     expect(database.pragma('foreign_key_check')).toEqual([]);
     expect(database.pragma('integrity_check', { simple: true })).toBe('ok');
     database.close();
-  });
-
-  it('goes on with the run that a crash had left', async () => {
-    await (await open(file)).close();
-    const resumed = await runProgram(['resume', 'reviews-simulated', '-o', 'out.jsonl', '--rpm', '6000'], {
-      folder,
-    });
-    expect(resumed.exitCode).toBe(0);
-    const status = await runProgram(['status', 'reviews-simulated', '--json'], { folder });
-    expect(JSON.parse(status.stdout)).toMatchObject({
-      status: 'finished',
-      documents: { total: 12, completed: 12 },
-      calls: { repeated: 2 },
-    });
-    // What was answered before has kept its text alone, and nothing is made up for it.
-    const written = await runProgram(['results', 'reviews-simulated', '--format', 'openai', '-o', '-'], {
-      folder,
-    });
-    const ids = jsonLines<{ response: { body: { id?: string; choices: unknown[] } } }>(written.stdout).map(
-      ({ response: { body } }) => body.id?.replace(/\d+/, 'n') ?? null,
-    );
-    const textAlone = 4 - held.bodies;
-    expect(ids).toEqual([
-      ...Array(textAlone).fill(null),
-      ...Array(12 - textAlone).fill('chatcmpl-simulated-n'),
-    ]);
   });
 });

@@ -1,15 +1,14 @@
 /** A request that came whole, from a Batch API line or a line that is a request body, filled up from the settings. */
 
-import type { Attachment } from '../../core/attachment.js';
-import { orderedText } from '../../core/exact-json.js';
 import { hasText } from '../../core/foreign-text.js';
 import { isJsonObject, type Json, type JsonObject } from '../../core/json.js';
 import { isLineProblem, type LineProblem } from '../../core/line-problem.js';
 import { asksToStream, MODEL_MISSING, modelIn } from '../body-fields.js';
 import type { RequestDefaults } from '../endpoint.js';
-import { type RenderedRequest, serviceTierOf } from '../rendered-request.js';
-import { attachmentsIn } from './attachment-part.js';
-import { OUTPUT_CAPS, outputCapOf } from './output-cap.js';
+import type { RenderedRequest } from '../rendered-request.js';
+import { WholeRequest } from '../whole-request.js';
+import { OUTPUT_CAPS } from './output-cap.js';
+import { CHAT_SHAPE, systemMessage } from './request-shape.js';
 
 /**
  * @param systemText goes first where the messages have no system message of their own
@@ -36,47 +35,7 @@ export function completeRequest(
   for (const [name, value] of Object.entries(defaults.parameters)) {
     if (!saysAlready(request, name)) body[name] = value;
   }
-  return new WholeRequest(model, messages, body);
-}
-
-class WholeRequest implements RenderedRequest {
-  readonly endpoint = 'chat';
-  readonly groupKey = null;
-  readonly inputs = 1;
-  readonly model: string;
-  readonly #messages: readonly Json[];
-  readonly #body: JsonObject;
-
-  constructor(model: string, messages: readonly Json[], body: JsonObject) {
-    this.model = model;
-    this.#messages = messages;
-    this.#body = body;
-  }
-
-  get outputCap(): number | null {
-    return outputCapOf(this.#body);
-  }
-
-  get serviceTier(): string | null {
-    return serviceTierOf(this.#body);
-  }
-
-  get inputText(): string {
-    return textOf(this.#messages);
-  }
-
-  get attachments(): readonly Attachment[] {
-    return attachmentsIn(this.#messages);
-  }
-
-  get bodyJson(): string {
-    return JSON.stringify(this.#body);
-  }
-
-  /** The order of fields counts: that of a schema's properties changes answers. */
-  get fingerprint(): string {
-    return orderedText(this.#body);
-  }
+  return new WholeRequest(CHAT_SHAPE, model, body);
 }
 
 /** A new list of the request's messages, made of `prompt` where there is none. */
@@ -109,23 +68,6 @@ function isSystemMessage(message: Json): boolean {
 function saysAlready(request: JsonObject, name: string): boolean {
   if (OUTPUT_CAPS.includes(name)) return OUTPUT_CAPS.some((cap) => Object.hasOwn(request, cap));
   return Object.hasOwn(request, name);
-}
-
-function textOf(messages: readonly Json[]): string {
-  let text = '';
-  for (const message of messages) {
-    const content = isJsonObject(message) ? message['content'] : undefined;
-    const parts = Array.isArray(content) ? content : [content];
-    for (const part of parts) {
-      const piece = isJsonObject(part) ? part['text'] : part;
-      if (typeof piece === 'string') text += text === '' ? piece : `\n${piece}`;
-    }
-  }
-  return text;
-}
-
-export function systemMessage(text: string): JsonObject {
-  return { role: 'system', content: text };
 }
 
 /** Why a request may not carry this value; null when it may. */

@@ -1,0 +1,82 @@
+/**
+ * What a provider works on for a run by itself: a remote batch, or a response in the background. It owns tasks as a
+ * worker does, for hours instead of seconds and whether or not this program runs.
+ *
+ *   building ──▶ built ──▶ creating ──▶ submitted ──▶ settling ──▶ settled
+ *      │           │          └─ nobody heard whether it was created: it is looked for before it is created again
+ *      └───────────┴─ given up: its tasks go back, and it is settled
+ */
+import type { CallEnd } from './call.js';
+import type { EndpointName } from './endpoint-name.js';
+import type { TaskOutcome } from './outcome.js';
+
+export const BATCH_STATES = ['building', 'built', 'creating', 'submitted', 'settling', 'settled'] as const;
+
+export type BatchState = (typeof BATCH_STATES)[number];
+
+export interface NewBatch {
+  readonly runId: number;
+  readonly kind: 'batch' | 'response';
+  readonly lane: string;
+  readonly endpoint: EndpointName;
+  readonly model: string;
+  readonly createdAtMs: number;
+}
+
+/** What becomes known of a batch on its way. */
+export interface BatchProgress {
+  readonly state: BatchState;
+  /** SHA-256 of the file that it was handed in as, in hex. */
+  readonly fileHash: string | null;
+  /** How often it was asked to be created, as far as that was answered: a full queue refuses it for a while. */
+  readonly refusals: number;
+  readonly inputFileId: string | null;
+  /** The provider's name for it. */
+  readonly remoteId: string | null;
+  readonly outputFileId: string | null;
+  readonly errorFileId: string | null;
+  /** In the provider's word, lower case. */
+  readonly remoteState: string | null;
+  readonly requestsCompleted: number;
+  readonly requestsFailed: number;
+  readonly polls: number;
+  readonly submittedAtMs: number | null;
+  /** What the provider last said against it. */
+  readonly message: string | null;
+}
+
+export interface BatchRecord extends NewBatch, BatchProgress {
+  readonly id: number;
+  /** From 1 on, within its run. */
+  readonly shard: number;
+  /** Tasks that it was given. */
+  readonly lines: number;
+  /** Of the file. */
+  readonly bytes: number;
+  /** The most that what is not settled of it can be billed. */
+  readonly mostTokens: number;
+  /** The same in micro-dollars; 0 where no price is known. */
+  readonly mostCostMicroUsd: number;
+}
+
+/** What a batch takes with tasks that it is given. */
+export interface BatchLoad {
+  readonly bytes: number;
+  readonly mostTokens: number;
+  readonly mostCostMicroUsd: number;
+}
+
+/** A request that a provider has worked off in a batch: in the ledger once it has ended, with no time that it took. */
+export interface RemoteCall extends Omit<CallEnd, 'callId' | 'latencyMs'> {
+  readonly startedAtMs: number;
+  readonly mostTokens: number;
+  /** Null where no price is known. */
+  readonly mostCostMicroUsd: number | null;
+}
+
+/** What one task of a batch came to. */
+export interface BatchSettlement {
+  /** Null: its request was not run. */
+  readonly call: RemoteCall | null;
+  readonly outcome: TaskOutcome;
+}
