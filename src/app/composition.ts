@@ -1,6 +1,7 @@
 /** The composition root: the only place that knows which concrete provider answers and what a lane is made of. */
+import { serverWithKey } from '../config/known-servers.js';
 import type { Clock } from '../core/clock.js';
-import { EXIT_CODES, LlmBatchError, usageError } from '../core/errors.js';
+import { type ErrorFacts, EXIT_CODES, LlmBatchError, usageError } from '../core/errors.js';
 import { isLoopback } from '../core/loopback.js';
 import { createRedactor } from '../core/redact.js';
 import { modelOf, runEndpointOf } from '../documents/request.js';
@@ -57,8 +58,16 @@ export function checkConnection(settings: RunSettings, context: CommandContext):
     missing.length === 1
       ? `No API key: environment variable ${missing[0]} is not set.`
       : `No API keys: environment variables ${missing.join(', ')} are not set.`,
-    { variables: `export ${missing.map((name) => `${name}=…`).join(' ')}` },
+    { variables: `export ${missing.map((name) => `${name}=…`).join(' ')}`, ...otherServer(context) },
   );
+}
+
+/** Whose key is there instead, where the user has not said whom to call. */
+function otherServer({ environment }: CommandContext): ErrorFacts {
+  const other = serverWithKey(environment);
+  return other === null
+    ? {}
+    : { otherName: other.name, otherKey: other.keyVariable, otherUrl: other.baseUrl };
 }
 
 /**

@@ -49,7 +49,7 @@ export async function readSettings(command: Command, context: CommandContext): P
     if (command.getOptionValueSource(optionName) === 'cli') flags[name] = options[optionName];
   }
   const used = settingsUsedBy(command);
-  const adoptVariables = dotEnvOf(context);
+  const adoptVariables = dotEnvOf(context, flags['envFile']);
   await adoptVariables(
     SETTINGS.filter(({ name }) => used.has(name) && flags[name] === undefined).map(
       ({ environment }) => environment,

@@ -74,6 +74,14 @@ const TABLE = {
     initialText: './llm-batch.config.json',
     parse: parseText,
   }),
+  envFile: setting('store', {
+    flags: '--env-file <file>',
+    help: 'variables for what the environment does not set, keys too; the .env of the working folder has to be trusted first',
+    initial: null,
+    initialText: './.env',
+    reaches: 'server',
+    parse: parseText,
+  }),
   db: setting('store', {
     flags: '--db <file>',
     help: 'the store: a SQLite file',

@@ -8,9 +8,12 @@ import type { CommandContext } from '../../src/app/context.js';
 import { Interrupts } from '../../src/app/interrupts.js';
 import { headersOf } from '../../src/app/request-headers.js';
 import { runSettingsFrom } from '../../src/commands/asked-settings.js';
+import { wayOutOf } from '../../src/commands/error-words.js';
 import { resolveSettings } from '../../src/config/load.js';
 import { systemClock } from '../../src/core/clock.js';
+import type { LlmBatchError } from '../../src/core/errors.js';
 import { type LaneSettings, lanesOf, type RunSettings, settingsToJson } from '../../src/runs/run-settings.js';
+import { runSettingsOf } from '../support/run-settings.js';
 
 const KEY = 'a-plain-key-of-a-gateway';
 
@@ -87,6 +90,33 @@ it.each([
 ])('the base URL %s is understood as %s', async (given, meant) => {
   expect(lanesOf(await settingsAt(given)).map(({ baseUrl }) => baseUrl)).toEqual([meant]);
 });
+
+it.each([
+  ['OPENROUTER_API_KEY', 'https://openrouter.ai/api/v1'],
+  ['GROQ_API_KEY', 'https://api.groq.com/openai/v1'],
+  ['ANTHROPIC_API_KEY', 'https://api.anthropic.com/v1'],
+  ['GEMINI_API_KEY', 'https://generativelanguage.googleapis.com/v1beta/openai'],
+  ['AZURE_OPENAI_API_KEY', 'https://mine.openai.azure.com/openai/v1'],
+])(
+  'where %s is set and OPENAI_API_KEY is not, it says how to use it, and that works',
+  async (variable, url) => {
+    const context = contextWith({ [variable]: KEY, AZURE_OPENAI_ENDPOINT: 'https://mine.openai.azure.com/' });
+    const plain = await runSettingsOf();
+    let error: unknown;
+    try {
+      checkConnection(plain, context);
+    } catch (thrown) {
+      error = thrown;
+    }
+    const hint = wayOutOf(error as LlmBatchError) ?? '';
+    const flags = {
+      baseUrl: /--base-url (\S+)/.exec(hint)?.[1],
+      apiKeyEnv: /--api-key-env (\S+)/.exec(hint)?.[1],
+    };
+    expect(flags).toEqual({ baseUrl: url, apiKeyEnv: variable });
+    checkConnection(await runSettingsOf({ flags }), context);
+  },
+);
 
 describe('a header', () => {
   const environment = { OPENAI_API_KEY: KEY, TEAM_KEY: 'pk-of-the-team' };
