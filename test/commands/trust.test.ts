@@ -286,7 +286,7 @@ describe('a store that came from somebody', () => {
 
   it('cannot have another variable sent along in a header', async () => {
     await craft({ baseUrl: url, apiKeyEnv: ['OPENAI_API_KEY'] });
-    alter(`UPDATE runs SET settings = json_set(settings, '$.connection.headers',
+    alter(`UPDATE runs SET settings_json = json_set(settings_json, '$.connection.headers',
            json('{"X-Team": "$GITHUB_TOKEN"}'))`);
     const end = await ran(['resume'], { environment: { OPENAI_BASE_URL: url } });
     expect(end.exitCode).toBe(2);

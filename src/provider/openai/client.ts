@@ -17,9 +17,9 @@ import { readAnswer } from './answer.js';
 import { BodyRoom } from './body-room.js';
 import { buildFailure, classifyRefusal, type FailureContext } from './classify.js';
 import { classifyConnectionFailure } from './connection-failure.js';
-import { passwordsOf, readProxySettings } from './dispatcher.js';
 import { NO_HINTS, readRateLimitHints } from './headers.js';
 import { hasNoList, MODELS_PATH, readModels } from './models.js';
+import { passwordsOf, proxyFor } from './proxy.js';
 import { ReceivedHeaders, ReceivedResponse } from './response.js';
 import { createTransport, TransportError, type TransportInit } from './transport.js';
 
@@ -42,7 +42,7 @@ export interface OpenAIProviderOptions {
   readonly bodyRoom?: BodyRoom;
   readonly clock: Clock;
   /**
-   * Where `HTTP_PROXY`, `HTTPS_PROXY` and `NO_PROXY` are looked up, in either case; without it no proxy is used.
+   * Where `HTTP_PROXY`, `HTTPS_PROXY`, `ALL_PROXY` and `NO_PROXY` are looked up, in either case; without it no proxy is used.
    * Addresses of this machine are never reached through one.
    */
   readonly environment?: Readonly<Record<string, string | undefined>>;
@@ -67,7 +67,7 @@ export function createOpenAIProvider(options: OpenAIProviderOptions): Provider {
   const { clock } = options;
   const baseUrl = parseBaseUrl(options.baseUrl);
   const apiKey = checkApiKey(options.apiKey);
-  const proxy = readProxySettings(options.environment ?? {});
+  const proxy = proxyFor(baseUrl, options.environment ?? {});
   const transport = createTransport({
     baseUrl,
     proxy,
