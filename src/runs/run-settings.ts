@@ -27,6 +27,7 @@ export interface ConnectionSettings {
 
 export type PacingSettings = SettingsOf<'pacing'>;
 export type BudgetSettings = SettingsOf<'budget'>;
+export type RemoteSettings = SettingsOf<'remote'>;
 /** Which answers may stand for a call. */
 export type SharingSettings = SettingsOf<'sharing'>;
 
@@ -43,6 +44,7 @@ export interface RunSettings {
   readonly input?: InputDescription;
   readonly connection: ConnectionSettings;
   readonly pacing: PacingSettings;
+  readonly remote: RemoteSettings;
   readonly budget: BudgetSettings;
   readonly answers: OutputSettings;
   readonly sharing: SharingSettings;
@@ -61,7 +63,10 @@ export function settingsToJson(settings: RunSettings, folder: string | null): Js
 }
 
 /** What runs of earlier versions do not say. */
-const EARLIER: Pick<RunSettings, 'sharing'> = { sharing: { dedupe: false, reuse: false } };
+const EARLIER: Pick<RunSettings, 'sharing' | 'remote'> = {
+  sharing: { dedupe: false, reuse: false },
+  remote: { remote: false, remoteMax: 1, pollIntervalMs: null, finishDirectByMs: null },
+};
 const EARLIER_PACING: Pick<PacingSettings, 'groupMax' | 'groupWaitMs'> = { groupMax: 1, groupWaitMs: 0 };
 
 /**

@@ -49,6 +49,7 @@ export const STORED_SETTINGS: Shape = objectOf({
     lanes: orNull(listOf(LANE)),
   }),
   pacing: storedGroup('pacing'),
+  remote: storedGroup('remote'),
   budget: storedGroup('budget'),
   answers: objectOf({
     check: orNull(

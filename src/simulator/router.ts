@@ -13,6 +13,7 @@ import type { Judge, Verdict } from './judge.js';
 import { listModels } from './model-list.js';
 import { moderations } from './moderations.js';
 import { invalidRequest, type Refusal, refusal, urlNotFound } from './refusal.js';
+import { RemoteRoutes } from './remote-routes.js';
 import { deliver, sendJson } from './reply.js';
 import { responses } from './responses.js';
 
@@ -24,11 +25,18 @@ export class Router {
   readonly #judge: Judge;
   readonly #books: Books;
   readonly #clock: Clock;
+  readonly #remote: RemoteRoutes;
 
   constructor(judge: Judge, books: Books, clock: Clock) {
     this.#judge = judge;
     this.#books = books;
     this.#clock = clock;
+    this.#remote = new RemoteRoutes(judge, books, clock, ENDPOINTS);
+  }
+
+  /** Ends the work on batches and lets go of files. */
+  close(): Promise<void> {
+    return this.#remote.close();
   }
 
   handle(request: IncomingMessage, response: ServerResponse): void {
@@ -39,6 +47,7 @@ export class Router {
       this.#call(endpoint, request, response);
       return;
     }
+    if (this.#remote.handle(method, request, response, bearerKeyOf(request))) return;
     readText(request, (text) => this.#guard(response, () => this.#other(method, path, text, request)));
   }
 

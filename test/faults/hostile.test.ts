@@ -1,8 +1,9 @@
 /** Answers that no server should give: each ends as the table of failures says, nothing hangs, nothing is paid twice. */
 import { createServer, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { isJsonObject } from '../../src/core/json.js';
+import { runInProcess } from '../support/in-process.js';
 import { type SimulatorProcess, startSimulatorProcess } from '../support/simulator-process.js';
 import { steeringIn } from '../support/terminal.js';
 import { waitFor } from '../support/wait-for.js';
@@ -166,6 +167,114 @@ describe('an answer whose every field is odd', () => {
     return Object.fromEntries(lines.map(({ id, output }) => [id, output]));
   }
 });
+
+/** JSON texts by the document that they answer; an expected output, or the kind of a failure. */
+type HostileBodies = Readonly<Record<string, readonly [body: string, output: unknown, kind?: string]>>;
+
+const nested = (text: string, inside: string): string => text.repeat(5_000) + inside;
+const response = (output: string, more = '') =>
+  `{"object":"response","status":"completed","output":${output}${more}}`;
+const said = (text: string) =>
+  `[{"type":"message","role":"assistant","content":[{"type":"output_text","text":${text}}]}]`;
+const completion = (choice: string, more = '') => `{"object":"text_completion","choices":[${choice}]${more}}`;
+const RESULT = '{"flagged":false,"categories":{"hate":false},"category_scores":{"hate":1e-7}}';
+
+const HOSTILE: Readonly<Record<string, HostileBodies>> = {
+  responses: {
+    'bad figures': [
+      response(
+        said('"figures"'),
+        ',"usage":{"input_tokens":-1,"output_tokens":1e308,"output_tokens_details":[]}',
+      ),
+      'figures',
+    ],
+    'a NUL and half a smiley': [response(said('"\\u0000\\ud83d"')), '\u0000\ud83d'],
+    'a prototype': [response(said('"proto"'), ',"__proto__":{"status":"failed"}'), 'proto'],
+    'a megabyte': [response(said(JSON.stringify('x'.repeat(1_000_000)))), 'x'.repeat(1_000_000)],
+    'a status that is none': [response(said('"x"'), ',"status":{"a":1}'), null, 'bad_output'],
+    'a reason that is none': [
+      response('[]', ',"status":"incomplete","incomplete_details":7'),
+      null,
+      'bad_output',
+    ],
+    'items of every type': [
+      response('[null,7,[],{"type":{}},{"type":"message","content":{}}]'),
+      null,
+      'bad_output',
+    ],
+    'deep items': [response(`[${nested('[', '1')}${']'.repeat(5_000)}]`), null, 'bad_output'],
+    'an error that is no word': [
+      response(said('"x"'), ',"status":"failed","error":{"code":{}}'),
+      null,
+      'bad_output',
+    ],
+  },
+  completions: {
+    'bad figures': [completion('{"text":"figures","index":0}', ',"usage":{"prompt_tokens":"1"}'), 'figures'],
+    'a NUL and half a smiley': [completion('{"text":"\\u0000\\ud83d","index":0}'), '\u0000\ud83d'],
+    'another index': [completion('{"text":"x","index":4294967296}'), null, 'bad_output'],
+    'an index of text': [completion('{"text":"x","index":"__proto__"}'), null, 'bad_output'],
+    'a text that is none': [completion('{"text":{"a":1},"index":0}'), null, 'bad_output'],
+    'deep probabilities': [
+      completion(`{"text":"x","index":0,"logprobs":${nested('{"a":', '1')}${'}'.repeat(5_000)}}`),
+      null,
+      'bad_output',
+    ],
+  },
+  moderations: {
+    'bad figures': [`{"results":[${RESULT}],"usage":{"prompt_tokens":-1}}`, JSON.parse(RESULT)],
+    'a result more': [`{"results":[${RESULT},${RESULT}]}`, null, 'bad_output'],
+    'results by name': [`{"results":{"0":${RESULT},"length":1}}`, null, 'bad_output'],
+    'a prototype': ['{"results":[{"__proto__":{"categories":{"a":true}}}]}', null, 'bad_output'],
+    'a list for a result': [`{"results":[[${RESULT}]]}`, null, 'bad_output'],
+  },
+};
+
+describe.each(Object.entries(HOSTILE))('hostile answers of %s', (endpoint, bodies) => {
+  it('are kept where they hold an answer, fail their document alone where not, and stand in every format', async () => {
+    const server = createServer((request, reply) => {
+      let text = '';
+      request.on('data', (chunk) => {
+        text += chunk;
+      });
+      request.on('end', () => {
+        const { input, prompt } = JSON.parse(text) as Record<string, string>;
+        reply.end(bodies[input ?? prompt ?? '']?.[0]);
+      });
+    });
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    onTestFinished(() => void server.close());
+    const { port } = server.address() as AddressInfo;
+    const names = Object.keys(bodies);
+    workspace.writeDocuments(
+      'docs.jsonl',
+      names.map((text) => ({ id: text, text })),
+    );
+    const llmBatch = (...args: string[]) => runInProcess(args, { folder: workspace.folder });
+    const flags = ['--base-url', `http://127.0.0.1:${port}/v1`, '--group-max', '1', '--max-attempts', '1'];
+    const end = await llmBatch('run', 'docs.jsonl', '--endpoint', endpoint, ...flags);
+    expect(end.exitCode, end.stderr).toBe(3);
+    const found = [
+      ...workspace.readLines('docs.results.jsonl').map(({ id, output }) => [id, output]),
+      ...workspace.readLines('docs.errors.jsonl').map(({ id, error }) => [id, error?.kind]),
+    ];
+    expect(Object.fromEntries(found)).toEqual(
+      Object.fromEntries(names.map((name) => [name, bodies[name]?.[2] ?? bodies[name]?.[1]])),
+    );
+    for (const format of ['csv', 'openai']) {
+      const written = await llmBatch('results', '--only', 'all', '--format', format, '-o', '-');
+      expect(written.exitCode, written.stderr).toBe(0);
+    }
+    expect((await llmBatch('status', '--json')).stdout).toContain(
+      `"completed":${names.length - countFailed(bodies)}`,
+    );
+    expect(workspace.integrity()).toBe('ok');
+  });
+});
+
+function countFailed(bodies: HostileBodies): number {
+  return Object.values(bodies).filter(([, , kind]) => kind !== undefined).length;
+}
 
 function answer(message: object, more: object, finishReason = 'stop'): string {
   return JSON.stringify({ choices: [{ message, finish_reason: finishReason }], ...more });

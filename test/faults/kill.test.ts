@@ -7,6 +7,7 @@
 import Database from 'better-sqlite3';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { simulatedVector } from '../../src/simulator/embeddings.js';
+import { simulatedModeration } from '../../src/simulator/moderations.js';
 import { jsonLines, type ProgramEnd, type RunningProgram } from '../support/program.js';
 import { seededRandom } from '../support/seeded-random.js';
 import { type SimulatorProcess, startSimulatorProcess } from '../support/simulator-process.js';
@@ -126,26 +127,29 @@ describe('killed at any moment', () => {
   }, 180_000);
 });
 
-describe('killed at any moment of a run whose documents share calls', () => {
+describe.each<[endpoint: string, documents: number, lives: number, outputOf: (text: string) => unknown]>([
+  ['embeddings', DOCUMENTS, 5, simulatedVector],
+  ['completions', 120, 2, answerTo],
+  ['moderations', 120, 2, simulatedModeration],
+  ['responses', 120, 2, answerTo],
+])('killed at any moment of a run of %s', (endpoint, documentCount, lives, outputOf) => {
   const GROUP = 10;
   const OPEN_CALLS = 8;
-  const LIVES = 5;
 
-  it(`gives each its own vector, and the shares of each call add up (KILL_SEED=${SEED})`, async () => {
-    simulator = await startSimulatorProcess({
-      latencyMs: 30,
-      errorRate: { shuffled: 0.5, 'missing-index': 0.05, '503': 0.05 },
-    });
-    const documents = numberedDocuments(DOCUMENTS).map(({ id, text }, index) => ({
+  it(`gives each its own answer, and the shares of each call add up (KILL_SEED=${SEED})`, async () => {
+    const takesOne = endpoint === 'responses';
+    const misplaced = takesOne ? {} : { shuffled: 0.5, 'missing-index': 0.05 };
+    simulator = await startSimulatorProcess({ latencyMs: 30, errorRate: { ...misplaced, '503': 0.05 } });
+    const documents = numberedDocuments(documentCount).map(({ id, text }, index) => ({
       id,
       text: index === 77 ? `${text} [[simulate:bad-request]]` : text,
     }));
     workspace.writeDocuments('docs.jsonl', documents);
     const flags = ['--base-url', simulator.url, '--concurrency', String(OPEN_CALLS), '--quiet'];
-    const first = ['run', 'docs.jsonl', '--endpoint', 'embeddings', '--group-max', String(GROUP)];
+    const first = ['run', 'docs.jsonl', '--endpoint', endpoint, '--group-max', String(GROUP)];
     const random = seededRandom(SEED);
     let command = first;
-    for (let life = 0; life < LIVES; life += 1) {
+    for (let life = 0; life < lives; life += 1) {
       const { calls } = await simulator.books();
       const end = await killAt(
         workspace.start([...command, ...flags]),
@@ -161,10 +165,10 @@ describe('killed at any moment of a run whose documents share calls', () => {
     );
     const answered = documents.filter((_document, index) => index !== 77);
     expect(results.map(({ id, output }) => ({ id, output }))).toEqual(
-      answered.map(({ id, text }) => ({ id, output: simulatedVector(text) })),
+      answered.map(({ id, text }) => ({ id, output: outputOf(text) })),
     );
     const { documents: counts } = await workspace.status();
-    expect(counts).toMatchObject({ completed: DOCUMENTS - 1, failed: 1, pending: 0 });
+    expect(counts).toMatchObject({ completed: documentCount - 1, failed: 1, pending: 0 });
     const books = await simulator.books();
     const [ledger] = workspace.query<{ tokens: number; odd: number }>(
       `SELECT sum(input_tokens) AS tokens, count(*) FILTER (WHERE parts > 1 AND shared <> input_tokens) AS odd

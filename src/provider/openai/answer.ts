@@ -87,7 +87,7 @@ function failureOf(read: FailedReading, received: ReceivedAnswer, context: Failu
 }
 
 /** `error: null` beside a good answer is common. */
-function errorIn(body: Json): JsonObject | undefined {
+export function errorIn(body: Json): JsonObject | undefined {
   const holder = Array.isArray(body) ? body[0] : body;
   if (!isJsonObject(holder)) return undefined;
   const { error } = holder;
@@ -96,8 +96,11 @@ function errorIn(body: Json): JsonObject | undefined {
   return present || holder['object'] === 'error' ? errorObjectOf(holder) : undefined;
 }
 
+/** As Python writes them; in a text they would stand within quotes, and before no comma or bracket. */
+const NO_NUMBER = /[:,[]\s?-?(?:NaN|Infinity)\s?[,\]}]/;
+
 /** Not JSON: a gateway's page or a body cut short can be tried again; a stream cannot, it was asked for. */
-function rejectUnreadable(
+export function rejectUnreadable(
   received: ReceivedAnswer,
   error: unknown,
   context: FailureContext,
@@ -108,7 +111,9 @@ function rejectUnreadable(
     ? (['invalid_request', 'The server streamed its answer: leave "stream" out of the request'] as const)
     : error instanceof UnusualShape
       ? (['bad_output', `The answer cannot be used: ${error.message}`] as const)
-      : (['network', describeUnreadable(content)] as const);
+      : NO_NUMBER.test(content)
+        ? (['bad_output', 'The answer holds NaN or Infinity, which are no JSON'] as const)
+        : (['network', describeUnreadable(content)] as const);
   return {
     ok: false,
     failure: buildFailure(kind, message, context, received),
