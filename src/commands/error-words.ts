@@ -98,6 +98,8 @@ export const WAYS_OUT: Readonly<Record<string, Words>> = {
   OUTPUT_WRITE: unwritten,
 
   // The store.
+  COMPARE_ENDING: () => 'name a file that ends in .html or .csv',
+  COMPARE_ONE: () => 'name two or more, as `llm-batch list` shows them',
   STORE_CANNOT_OPEN: () =>
     'Check that its folder exists and that this user may write there, or name another file with --db.',
   STORE_CORRUPT: ({ path }) =>
