@@ -5,9 +5,9 @@
 import { existsSync } from 'node:fs';
 import Database from 'better-sqlite3';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { seededRandom } from '../support/seeded-random.js';
-import { type SimulatorProcess, startSimulatorProcess } from '../support/simulator-process.js';
-import { numberedDocuments, Workspace } from '../support/workspace.js';
+import { seededRandom } from '../../support/seeded-random.js';
+import { type SimulatorProcess, startSimulatorProcess } from '../../support/simulator-process.js';
+import { numberedDocuments, Workspace } from '../../support/workspace.js';
 
 const DOCUMENTS = 600;
 const MODELS = ['gpt-4o-mini', 'gpt-4o', 'gpt-4.1-mini'];
