@@ -65,7 +65,7 @@ export function createRemoteBatches(
     create({ inputFileId, endpoint, metadata }, options) {
       const bodyJson = JSON.stringify({
         input_file_id: inputFileId,
-        endpoint: ENDPOINTS[endpoint].urls[0],
+        endpoint: `/v1${ENDPOINTS[endpoint].path}`,
         completion_window: COMPLETION_WINDOW,
         metadata,
       });
