@@ -233,6 +233,18 @@ export async function openProvider(
   });
 }
 
+/**
+ * Address and variable of the proxy that the lane's calls go through; null: none.
+ * @throws LlmBatchError PROXY_INVALID (exit 2)
+ */
+export async function proxyOf(
+  { baseUrl }: LaneSettings,
+  { environment }: CommandContext,
+): Promise<string | null> {
+  const { proxyFor } = await import('../provider/openai/proxy.js');
+  return proxyFor(new URL(baseUrl), environment)?.name ?? null;
+}
+
 /** Looks a model up once per run: a price that changes at midnight is not worth a search at every call. */
 function pricedAt(
   prices: PriceBook,

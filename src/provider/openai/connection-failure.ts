@@ -37,6 +37,9 @@ const SENTENCES: Readonly<Record<string, string>> = {
   RESPONSE_TOO_LARGE: 'The answer is larger than this program accepts',
 };
 
+/** Undici's words for it are "bad response"; it takes none. */
+const UNASKED_CONTINUE = "The server answered '100 Continue', which nobody asked for";
+
 const KINDS: Readonly<Record<string, FailureKind>> = {
   // Nothing can be sent until somebody has mended that.
   PROXY_AUTH: 'auth',
@@ -64,7 +67,8 @@ const CERTIFICATE = /CERT|^DEPTH_ZERO|^UNABLE_TO_|^SELF_SIGNED|^HOSTNAME_MISMATC
 /** Classifies an exchange that broke off. The code goes along, so that like failures can be counted. */
 export function classifyConnectionFailure(error: TransportError, context: FailureContext): ProviderFailure {
   const { code, detail } = error;
-  const sentence = SENTENCES[code] ?? sentenceFor(code);
+  const isUnasked = code === 'UND_ERR_SOCKET' && detail === 'bad response';
+  const sentence = isUnasked ? UNASKED_CONTINUE : (SENTENCES[code] ?? sentenceFor(code));
   const told = detail === '' || detail.includes(code) ? detail || code : `${code}: ${detail}`;
   // A proxy's trouble is told with its own name.
   const message = code.startsWith('PROXY_')
