@@ -118,6 +118,6 @@ describe('results as CSV', () => {
       { id: 'doc-2', output: 'positive', mood: '', id_2: '', document_2: '' },
       { id: 'doc-3', output: '', mood: '', id_2: '', document_2: '' },
     ]);
-    expect(csvHeader(true, fields)).toMatch(/,choices,mood,id_2,document_2,document\n$/);
+    expect(csvHeader(true, fields)).toMatch(/,choices,items,mood,id_2,document_2,document\n$/);
   });
 });
