@@ -28,11 +28,12 @@ import {
   withdrawCall,
 } from './call.js';
 import { type ConcurrencyController, createConcurrencyController } from './concurrency.js';
+import { type GroupSizeBounds, GroupSizes } from './group-size.js';
 import { Guard, type GuardReport } from './guard.js';
 import { Journal } from './journal.js';
 import { failed, released } from './judge-reply.js';
 import { Gate, type GateHold, type Lane } from './lane.js';
-import { type GroupBounds, Packer } from './packer.js';
+import { Packer } from './packer.js';
 import type { JoinRequests, PreparedTask, PrepareTask } from './prepared-task.js';
 import { mayPass, StoreTrouble } from './store-trouble.js';
 
@@ -43,7 +44,11 @@ export interface DrainOptions {
   readonly lanes: readonly Lane[];
   readonly prepare: PrepareTask;
   readonly join: JoinRequests;
-  readonly grouping: GroupBounds;
+  /** Documents in one call. */
+  readonly grouping: GroupSizeBounds & {
+    /** How long a partial group waits for more. */
+    readonly waitMs: number;
+  };
   readonly clock: Clock;
   readonly random: Random;
   /** Calls open at once; `auto` follows what brings answers. */
@@ -141,6 +146,7 @@ export class Drain {
   readonly #trouble: StoreTrouble;
   readonly #guard: Guard<PerformedCall>;
   readonly #packer: Packer;
+  readonly #groupSizes: GroupSizes;
   /** Calls on their way to being ready, and those that are. */
   readonly #stock: ReturnType<typeof pLimit>;
   /** Calls that have left and are not back. */
@@ -178,7 +184,12 @@ export class Drain {
     this.#controller = options.concurrency === 'auto' ? createConcurrencyController() : null;
     this.#pool = pLimit(this.#concurrency);
     this.#stock = pLimit(stockFor(this.#concurrency));
-    this.#packer = new Packer(options.grouping, options.clock, (group) => this.#start(group));
+    const { grouping, clock } = options;
+    this.#groupSizes = new GroupSizes(grouping);
+    const documentsFor = (prepared: PreparedTask): number => this.#groupSizes.documentsFor(kindOf(prepared));
+    this.#packer = new Packer({ documentsFor, waitMs: grouping.waitMs }, clock, (group) =>
+      this.#start(group),
+    );
     this.#guard = new Guard(options.isGuarded);
     this.#trouble = new StoreTrouble({
       clock: options.clock,
@@ -366,6 +377,7 @@ export class Drain {
   #ended(performed: PerformedCall): void {
     this.#laneHeard(performed);
     this.#adaptConcurrency(performed);
+    this.#adaptGroups(performed);
     // A suspect that is held back would not be alone any more, and nothing more could be claimed.
     if (hasSuspect(performed.group)) this.#settle(performed);
     else this.#follow(this.#guard.add(performed, this.#openCalls.size));
@@ -419,6 +431,16 @@ export class Drain {
     if (!isGone) this.#observeLatency(settlement.call, failure, nowMs);
     this.#pool.concurrency = this.#concurrency;
     this.#stock.concurrency = stockFor(this.#concurrency);
+  }
+
+  #adaptGroups({ group, settlement: { call }, isAnswered, failure }: PerformedCall): void {
+    const [first] = group;
+    // What goes alone says nothing of groups.
+    if (first === undefined || first.grouping === null || call === null || 'isWithdrawn' in call) return;
+    const size = this.#groupSizes.of(kindOf(first));
+    if (isAnswered) size.answered(group.length, call.latencyMs);
+    else if (failure?.kind === 'too_large') size.refusedAsTooLarge(group.length);
+    else if (failure?.kind === 'timeout') size.timedOut(group.length);
   }
 
   get #concurrency(): number {
@@ -601,6 +623,11 @@ export class Drain {
 /** Half of the calls that are open leave while a commit takes place that lasts half as long as they do. */
 function stockFor(concurrency: number): number {
   return Math.ceil(concurrency / 2);
+}
+
+/** What says how long a call takes. */
+function kindOf({ request, model }: PreparedTask): string {
+  return `${request.endpoint} ${model}`;
 }
 
 function tasksOf(group: readonly PreparedTask[]): readonly LeasedTask[] {

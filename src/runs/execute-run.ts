@@ -108,7 +108,12 @@ async function drainRun(options: ExecuteOptions, onDrain: (drain: Drain) => void
     lanes: lanes.map((lane) => tellingOfCalls(lane, tell, clock)),
     prepare: createPrepareTask(settings, await outputCheck(settings)),
     join: joinRequests,
-    grouping: { documents: pacing.groupMax, waitMs: pacing.groupWaitMs },
+    grouping: {
+      fewest: pacing.groupMin,
+      most: pacing.groupMax,
+      targetLatencyMs: pacing.targetLatencyMs,
+      waitMs: pacing.groupWaitMs,
+    },
     clock,
     random: options.random,
     ...pacing,

@@ -56,7 +56,12 @@ export function settingsToJson(settings: RunSettings, folder: string | null): Js
 
 /** What runs of earlier versions do not say. */
 const EARLIER: Pick<RunSettings, 'sharing'> = { sharing: { dedupe: false, reuse: false } };
-const EARLIER_PACING: Pick<PacingSettings, 'groupMax' | 'groupWaitMs'> = { groupMax: 1, groupWaitMs: 0 };
+const EARLIER_PACING: Pick<PacingSettings, 'groupMin' | 'groupMax' | 'targetLatencyMs' | 'groupWaitMs'> = {
+  groupMin: 10,
+  groupMax: 1,
+  targetLatencyMs: 5_000,
+  groupWaitMs: 0,
+};
 
 /**
  * The inverse of `settingsToJson`.

@@ -30,6 +30,8 @@ async function run(documents: readonly object[], options: SimulatorOptions, ...f
   simulator = await startSimulatorHere(options);
   workspace.writeDocuments('docs.jsonl', documents);
   const args = ['run', 'docs.jsonl', '--base-url', simulator.url, '--endpoint', 'embeddings', '--quiet'];
+  // Groups that are as large as they may be from the first call on.
+  args.push('--group-min', '5000');
   return workspace.run([...args, ...flags]);
 }
 
