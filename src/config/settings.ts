@@ -5,7 +5,7 @@
  */
 import { ENDPOINT_NAMES } from '../core/endpoint-name.js';
 import { INPUT_FORMATS } from '../core/input-format.js';
-import { amount, either, objectOf, oneOf, orNull, positive, type Shape, truth } from '../core/shape.js';
+import { amount, either, objectOf, oneOf, orNull, positive, type Shape, text, truth } from '../core/shape.js';
 import {
   parseBytes,
   parseCount,
@@ -17,6 +17,7 @@ import {
   parseOneOf,
   parseSwitch,
   parseText,
+  parseUrlPath,
 } from './values.js';
 
 /** Those of `pacing`, `budget` and `sharing` are stored with a run, whole; `resume` may change them. */
@@ -232,6 +233,13 @@ const TABLE = {
     initialText: 'no limit',
     parse: parseCount,
     stored: orNull(positive),
+  }),
+  groupUrl: setting('pacing', {
+    flags: '--group-url <path>',
+    help: 'where the server takes several requests in one call, below the base URL, e.g. /batch; of any endpoint',
+    initial: null,
+    parse: parseUrlPath,
+    stored: orNull(text),
   }),
   groupMin: setting('pacing', {
     flags: '--group-min <n>',

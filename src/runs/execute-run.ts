@@ -9,7 +9,7 @@ import type { Lane } from '../engine/lane.js';
 import type { CheckOutput } from '../engine/prepared-task.js';
 import type { PriceTable } from '../pricing/price-book.js';
 import type { Store } from '../store/store.js';
-import { createPrepareTask, joinRequests } from './prepare-task.js';
+import { createJoinRequests, createPrepareTask } from './prepare-task.js';
 import { recoverStore } from './recover.js';
 import { createRunBudget, failureLimit } from './run-budget.js';
 import { eventOf, settledEvent, tellingOfCalls } from './run-events.js';
@@ -107,7 +107,7 @@ async function drainRun(options: ExecuteOptions, onDrain: (drain: Drain) => void
     workerId: options.workerId,
     lanes: lanes.map((lane) => tellingOfCalls(lane, tell, clock)),
     prepare: createPrepareTask(settings, await outputCheck(settings)),
-    join: joinRequests,
+    join: createJoinRequests(pacing.groupUrl),
     grouping: {
       fewest: pacing.groupMin,
       most: pacing.groupMax,

@@ -56,7 +56,11 @@ export function settingsToJson(settings: RunSettings, folder: string | null): Js
 
 /** What runs of earlier versions do not say. */
 const EARLIER: Pick<RunSettings, 'sharing'> = { sharing: { dedupe: false, reuse: false } };
-const EARLIER_PACING: Pick<PacingSettings, 'groupMin' | 'groupMax' | 'targetLatencyMs' | 'groupWaitMs'> = {
+const EARLIER_PACING: Pick<
+  PacingSettings,
+  'groupUrl' | 'groupMin' | 'groupMax' | 'targetLatencyMs' | 'groupWaitMs'
+> = {
+  groupUrl: null,
   groupMin: 10,
   groupMax: 1,
   targetLatencyMs: 5_000,

@@ -37,6 +37,7 @@ const SETTINGS: RunSettings = {
     rpm: 60,
     tpm: 1_000_000,
     rpd: null,
+    groupUrl: null,
     groupMin: 10,
     groupMax: 100,
     targetLatencyMs: 5_000,

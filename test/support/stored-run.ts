@@ -26,6 +26,7 @@ const PACING: PacingSettings = {
   rpm: null,
   tpm: null,
   rpd: null,
+  groupUrl: null,
   groupMin: 10,
   groupMax: 100,
   targetLatencyMs: 5_000,

@@ -148,9 +148,11 @@ export function createOpenAIProvider(options: OpenAIProviderOptions): Provider {
 
   return {
     send(request, options): Promise<ProviderReply> {
-      const { path } = ENDPOINTS[request.endpoint];
-      return exchange(path, request.bodyJson, options, (received, context) =>
-        readAnswer(request, received, context),
+      return exchange(
+        request.groupPath ?? ENDPOINTS[request.endpoint].path,
+        request.bodyJson,
+        options,
+        (received, context) => readAnswer(request, received, context),
       );
     },
     async probe(options): Promise<ProviderProbe> {
