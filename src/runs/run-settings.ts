@@ -56,10 +56,12 @@ export function settingsToJson(settings: RunSettings, folder: string | null): Js
 
 /** What runs of earlier versions do not say. */
 const EARLIER: Pick<RunSettings, 'sharing'> = { sharing: { dedupe: false, reuse: false } };
-const EARLIER_PACING: Pick<
-  PacingSettings,
-  'groupUrl' | 'groupMin' | 'groupMax' | 'targetLatencyMs' | 'groupWaitMs'
-> = {
+const EARLIER_PACING: Partial<PacingSettings> = {
+  connections: null,
+  connectTimeoutMs: 10_000,
+  headersTimeoutMs: null,
+  bodyTimeoutMs: null,
+  keepAliveMs: 4_000,
   groupUrl: null,
   groupMin: 10,
   groupMax: 1,

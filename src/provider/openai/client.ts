@@ -17,7 +17,7 @@ import { readAnswer } from './answer.js';
 import { BodyRoom } from './body-room.js';
 import { buildFailure, classifyRefusal, type FailureContext } from './classify.js';
 import { classifyConnectionFailure } from './connection-failure.js';
-import { passwordsOf, readProxySettings } from './dispatcher.js';
+import { type ConnectionTimes, passwordsOf, readProxySettings, USUAL_TIMES } from './dispatcher.js';
 import { NO_HINTS, readRateLimitHints } from './headers.js';
 import { hasNoList, MODELS_PATH, readModels } from './models.js';
 import { ReceivedHeaders, ReceivedResponse } from './response.js';
@@ -30,6 +30,8 @@ export interface OpenAIProviderOptions {
   readonly apiKey: string | null;
   /** Connections open at once; more calls than this wait for one, within their deadline. */
   readonly maxConnections: number;
+  /** Absent: as usual. */
+  readonly times?: ConnectionTimes;
   /** The largest body that is accepted, after decompression. Default 64 MiB. */
   readonly maxResponseBytes?: number;
   /** Of all providers of a run together; default one of its own. */
@@ -66,6 +68,7 @@ export function createOpenAIProvider(options: OpenAIProviderOptions): Provider {
     baseUrl,
     proxy,
     maxConnections: options.maxConnections,
+    times: options.times ?? USUAL_TIMES,
     maxResponseBytes: options.maxResponseBytes ?? DEFAULT_MAX_RESPONSE_BYTES,
     bodyRoom: options.bodyRoom ?? new BodyRoom(),
   });

@@ -3,11 +3,22 @@ import { type Dispatcher, EnvHttpProxyAgent, Pool } from 'undici';
 import { usageError } from '../../core/errors.js';
 import { isLoopback } from '../../core/loopback.js';
 
+/** Of the connections, each in milliseconds. */
+export interface ConnectionTimes {
+  readonly connectTimeoutMs: number;
+  /** Null: the deadline of the call alone. */
+  readonly headersTimeoutMs: number | null;
+  /** Between two parts of a body; null as above. */
+  readonly bodyTimeoutMs: number | null;
+  readonly keepAliveMs: number;
+}
+
 export interface DispatcherOptions {
   readonly baseUrl: URL;
   /** Connections open at once; further calls wait for one. */
   readonly maxConnections: number;
   readonly proxy: ProxySettings;
+  readonly times: ConnectionTimes;
 }
 
 /** Addresses of proxies, empty where there is none, and the hosts that need none. */
@@ -17,9 +28,15 @@ export interface ProxySettings {
   readonly noProxy: string;
 }
 
-/** Shorter than the 5 s after which Node and uvicorn servers hang up, so that no call meets a dying socket. */
-const KEEP_ALIVE_MS = 4_000;
-const CONNECT_TIMEOUT_MS = 10_000;
+/** What holds where nothing is said. */
+export const USUAL_TIMES: ConnectionTimes = {
+  connectTimeoutMs: 10_000,
+  // One deadline of the caller covers everything; undici's own would cut slow models off at 300 s.
+  headersTimeoutMs: null,
+  bodyTimeoutMs: null,
+  // Shorter than the 5 s after which Node and uvicorn servers hang up, so that no call meets a dying socket.
+  keepAliveMs: 4_000,
+};
 /** Node gives each address of a host 250 ms, too short for a satellite link. */
 const ADDRESS_ATTEMPT_MS = 1_000;
 
@@ -27,14 +44,14 @@ const ADDRESS_ATTEMPT_MS = 1_000;
  * Opens the pool, or the way through a proxy.
  * @throws LlmBatchError when the proxy's address cannot be used
  */
-export function createDispatcher({ baseUrl, maxConnections, proxy }: DispatcherOptions): Dispatcher {
+export function createDispatcher({ baseUrl, maxConnections, proxy, times }: DispatcherOptions): Dispatcher {
   const options = {
     connections: maxConnections,
-    keepAliveTimeout: KEEP_ALIVE_MS,
-    // One deadline of the caller covers everything; undici's own would cut slow models off at 300 s.
-    headersTimeout: 0,
-    bodyTimeout: 0,
-    connect: { timeout: CONNECT_TIMEOUT_MS, autoSelectFamilyAttemptTimeout: ADDRESS_ATTEMPT_MS },
+    // Undici knows no shorter one.
+    keepAliveTimeout: Math.max(1, times.keepAliveMs),
+    headersTimeout: times.headersTimeoutMs ?? 0,
+    bodyTimeout: times.bodyTimeoutMs ?? 0,
+    connect: { timeout: times.connectTimeoutMs, autoSelectFamilyAttemptTimeout: ADDRESS_ATTEMPT_MS },
   };
   const proxied = baseUrl.protocol === 'https:' ? proxy.httpsProxy || proxy.httpProxy : proxy.httpProxy;
   // One pool rather than an agent of pools: an agent forgets a pool whose connections have all broken and
