@@ -13,6 +13,7 @@ import { type Clock, type Random, WOKEN } from '../core/clock.js';
 import { LlmBatchError } from '../core/errors.js';
 import type { DrainEnding, FailedCalls, ReachedLimit } from '../core/event.js';
 import type { ProviderFailure } from '../core/failure.js';
+import { addGroups, type GroupFigures, NO_GROUPS } from '../core/group-figures.js';
 import type { Settlement, TaskOutcome } from '../core/outcome.js';
 import { haltsRun, type RetryPolicy } from '../core/retry-decision.js';
 import { type LeasedTask, SUSPECT_AFTER_CRASHES } from '../core/task.js';
@@ -97,6 +98,10 @@ export type DrainNotice =
   | { readonly type: 'lane_up'; readonly lane: string; readonly downForMs: number }
   /** A lane's key or account fails, or its server is gone for too long; its work goes to the lanes that are left. */
   | { readonly type: 'lane_set_aside'; readonly lane: string; readonly failure: ProviderFailure }
+  /** Calls of a model have another number of documents from here on. */
+  | { readonly type: 'groups_sized'; readonly model: string; readonly documents: number }
+  /** A call for so many documents failed: they go again in halves. */
+  | { readonly type: 'group_split'; readonly documents: number }
   | { readonly type: 'limit_reached'; readonly limit: ReachedLimit }
   | {
       readonly type: 'halted';
@@ -113,6 +118,8 @@ export interface DrainSnapshot {
   readonly completed: number;
   readonly failed: number;
   readonly openCalls: number;
+  /** Of this drain. */
+  readonly groups: GroupFigures;
   /** Calls that may be open now. */
   readonly concurrency: number;
   /** Known costs of calls settled in this drain. */
@@ -147,6 +154,7 @@ export class Drain {
   readonly #guard: Guard<PerformedCall>;
   readonly #packer: Packer;
   readonly #groupSizes: GroupSizes;
+  #groups = NO_GROUPS;
   /** Calls on their way to being ready, and those that are. */
   readonly #stock: ReturnType<typeof pLimit>;
   /** Calls that have left and are not back. */
@@ -210,6 +218,7 @@ export class Drain {
       completed: this.#completed,
       failed: this.#failed,
       openCalls: this.#openCalls.size,
+      groups: this.#groups,
       concurrency: this.#pool.concurrency,
       waiting: this.#gate.waiting,
       hold: this.#gate.hold,
@@ -433,14 +442,25 @@ export class Drain {
     this.#stock.concurrency = stockFor(this.#concurrency);
   }
 
-  #adaptGroups({ group, settlement: { call }, isAnswered, failure }: PerformedCall): void {
+  #adaptGroups({ group, settlement: { call }, isAnswered, failure, split }: PerformedCall): void {
     const [first] = group;
     // What goes alone says nothing of groups.
     if (first === undefined || first.grouping === null || call === null || 'isWithdrawn' in call) return;
+    const { length: documents } = group;
+    const { onNotice } = this.#options;
     const size = this.#groupSizes.of(kindOf(first));
-    if (isAnswered) size.answered(group.length, call.latencyMs);
-    else if (failure?.kind === 'too_large') size.refusedAsTooLarge(group.length);
-    else if (failure?.kind === 'timeout') size.timedOut(group.length);
+    const before = size.documents;
+    if (isAnswered) size.answered(documents, call.latencyMs);
+    else if (failure?.kind === 'too_large') size.refusedAsTooLarge(documents);
+    else if (failure?.kind === 'timeout') size.timedOut(documents);
+    if (size.documents !== before) {
+      onNotice?.({ type: 'groups_sized', model: first.model, documents: size.documents });
+    }
+    if (documents === 1) return;
+    const splits = split.length > 0 ? 1 : 0;
+    if (splits > 0) onNotice?.({ type: 'group_split', documents });
+    const one: GroupFigures = { calls: 1, documents, fewest: documents, most: documents, splits };
+    this.#groups = addGroups(this.#groups, one);
   }
 
   get #concurrency(): number {

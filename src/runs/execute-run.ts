@@ -143,7 +143,7 @@ async function drainRun(options: ExecuteOptions, onDrain: (drain: Drain) => void
   await options.onReady(drain, before);
   await store.updateRun(run.id, { status: 'open', haltReason: null });
   if (!isDone(before)) await store.noteObservations(run.id, [pricesObserved(options.prices)]);
-  const stopNoting = notes.begin();
+  const stopNoting = notes.begin(() => drain.snapshot().groups);
   const drained = await drain.run().finally(stopNoting);
   await settlePairs(sharing);
 

@@ -52,6 +52,10 @@ describe('documents that share calls', () => {
     expect(await simulator.books()).toMatchObject({ calls: 10, documents: 1_000, repeatedCalls: 0 });
     expect(new Set(lines().map(({ request_id }) => request_id)).size).toBe(10);
 
+    const status = await workspace.run(['status', '--json']);
+    const groups = { calls: 10, documents: 1_000, fewest_documents: 100, most_documents: 100, splits: 0 };
+    expect(JSON.parse(status.stdout)).toMatchObject({ groups });
+
     await simulator.stop();
     const alone = await run(documents.slice(0, 30), {}, '--group-max', '1', '--name', 'alone');
     expect(alone.exitCode, alone.stderr).toBe(0);
