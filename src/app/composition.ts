@@ -3,13 +3,17 @@ import type { Clock } from '../core/clock.js';
 import { EXIT_CODES, LlmBatchError, usageError } from '../core/errors.js';
 import { isLoopback } from '../core/loopback.js';
 import { createRedactor } from '../core/redact.js';
+import type { BilledUsage } from '../core/usage.js';
 import { modelOf, runEndpointOf } from '../documents/request.js';
 import { serviceTierOf } from '../endpoints/rendered-request.js';
 import type { Lane } from '../engine/lane.js';
+import type { LanePrices } from '../engine/remote/remote-lane.js';
 import { createLimiter } from '../limiter/limiter.js';
-import { billedMicroUsd, worstCaseAtTier } from '../pricing/cost.js';
-import type { ModelPrice, PriceBook, PriceTable } from '../pricing/price-book.js';
+import { billedMicroUsd, costMicroUsd, worstCaseAtTier, worstCaseMicroUsd } from '../pricing/cost.js';
+import type { ModelPrice, PriceBook, PriceTable, PriceTier } from '../pricing/price-book.js';
+import { batchLimitsOf } from '../provider/batch-limits.js';
 import type { Provider } from '../provider/provider.js';
+import type { RemoteProvider } from '../provider/remote-batches.js';
 import { checkBudget } from '../runs/run-budget.js';
 import { type LaneSettings, lanesOf, type RunSettings } from '../runs/run-settings.js';
 import type { SimulatorOptions } from '../simulator/options.js';
@@ -126,7 +130,7 @@ export async function checkPrices(settings: RunSettings, { clock }: CommandConte
   if (pricesFile === null && budget.maxCostMicroUsd === null) return;
   const { openPriceBook } = await import('../pricing/open-price-book.js');
   const prices = await openPriceBook(pricesFile);
-  const lanes = lanesOf(settings).map(({ baseUrl }) => pricedAt(prices, baseUrl, clock));
+  const lanes = lanesOf(settings).map(({ baseUrl }) => pricedAt(prices, baseUrl, clock).direct);
   const { request } = settings;
   const { parameters } = request;
   checkBudget(budget, lanes, {
@@ -152,29 +156,40 @@ export async function connect(settings: RunSettings, context: CommandContext): P
   // The simulator's end of each connection is in this process too. Lanes keep connections open that are idle.
   const most = Math.max(1, simulator === null ? all : Math.floor(all / 2));
   const perLane = Math.max(1, Math.floor(most / laneSettings.length));
-  const open = (lane: LaneSettings): Lane => ({
-    name: lane.name,
-    weight: lane.weight,
-    provider: withModelNames(
-      createOpenAIProvider({
-        baseUrl: lane.baseUrl,
-        apiKey: simulator === null ? (context.takeSecret(lane.apiKeyEnv) ?? null) : null,
-        maxConnections: Math.min(pacing.connections ?? concurrency, perLane),
-        times: pacing,
-        bodyRoom,
-        clock,
-        environment,
+  const open = (lane: LaneSettings): Lane => {
+    const provider: Provider & Partial<RemoteProvider> = createOpenAIProvider({
+      baseUrl: lane.baseUrl,
+      apiKey: simulator === null ? (context.takeSecret(lane.apiKeyEnv) ?? null) : null,
+      maxConnections: Math.min(pacing.connections ?? concurrency, perLane),
+      times: pacing,
+      bodyRoom,
+      clock,
+      environment,
+    });
+    const bodyFor = modelNames(lane.models);
+    const { direct, batch } = pricedAt(prices, lane.baseUrl, clock);
+    const batches = provider.remoteBatches;
+    return {
+      name: lane.name,
+      weight: lane.weight,
+      provider: bodyFor === null ? provider : withBodies(provider, bodyFor),
+      limiter: createLimiter({
+        requestsPerMinute: lane.rpm,
+        tokensPerMinute: lane.tpm,
+        requestsPerDay: lane.rpd,
+        random,
       }),
-      lane.models,
-    ),
-    limiter: createLimiter({
-      requestsPerMinute: lane.rpm,
-      tokensPerMinute: lane.tpm,
-      requestsPerDay: lane.rpd,
-      random,
-    }),
-    ...pricedAt(prices, lane.baseUrl, clock),
-  });
+      ...direct,
+      ...(batches && {
+        remote: {
+          batches,
+          limits: batchLimitsOf(lane.baseUrl),
+          bodyFor: bodyFor ?? ((body) => body),
+          ...batch,
+        },
+      }),
+    };
+  };
   const lanes = laneSettings.map(open);
   return {
     lanes,
@@ -198,7 +213,11 @@ export async function openProvider(
 }
 
 /** Looks a model up once per run: a price that changes at midnight is not worth a search at every call. */
-function pricedAt(prices: PriceBook, baseUrl: string, clock: Clock): Pick<Lane, 'costOf' | 'mostOf'> {
+function pricedAt(
+  prices: PriceBook,
+  baseUrl: string,
+  clock: Clock,
+): { readonly direct: LanePrices; readonly batch: LanePrices } {
   const known = new Map<string, ModelPrice | null>();
   const priceOf = (model: string): ModelPrice | null => {
     let price = known.get(model);
@@ -208,31 +227,55 @@ function pricedAt(prices: PriceBook, baseUrl: string, clock: Clock): Pick<Lane, 
     }
     return price;
   };
+  const billedPrice = (asked: string, { answeredBy = '' }: BilledUsage): ModelPrice | null =>
+    // What the request names is what is billed, except that a simulated answer costs nothing.
+    priceOf(answeredBy.startsWith(SIMULATED_PREFIX) ? answeredBy : asked);
   return {
-    costOf(asked, usage) {
-      // What the request names is what is billed, except that a simulated answer costs nothing.
-      const { answeredBy = '' } = usage;
-      const price = priceOf(answeredBy.startsWith(SIMULATED_PREFIX) ? answeredBy : asked);
-      return price === null ? null : billedMicroUsd(usage, price);
+    direct: {
+      costOf(asked, usage) {
+        const price = billedPrice(asked, usage);
+        return price === null ? null : billedMicroUsd(usage, price);
+      },
+      mostOf(model, inputTokens, outputCap, serviceTier) {
+        const price = priceOf(model);
+        return price === null ? null : worstCaseAtTier(inputTokens, outputCap, serviceTier, price);
+      },
     },
-    mostOf(model, inputTokens, outputCap, serviceTier) {
-      const price = priceOf(model);
-      return price === null ? null : worstCaseAtTier(inputTokens, outputCap, serviceTier, price);
+    batch: {
+      costOf(asked, usage) {
+        const price = billedPrice(asked, usage);
+        return price === null ? null : costMicroUsd(usage, price, { tier: batchTier(price) });
+      },
+      mostOf(model, inputTokens, outputCap) {
+        const price = priceOf(model);
+        return price === null
+          ? null
+          : worstCaseMicroUsd(inputTokens, outputCap, price, { tier: batchTier(price) });
+      },
     },
   };
 }
 
-/** Sends each request under the name its model has at this endpoint. */
-function withModelNames(provider: Provider, models: Readonly<Record<string, string>>): Provider {
-  if (Object.keys(models).length === 0) return provider;
+/** Where nobody knows of a discount, none is reckoned with. */
+function batchTier({ tiers }: ModelPrice): PriceTier {
+  return tiers.batch === null ? 'standard' : 'batch';
+}
+
+/** @returns what gives a body the name that its model has at this endpoint; null: all have their own */
+function modelNames(models: Readonly<Record<string, string>>): ((bodyJson: string) => string) | null {
+  if (Object.keys(models).length === 0) return null;
+  return (bodyJson) => {
+    const body = JSON.parse(bodyJson) as { model: string };
+    // Documents name models: one called `constructor` is none of ours.
+    const model = Object.hasOwn(models, body.model) ? models[body.model] : body.model;
+    return JSON.stringify({ ...body, model });
+  };
+}
+
+function withBodies(provider: Provider, bodyFor: (bodyJson: string) => string): Provider {
   return {
     ...provider,
-    send(request, options) {
-      const body = JSON.parse(request.bodyJson) as { model: string };
-      // Documents name models: one called `constructor` is none of ours.
-      const model = Object.hasOwn(models, body.model) ? models[body.model] : body.model;
-      return provider.send({ ...request, bodyJson: JSON.stringify({ ...body, model }) }, options);
-    },
+    send: (request, options) => provider.send({ ...request, bodyJson: bodyFor(request.bodyJson) }, options),
   };
 }
 

@@ -53,6 +53,16 @@ export async function salvageFile(context: CommandContext, settings: Settings): 
   return `${await storeFile(context, settings)}.salvage.jsonl`;
 }
 
+/** This process, in the store's eyes. */
+export function workerIdOf({ hostName, processId }: CommandContext): string {
+  return `${hostName}:${processId}`;
+}
+
+/** Where the files of batches lie while they are made or read. */
+export async function batchFolder(context: CommandContext, settings: Settings): Promise<string> {
+  return `${await storeFile(context, settings)}.batches`;
+}
+
 /** Makes this process the one that changes the store, for the sake of a run. @throws LlmBatchError STORE_LOCKED (exit 5) */
 export function ownStore(context: CommandContext, store: Store, runName: string): Promise<void> {
   const { processId: pid, hostName: host, clock } = context;

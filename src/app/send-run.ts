@@ -9,7 +9,7 @@ import type { Store } from '../store/store.js';
 import { formatCount, formatQuantity } from '../ui/numbers.js';
 import { connect, plainHttpNotice } from './composition.js';
 import type { CommandContext } from './context.js';
-import { salvageFile } from './open-store.js';
+import { batchFolder, salvageFile, workerIdOf } from './open-store.js';
 
 export interface SendRunOptions {
   readonly settings: Settings;
@@ -17,6 +17,8 @@ export interface SendRunOptions {
   readonly store: Store;
   readonly run: RunRecord;
   readonly outputs: Omit<RunOutputs, 'stream'>;
+  /** False: batches at a provider are not waited for. */
+  readonly waits: boolean;
   readonly tell: TellEvent;
 }
 
@@ -28,7 +30,7 @@ export interface SentRun {
 /** @throws LlmBatchError as `connect` and `completeRun` do */
 export async function sendRun(
   context: CommandContext,
-  { settings, store, run, outputs, tell }: SendRunOptions,
+  { settings, store, run, outputs, waits, tell }: SendRunOptions,
 ): Promise<SentRun> {
   const runSettings = settingsOfRun(run);
   const plainHttp = plainHttpNotice(runSettings, context);
@@ -45,8 +47,10 @@ export async function sendRun(
       mostConnections: lanes.mostConnections,
       clock: context.clock,
       random: context.random,
-      workerId: `${context.hostName}:${context.processId}`,
+      workerId: workerIdOf(context),
       salvagePath: await salvageFile(context, settings),
+      batchFolder: await batchFolder(context, settings),
+      waits,
       stop: context.interrupts,
       tell,
       outputs: { ...outputs, stream: context.stdout },

@@ -24,6 +24,8 @@ export interface StartOptions {
   readonly rules: Omit<ImportRules, 'rejectsPath'>;
   /** Standard output gets the answers that this drain brings, and none that are there already. */
   readonly onlyNew: boolean;
+  /** False: batches at a provider are not waited for. */
+  readonly waits: boolean;
   readonly pathsOf: (runName: string | null) => OutputPaths;
   /** Told where the run will write, before it is there to be resumed. */
   readonly onPlaces: (paths: OutputPaths, homes: HomeFolders) => void;
@@ -57,6 +59,6 @@ export function startRun(context: CommandContext, options: StartOptions): Promis
     });
     if (run === 'interrupted') return run;
     const outputs = { paths, force: rules.force, onlyNew: options.onlyNew };
-    return sendRun(context, { settings, store, run, outputs, tell });
+    return sendRun(context, { settings, store, run, outputs, waits: options.waits, tell });
   });
 }

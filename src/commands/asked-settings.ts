@@ -37,6 +37,7 @@ export async function runSettingsFrom(
   return {
     request: wanted === null ? request : askFor(wanted, request),
     answers: { check: wanted?.check ?? null, repair: settings.repair },
+    remote: pickGroup(settings, 'remote'),
     sharing: pickGroup(settings, 'sharing'),
     connection: { ...connectionSettings(settings), lanes },
     pacing: pickGroup(settings, 'pacing'),
@@ -72,6 +73,7 @@ export function withGivenFlags(
         given.has('apiKeyEnv') || given.has('baseUrl') ? null : (resolved.lanes ?? stored.connection.lanes),
     },
     pacing: pick(stored.pacing, pickGroup(settings, 'pacing')),
+    remote: pick(stored.remote, pickGroup(settings, 'remote')),
     budget: pick(stored.budget, pickGroup(settings, 'budget')),
     sharing: pick(stored.sharing, pickGroup(settings, 'sharing')),
     pricesFile: given.has('prices') ? pricesFile(settings, workingFolder) : stored.pricesFile,

@@ -1,17 +1,26 @@
 /** `cancel [run]`: ends a run for good; its answers are kept. */
 import type { Command } from 'commander';
+import { checkConnection, connect } from '../app/composition.js';
 import type { CommandContext } from '../app/context.js';
-import { ownStore, salvageFile, withStore } from '../app/open-store.js';
+import { batchFolder, homeFolders, ownStore, salvageFile, withStore, workerIdOf } from '../app/open-store.js';
+import { watchRun } from '../app/watch-run.js';
+import type { ResolvedSettings } from '../config/load.js';
 import { EXIT_CODES, type ExitCode, usageError } from '../core/errors.js';
 import { printable } from '../core/foreign-text.js';
-import { cancelRun } from '../runs/cancel-run.js';
+import type { RunRecord } from '../core/run.js';
+import { cancelBatches, cancelRun } from '../runs/cancel-run.js';
 import { findRun } from '../runs/find-run.js';
+import { openBatches } from '../runs/remote.js';
+import { settingsOfRun } from '../runs/run-settings.js';
+import type { Store } from '../store/store.js';
 import { shellWord } from '../ui/next-command.js';
 import { formatCount, formatQuantity } from '../ui/numbers.js';
 import { openOf } from '../ui/summary-facts.js';
 import type { Action } from './action.js';
+import { withGivenFlags } from './asked-settings.js';
 import { confirm } from './confirm.js';
 import { addSettingFlags, readSettings } from './setting-flags.js';
+import { TRUST_STORE_FLAG, trustStoredRun } from './stored-reach.js';
 
 const EXAMPLES = `
 Examples:
@@ -26,8 +35,9 @@ export function registerCancel(program: Command, context: CommandContext, action
     .argument('[run]', 'name of the run; default: the newest unfinished one')
     .description('end a run for good: what is not answered yet is never sent, answers are kept')
     .addHelpText('after', EXAMPLES)
-    .option('-y, --yes', 'do not ask');
-  addSettingFlags(command, ['store', 'display']);
+    .option('-y, --yes', 'do not ask')
+    .option(...TRUST_STORE_FLAG);
+  addSettingFlags(command, ['connection', 'store', 'display']);
   command.action(
     action((run: string | undefined, options: CancelOptions) => cancel(command, context, run, options)),
   );
@@ -35,6 +45,7 @@ export function registerCancel(program: Command, context: CommandContext, action
 
 interface CancelOptions {
   readonly yes?: boolean;
+  readonly trustStore?: boolean;
 }
 
 async function cancel(
@@ -43,7 +54,8 @@ async function cancel(
   runName: string | undefined,
   options: CancelOptions,
 ): Promise<ExitCode> {
-  const { settings } = await readSettings(command, context);
+  const resolved = await readSettings(command, context);
+  const { settings } = resolved;
   const { stderr } = context;
   return withStore(context, settings, 'change', async (store) => {
     const run = await findRun(store, runName);
@@ -69,6 +81,12 @@ async function cancel(
       stderr.write('Nothing was cancelled.\n');
       return EXIT_CODES.interrupted;
     }
+    if (!(await cancelAtProviders(context, resolved, store, run, options))) {
+      stderr.write(
+        'Nothing was cancelled for good: a remote batch has not ended yet. Call this again later.\n',
+      );
+      return EXIT_CODES.interrupted;
+    }
     const salvagePath = await salvageFile(context, settings);
     const { counts } = await cancelRun(store, run, salvagePath);
     stderr.write(
@@ -77,4 +95,34 @@ async function cancel(
     );
     return EXIT_CODES.completed;
   });
+}
+
+/**
+ * Where providers work for the run, they are asked to stop, and what they have answered is taken.
+ * @returns false where that is still under way
+ */
+async function cancelAtProviders(
+  context: CommandContext,
+  resolved: ResolvedSettings,
+  store: Store,
+  run: RunRecord,
+  options: CancelOptions,
+): Promise<boolean> {
+  if ((await openBatches(store, run)).length === 0) return true;
+  const { settings } = resolved;
+  const runSettings = withGivenFlags(settingsOfRun(run), resolved, context.workingFolder);
+  const homes = await homeFolders(context, settings);
+  await trustStoredRun(context, runSettings, resolved, homes, options.trustStore ?? false);
+  checkConnection(runSettings, context);
+  const { lanes, close } = await connect(runSettings, context);
+  try {
+    return await cancelBatches({
+      ...{ store, run, lanes, clock: context.clock, random: context.random, stop: context.interrupts },
+      workerId: workerIdOf(context),
+      batchFolder: await batchFolder(context, settings),
+      tell: watchRun(context, settings),
+    });
+  } finally {
+    await close();
+  }
 }

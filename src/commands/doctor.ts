@@ -10,6 +10,7 @@ import type { Action } from './action.js';
 import { diagnose } from './diagnosis.js';
 import { wayOutOf } from './error-words.js';
 import { addSettingFlags, readSettings } from './setting-flags.js';
+import { TRUST_STORE_FLAG } from './stored-reach.js';
 
 const EXAMPLES = `
 Examples:
@@ -41,7 +42,7 @@ export function registerDoctor(program: Command, context: CommandContext, action
     .addHelpText('after', EXAMPLES)
     .option('--offline', 'leave out what needs the network')
     .option('--json', 'as JSON on standard output')
-    .option('--trust-store', 'use the servers, keys and folders that the store names without asking');
+    .option(...TRUST_STORE_FLAG);
   addSettingFlags(command, ['request', 'connection', 'store', 'display'], HIDDEN);
   command.action(
     action((run: string | undefined, flags: DoctorFlags) => doctor(command, context, run, flags)),

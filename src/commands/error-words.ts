@@ -17,6 +17,9 @@ export const WAYS_OUT: Readonly<Record<string, Words>> = {
     `${variables}, or name a server of your own with --base-url http://localhost:11434/v1, or rehearse without calling anybody with --simulate`,
   KEY_NAME_INVALID: () =>
     'give the name of the variable that holds the key, never the key itself: --api-key-env OPENAI_API_KEY',
+  BATCH_LANE_MISSING: ({ lane }) =>
+    `name the key and the server again that it was handed in with ('${lane}'): --api-key-env NAME --base-url URL`,
+  REMOTE_UNAVAILABLE: () => 'leave out --remote: the documents are sent directly',
   OUTPUT_CAP_OVER_LIMIT: () =>
     'lower --param max_tokens (or max_completion_tokens), or raise --tpm to what the provider allows',
   PRICE_UNKNOWN: ({ serviceTier }) =>

@@ -12,6 +12,17 @@ export const ONLY_NEW_FLAG = [
   'with -o -: leave out the answers that are stored already',
 ] as const;
 
+export const NO_WAIT_FLAG = [
+  '--no-wait',
+  'with --remote: hand in what there is, fetch what is done, and leave; `llm-batch resume` fetches the rest',
+] as const;
+
+/** @throws LlmBatchError NO_WAIT_ALONE (exit 2): calls are waited for */
+export function refuseNoWaitAlone(waits: boolean, isRemote: boolean): void {
+  if (waits || isRemote) return;
+  throw usageError('NO_WAIT_ALONE', '--no-wait is for remote batches; a call is waited for.', 'add --remote');
+}
+
 /** @throws LlmBatchError ONLY_NEW_ALONE (exit 2): a file always has every answer */
 export function refuseOnlyNewAlone(options: { readonly output?: string; readonly onlyNew?: boolean }): void {
   if (!options.onlyNew || isStandardOutput(options.output ?? '')) return;

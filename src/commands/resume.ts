@@ -14,9 +14,15 @@ import { checkTokenLimit } from '../runs/token-limit.js';
 import type { Action } from './action.js';
 import { outputFile, unusedLanesNotice, withGivenFlags } from './asked-settings.js';
 import { exitCodeOf } from './exit-code.js';
-import { ONLY_NEW_FLAG, OUTPUT_FLAG, refuseOnlyNewAlone } from './output-flags.js';
+import {
+  NO_WAIT_FLAG,
+  ONLY_NEW_FLAG,
+  OUTPUT_FLAG,
+  refuseNoWaitAlone,
+  refuseOnlyNewAlone,
+} from './output-flags.js';
 import { addSettingFlags, readSettings } from './setting-flags.js';
-import { refuseForeignPlace, rememberReach, trustStoredRun } from './stored-reach.js';
+import { refuseForeignPlace, rememberReach, TRUST_STORE_FLAG, trustStoredRun } from './stored-reach.js';
 
 const EXAMPLES = `
 Examples:
@@ -32,9 +38,10 @@ export function registerResume(program: Command, context: CommandContext, action
     .addHelpText('after', EXAMPLES)
     .option(...OUTPUT_FLAG)
     .option(...ONLY_NEW_FLAG)
+    .option(...NO_WAIT_FLAG)
     .option('--force', 'overwrite a results file of another run')
-    .option('--trust-store', 'use the servers, keys and folders that the store names without asking');
-  addSettingFlags(command, ['connection', 'pacing', 'budget', 'sharing', 'store', 'display']);
+    .option(...TRUST_STORE_FLAG);
+  addSettingFlags(command, ['connection', 'pacing', 'remote', 'budget', 'sharing', 'store', 'display']);
   command.action(
     action((run: string | undefined, options: ResumeOptions) => resume(command, context, run, options)),
   );
@@ -43,6 +50,7 @@ export function registerResume(program: Command, context: CommandContext, action
 interface ResumeOptions {
   readonly output?: string;
   readonly onlyNew?: boolean;
+  readonly wait?: boolean;
   readonly force?: boolean;
   readonly trustStore?: boolean;
 }
@@ -64,6 +72,7 @@ async function resume(
       options.output === undefined
         ? stored
         : { ...stored, output: outputFile(options.output, context.workingFolder) };
+    refuseNoWaitAlone(options.wait ?? true, runSettings.remote.remote);
     const homes = await homeFolders(context, settings);
     await trustStoredRun(context, runSettings, resolved, homes, options.trustStore ?? false);
     checkConnection(runSettings, context);
@@ -91,6 +100,8 @@ async function resume(
     rememberReach(context, tell, runSettings, outputPaths, homes);
     const run = await store.updateRun(found.id, { settings: settingsToJson(runSettings, store.folder) });
     const outputs = { paths: outputPaths, force, onlyNew: options.onlyNew ?? false };
-    return exitCodeOf(await sendRun(context, { settings, store, run, outputs, tell }));
+    return exitCodeOf(
+      await sendRun(context, { settings, store, run, outputs, waits: options.wait ?? true, tell }),
+    );
   });
 }

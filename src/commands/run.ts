@@ -15,7 +15,13 @@ import { runSettingsFrom, unusedLanesNotice } from './asked-settings.js';
 import { dryRun } from './dry-run.js';
 import { exitCodeOf } from './exit-code.js';
 import { addInputArgument } from './input-argument.js';
-import { ONLY_NEW_FLAG, OUTPUT_FLAG, refuseOnlyNewAlone } from './output-flags.js';
+import {
+  NO_WAIT_FLAG,
+  ONLY_NEW_FLAG,
+  OUTPUT_FLAG,
+  refuseNoWaitAlone,
+  refuseOnlyNewAlone,
+} from './output-flags.js';
 import { collect } from './repeated-flag.js';
 import { addSettingFlags, readSettings } from './setting-flags.js';
 import { refuseOddPlace, rememberReach } from './stored-reach.js';
@@ -24,6 +30,7 @@ const EXAMPLES = `
 Examples:
   llm-batch run reviews.jsonl --prompt 'Classify the sentiment: {{text}}' --model gpt-4o-mini
   llm-batch run reviews.csv --prompt 'Classify the sentiment: {{text}}' --rpm 500 --tpm 200k --concurrency 32
+  llm-batch run reviews.jsonl --prompt '{{text}}' --remote --no-wait      half the price; resume fetches the answers
   llm-batch run photos.jsonl --prompt 'What is on this picture? {{image photo}}'
   llm-batch run 'notes/*.md' --prompt 'Summarise: {{text}}'      each file is a document
   llm-batch run reviews.jsonl --base-url http://localhost:11434/v1 --model llama3.2 --prompt '{{text}}'
@@ -44,10 +51,20 @@ export function registerRun(program: Command, context: CommandContext, action: A
     .option('--skip-bad-lines', 'set bad lines aside in a rejects file and go on')
     .option(...OUTPUT_FLAG)
     .option(...ONLY_NEW_FLAG)
+    .option(...NO_WAIT_FLAG)
     .option('--force', 'overwrite a results file of another run')
     .option('--dry-run', 'print tokens, cost and time and the first request; send and store nothing')
     .option('--simulate', 'rehearse against a simulated server on this machine: free, nobody is called');
-  addSettingFlags(command, ['input', 'connection', 'pacing', 'budget', 'sharing', 'store', 'display']);
+  addSettingFlags(command, [
+    'input',
+    'connection',
+    'pacing',
+    'remote',
+    'budget',
+    'sharing',
+    'store',
+    'display',
+  ]);
   command.action(
     action((inputs: readonly string[], options: RunOptions) => run(command, context, inputs, options)),
   );
@@ -62,6 +79,7 @@ interface RunOptions {
   readonly output?: string;
   readonly onlyNew?: boolean;
   readonly force?: boolean;
+  readonly wait?: boolean;
   readonly dryRun?: boolean;
   readonly simulate?: boolean;
 }
@@ -82,6 +100,7 @@ async function run(
     );
   }
   refuseOnlyNewAlone(options);
+  refuseNoWaitAlone(options.wait ?? true, settings.remote);
   const simulate = options.simulate ?? false;
   const runSettings = await runSettingsFrom(
     resolved,
@@ -130,6 +149,7 @@ async function run(
       force: options.force ?? false,
     },
     onlyNew: options.onlyNew ?? false,
+    waits: options.wait ?? true,
     pathsOf,
     onPlaces: (paths, homes) => rememberReach(context, tell, runSettings, paths, homes),
     tell,

@@ -26,7 +26,16 @@ export function addSettingFlags(
  * @param shown those that mean something to this command
  */
 export function addOtherRunFlags(command: Command, shown: readonly (keyof Settings)[]): Command {
-  const groups = ['input', 'connection', 'pacing', 'budget', 'sharing', 'store', 'display'] as const;
+  const groups = [
+    'input',
+    'connection',
+    'pacing',
+    'remote',
+    'budget',
+    'sharing',
+    'store',
+    'display',
+  ] as const;
   const hidden = settingsIn(groups)
     .map(({ name }) => name)
     .filter((name) => !shown.includes(name));

@@ -12,6 +12,7 @@ Examples:
   llm-batch simulate --rpm 600 --latency 200ms..2s
   llm-batch simulate --error-rate 500=0.02 --error-rate reset=0.01 --log calls.jsonl
   llm-batch simulate --options '{"outage":{"fault":"503","afterMs":10000,"forMs":30000}}'
+  llm-batch simulate --options '{"batches":{"durationMs":60000,"faults":["expire"]}}'
 
 A document steers its own answer with a directive in its text, such as [[simulate:429-then-ok]],
 [[simulate:hang]] or [[simulate:refuse]]. Books: GET /simulator/books.`;

@@ -5,7 +5,7 @@ import { isoTime } from '../results/result-line.js';
 import type { RunInspection } from '../runs/inspect-run.js';
 import { haltReasonText } from '../ui/halt-reason.js';
 
-export function statusJson({ run, summary, owner, ...rates }: RunInspection): object {
+export function statusJson({ run, summary, owner, batches, ...rates }: RunInspection): object {
   const { counts, calls, usage } = summary;
   return {
     run: run.name,
@@ -72,6 +72,22 @@ export function statusJson({ run, summary, owner, ...rates }: RunInspection): ob
       requests_per_day: limit.requestsPerDay,
     })),
     outages: rates.outages.map(({ lane, sinceMs, message }) => ({ lane, since: isoTime(sinceMs), message })),
+    remote_batches: batches.map((batch) => ({
+      shard: batch.shard,
+      lane: batch.lane,
+      endpoint: batch.endpoint,
+      model: batch.model,
+      state: batch.state,
+      remote_id: batch.remoteId,
+      remote_state: batch.remoteState,
+      requests: batch.lines,
+      completed: batch.requestsCompleted,
+      failed: batch.requestsFailed,
+      most_cost_usd: batch.mostCostMicroUsd / 1_000_000,
+      created_at: isoTime(batch.createdAtMs),
+      submitted_at: batch.submittedAtMs === null ? null : isoTime(batch.submittedAtMs),
+      message: batch.message,
+    })),
     eta_ms: rates.etaMs === null ? null : Math.round(rates.etaMs),
     files: run.outputPaths,
   };

@@ -22,6 +22,11 @@ import {
 import { shellWord } from '../ui/next-command.js';
 import { trustOrRefuse } from './confirm.js';
 
+export const TRUST_STORE_FLAG = [
+  '--trust-store',
+  'use the servers, keys and folders that the store names without asking',
+] as const;
+
 /**
  * Before a stored run is sent on, or its servers are asked anything.
  * @param settings of the run, with the flags of this call

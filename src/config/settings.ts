@@ -20,13 +20,14 @@ import {
   parseUrlPath,
 } from './values.js';
 
-/** Those of `pacing`, `budget` and `sharing` are stored with a run, whole; `resume` may change them. */
+/** Those of `pacing`, `remote`, `budget` and `sharing` are stored with a run, whole; `resume` may change them. */
 export type SettingGroup =
   | 'store'
   | 'request'
   | 'input'
   | 'connection'
   | 'pacing'
+  | 'remote'
   | 'budget'
   | 'sharing'
   | 'display';
@@ -351,6 +352,37 @@ const TABLE = {
     initial: true,
     parse: parseSwitch,
     stored: orNull(truth),
+  }),
+  remote: setting('remote', {
+    flags: '--remote',
+    help: "hand documents in as batches of the provider's Batch API, at half the price and done within a day",
+    initial: false,
+    parse: parseSwitch,
+    stored: truth,
+  }),
+  remoteMax: setting('remote', {
+    flags: '--remote-max <n>',
+    help: 'batches at the provider at once',
+    initial: 10,
+    initialText: '10',
+    parse: parseCount,
+    stored: positive,
+  }),
+  pollIntervalMs: setting('remote', {
+    flags: '--poll-interval <time>',
+    help: 'how often a batch is asked for',
+    initial: null,
+    initialText: 'from 5s on, ever more seldom, to 5m',
+    parse: parseDuration,
+    stored: orNull(positive),
+  }),
+  finishDirectByMs: setting('remote', {
+    flags: '--finish-direct-by <time>',
+    help: 'batches that are not done so long after they were begun are cancelled, and what is left is sent directly',
+    initial: null,
+    initialText: 'never',
+    parse: parseDuration,
+    stored: orNull(positive),
   }),
   maxCostMicroUsd: setting('budget', {
     flags: '--max-cost <dollars>',

@@ -18,6 +18,8 @@ export type ReachedLimit = 'cost' | 'tokens' | 'failures';
 export type DrainEnding =
   | { readonly reason: 'drained' }
   | { readonly reason: 'stopped' }
+  /** Batches go on at the provider, as the user wanted. */
+  | { readonly reason: 'left' }
   | { readonly reason: 'limit_reached'; readonly limit: ReachedLimit }
   | { readonly reason: 'halted'; readonly failure: ProviderFailure; readonly lane: string };
 
@@ -56,6 +58,11 @@ export interface WrittenPaths {
 
 interface OfLane {
   readonly lane: string;
+}
+
+/** A batch at a provider, by its number within the run. */
+interface OfShard extends OfLane {
+  readonly shard: number;
 }
 
 export type RunEvent =
@@ -125,6 +132,29 @@ export type RunEvent =
   /** What a lane's server says of its limits; null where it says nothing. */
   | ({ readonly type: 'limit_learnt' } & LearntLimits & OfLane)
   | { readonly type: 'limit_reached'; readonly limit: ReachedLimit }
+  | ({ readonly type: 'remote_submitted'; readonly requests: number; readonly remoteId: string } & OfShard)
+  /** The provider says something new of a batch; `state` is its word. */
+  | ({
+      readonly type: 'remote_polled';
+      readonly state: string;
+      readonly requests: number;
+      readonly completed: number;
+      readonly failed: number;
+    } & OfShard)
+  /** The provider takes no more now: the batch is handed in again later, and no document fails for it. */
+  | ({ readonly type: 'remote_queue_full'; readonly message: string } & OfShard)
+  /** `returned`: documents that were not run, or are tried again. */
+  | ({
+      readonly type: 'remote_settled';
+      readonly state: string;
+      readonly completed: number;
+      readonly failed: number;
+      readonly returned: number;
+    } & OfShard)
+  /** Not done in time: cancelled, so that what is left is sent directly. */
+  | ({ readonly type: 'remote_overdue' } & OfShard)
+  /** They go on at the provider while this program does not run. */
+  | { readonly type: 'remote_left'; readonly batches: number; readonly documents: number }
   /** From here on one call at a time is made: one of so many documents may have brought the program down. */
   | { readonly type: 'suspects'; readonly left: number }
   /** This machine can open no connection now; the document goes back unharmed. */

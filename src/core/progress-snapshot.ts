@@ -21,6 +21,19 @@ export type HeldBackBy =
   /** Only documents that wait for their next try are left. */
   | 'retry_wait';
 
+/** What a provider works on by itself. */
+export interface RemoteProgress {
+  /** At the provider; 0 while the first are being made. */
+  readonly batches: number;
+  readonly requests: number;
+  /** Worked off, as the provider says; their answers come when their batch has ended. */
+  readonly done: number;
+  /** Batches that are worked off, and whose files are being made. */
+  readonly finalizing: number;
+  /** Batches whose answers are being stored. */
+  readonly settling: number;
+}
+
 export interface ProgressSnapshot {
   readonly phase: ProgressPhase;
   readonly importedDocuments: number;
@@ -53,6 +66,8 @@ export interface ProgressSnapshot {
   readonly outageSinceMs: number | null;
   /** Documents that are worked on one at a time, since one may have brought the program down; 0 while none is. */
   readonly suspectsLeft: number;
+  /** Null where documents are sent directly. */
+  readonly remote: RemoteProgress | null;
   /** Stopping: until the open calls are cut off; null when they are not. */
   readonly graceLeftMs: number | null;
 }
@@ -79,5 +94,6 @@ export const EMPTY_SNAPSHOT: ProgressSnapshot = {
   heldBackForMs: null,
   outageSinceMs: null,
   suspectsLeft: 0,
+  remote: null,
   graceLeftMs: null,
 };

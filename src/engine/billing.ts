@@ -25,7 +25,7 @@ export function mostTokensOf({ mostInputTokens, outputCap }: BillingBounds): num
 }
 
 /** A budget that knows what a call could cost at most. */
-export interface RunBudget extends Pick<Budget, 'admit' | 'settle' | 'close'> {
+export interface RunBudget extends Pick<Budget, 'admit' | 'settle' | 'close' | 'setAside' | 'lacking'> {
   mostOf(bounds: BillingBounds): Spending;
 }
 

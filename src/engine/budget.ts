@@ -54,6 +54,12 @@ export class Budget {
     });
   }
 
+  /** Sets the most that a batch could be billed aside, without asking whether it fits. */
+  setAside(most: Spending): void {
+    this.#open += 1;
+    this.#setAside = plus(this.#setAside, most);
+  }
+
   /** @param actual what the call was billed; what was set aside where that is not known */
   settle(most: Spending, actual: Spending): void {
     this.#open -= 1;
@@ -72,19 +78,19 @@ export class Budget {
     for (;;) {
       const first = this.#waiters[0];
       if (first === undefined) return;
-      const lacking = this.#lackingFor(first.most);
+      const lacking = this.lacking(first.most);
       if (!this.#closed && lacking !== null && this.#open > 0) return;
       this.#waiters.shift();
       if (this.#closed) first.resolve('closed');
       else if (lacking === null) {
-        this.#open += 1;
-        this.#setAside = plus(this.#setAside, first.most);
+        this.setAside(first.most);
         first.resolve('granted');
       } else first.resolve({ exhausted: lacking });
     }
   }
 
-  #lackingFor(most: Spending): Lacking | null {
+  /** @returns what there is not enough of for this much more; null: it fits */
+  lacking(most: Spending): Lacking | null {
     const { maxCostMicroUsd, maxTokens } = this.#limits;
     const total = plus(plus(this.#spent, this.#setAside), most);
     if (maxCostMicroUsd !== null && total.costMicroUsd > maxCostMicroUsd) return 'cost';
@@ -92,7 +98,7 @@ export class Budget {
   }
 }
 
-function plus(one: Spending, other: Spending): Spending {
+export function plus(one: Spending, other: Spending): Spending {
   return { costMicroUsd: one.costMicroUsd + other.costMicroUsd, tokens: one.tokens + other.tokens };
 }
 

@@ -9,6 +9,7 @@
  *      └── store trouble that lasts: acts as stop(), what open calls bring is salvaged, and rejects
  */
 import pLimit from 'p-limit';
+import type { BatchRecord } from '../core/batch-record.js';
 import { type Clock, type Random, WOKEN } from '../core/clock.js';
 import { LlmBatchError } from '../core/errors.js';
 import type { DrainEnding, FailedCalls, ReachedLimit } from '../core/event.js';
@@ -133,6 +134,8 @@ export interface DrainSnapshot {
   readonly nextDueAtMs: number | null;
   /** Documents that are worked on one at a time, since one may have brought the program down; 0 while none is. */
   readonly suspectsLeft: number;
+  /** That are being made or are with providers; null where documents are sent directly. */
+  readonly batches: readonly BatchRecord[] | null;
   readonly stopping: boolean;
   /** Monotonic time at which open calls are cut off; null while nobody has asked to stop. */
   readonly abortAtMs: number | null;
@@ -226,6 +229,7 @@ export class Drain {
       onlyDelayedLeft: this.#onlyDelayedLeft,
       nextDueAtMs: this.#nextDueAtMs,
       suspectsLeft: this.#heldSuspect?.suspectsLeft ?? 0,
+      batches: null,
       stopping: this.#stopping,
       abortAtMs: this.#abortAtMs,
       costMicroUsd: this.#costMicroUsd,

@@ -4,29 +4,23 @@
  * large task is never overtaken for ever by small ones.
  */
 import { type Clock, WOKEN } from '../core/clock.js';
-import type { BilledUsage } from '../core/usage.js';
 import type { BlockedBy, Cost, Grant, Limiter } from '../limiter/limiter.js';
 import type { Provider } from '../provider/provider.js';
 import { LaneHealth } from './lane-health.js';
+import type { LanePrices, RemoteLane } from './remote/remote-lane.js';
 
-export interface Lane {
+export interface Lane extends LanePrices {
   readonly name: string;
   /** Share of the calls while several lanes are free. */
   readonly weight: number;
   readonly provider: Provider;
   readonly limiter: Limiter;
-  /** Micro-dollars of a call for `model` at this lane's prices; null where no price is known. */
-  readonly costOf: (model: string, usage: BilledUsage) => number | null;
-  /**
-   * The most a call could cost; null where there is no price or nothing bounds the answer.
-   * @param serviceTier that the request asks for; null: none
-   */
-  readonly mostOf: (
-    model: string,
-    inputTokens: number,
-    outputCap: number | null,
-    serviceTier: string | null,
-  ) => number | null;
+  /** Absent: it takes no batches. */
+  readonly remote?: RemoteLane;
+}
+
+export interface BatchingLane extends Lane {
+  readonly remote: RemoteLane;
 }
 
 export type Admission =

@@ -43,7 +43,7 @@ export interface RemoteBatch {
   readonly errorFileId: string | null;
   /** Null where the server tells none. */
   readonly counts: { readonly total: number; readonly completed: number; readonly failed: number } | null;
-  /** Why the batch as a whole failed, classified as an answer to a call would be; null where it did not. */
+  /** Why the batch as a whole failed, classified as an answer to a call would be; null where it did not, or nobody says. */
   readonly failure: ProviderFailure | null;
   /** `token_limit_exceeded`: the queue is full, the same file may be handed in again later. */
   readonly isQueueFull: boolean;
@@ -58,7 +58,12 @@ export type RemoteLine =
   | { readonly malformed: string };
 
 export interface RemoteBatches {
-  /** Sends a file from disk, streamed, with its length told. The file must not change meanwhile. @returns its id */
+  /**
+   * Sends a file from disk, streamed, with its length told. Its time runs out where nothing has moved for as long. The file
+   * must not change meanwhile.
+   * @returns its id
+   * @throws LlmBatchError BATCH_FILE where it cannot be read
+   */
   upload(path: string, options: SendOptions): Promise<RemoteReply<string>>;
   create(batch: NewRemoteBatch, options: SendOptions): Promise<RemoteReply<RemoteBatch>>;
   retrieve(id: string, options: SendOptions): Promise<RemoteReply<RemoteBatch>>;
@@ -72,7 +77,10 @@ export interface RemoteBatches {
     options: SendOptions,
   ): Promise<RemoteReply<RemoteBatch | null>>;
   cancel(id: string, options: SendOptions): Promise<RemoteReply<RemoteBatch>>;
-  /** Streams a file to disk, whole or not at all (written beside, synced, renamed). */
+  /**
+   * Streams a file to disk, whole or not at all (written beside, synced, renamed). Its time runs out as an upload's does.
+   * @throws LlmBatchError BATCH_FILE where it cannot be written
+   */
   download(fileId: string, path: string, options: SendOptions): Promise<RemoteReply<null>>;
   /** Removes a file at the server. */
   deleteFile(fileId: string, options: SendOptions): Promise<RemoteReply<null>>;

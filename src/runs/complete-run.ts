@@ -2,7 +2,7 @@
 import type { Writable } from 'node:stream';
 import type { DrainEnding } from '../core/event.js';
 import type { RunSummary } from '../core/run-summary.js';
-import type { Drain } from '../engine/drain.js';
+import type { SendingWay } from '../engine/sending-way.js';
 import type { OutputPaths } from '../results/output-paths.js';
 import { type WrittenRunFiles, writeRunFiles } from '../results/run-files.js';
 import { type ExecuteOptions, executeRun } from './execute-run.js';
@@ -37,7 +37,7 @@ export async function completeRun(
   const startedAtMs = clock.monotonicMs();
   await claimOutputs(store, run, outputs.paths);
   const before = await store.summarizeRun(run.id);
-  let drain: Pick<Drain, 'stop'> | null = null;
+  let drain: Pick<SendingWay, 'stop'> | null = null;
   const stream =
     outputs.paths.results === null ? streamAnswers(store, run.id, outputs.stream, () => drain?.stop()) : null;
   const report = await executeRun({

@@ -4,13 +4,15 @@ import type { DrainEnding, TellEvent } from '../core/event.js';
 import type { RunRecord } from '../core/run.js';
 import type { RunSummary } from '../core/run-summary.js';
 import type { StopRequests } from '../core/stop-requests.js';
-import { Drain } from '../engine/drain.js';
+import { Drain, type SettledTask } from '../engine/drain.js';
 import type { Lane } from '../engine/lane.js';
-import type { CheckOutput } from '../engine/prepared-task.js';
+import { type SendingWay, WaysInTurn } from '../engine/sending-way.js';
 import type { PriceTable } from '../pricing/price-book.js';
 import type { Store } from '../store/store.js';
+import { loadOutputCheck } from './output-check-of.js';
 import { createJoinRequests, createPrepareTask } from './prepare-task.js';
 import { recoverStore } from './recover.js';
+import { openBatches, remoteWayOf } from './remote.js';
 import { createRunBudget, failureLimit } from './run-budget.js';
 import { eventOf, settledEvent, tellingOfCalls } from './run-events.js';
 import { ObservationNotes, pricesObserved } from './run-observations.js';
@@ -38,13 +40,17 @@ export interface ExecuteOptions {
   readonly workerId: string;
   /** Where answers go that the store cannot take. */
   readonly salvagePath: string;
+  /** Where the files of batches lie while they are made or read. */
+  readonly batchFolder: string;
+  /** False: batches are handed in and fetched, and not waited for. Default true. */
+  readonly waits?: boolean;
   /** While it drains, the first request lets open calls finish, the second cuts them off. */
   readonly stop: StopRequests;
   readonly tell: TellEvent;
   /** Told of settled tasks that may have an answer, in the order of commits. Answers are shared no faster than it takes them. */
   readonly onAnswers: (taskIds: readonly number[]) => Promise<void>;
   /** Called before the drain, with what the run has done so far. Nothing is sent or settled until it resolves. */
-  readonly onReady: (drain: Drain, before: RunSummary) => Promise<void>;
+  readonly onReady: (drain: SendingWay, before: RunSummary) => Promise<void>;
 }
 
 export interface ExecutionReport {
@@ -57,7 +63,7 @@ export interface ExecutionReport {
 export async function executeRun(options: ExecuteOptions): Promise<ExecutionReport> {
   const { store, stop, tell } = options;
   const { graceMs } = settingsOfRun(options.run).pacing;
-  let drain: Drain | null = null;
+  let drain: SendingWay | null = null;
   const stopListening = stop.subscribe((count) => {
     tell({ type: 'interrupted', count, openCalls: drain?.snapshot().openCalls ?? 0, graceMs });
     // Where the note cannot be written, no more is lost than the note.
@@ -76,7 +82,10 @@ export async function executeRun(options: ExecuteOptions): Promise<ExecutionRepo
   }
 }
 
-async function drainRun(options: ExecuteOptions, onDrain: (drain: Drain) => void): Promise<ExecutionReport> {
+async function drainRun(
+  options: ExecuteOptions,
+  onDrain: (drain: SendingWay) => void,
+): Promise<ExecutionReport> {
   const { store, run, lanes, clock, tell } = options;
   const settings = settingsOfRun(run);
   const { pacing } = settings;
@@ -101,12 +110,20 @@ async function drainRun(options: ExecuteOptions, onDrain: (drain: Drain) => void
   handedOut = { completed: 0, failed: 0 };
 
   const notes = new ObservationNotes(store, run, lanes, clock, tell);
-  const drain = new Drain({
+  const prepare = createPrepareTask(settings, await loadOutputCheck(settings));
+  const budget = createRunBudget(settings.budget, lanes, before);
+  const tooManyFailures = failureLimit(settings.budget.maxFailures);
+  const onSettled = (settled: readonly SettledTask[]): void => {
+    const event = settledEvent(settled);
+    tell(event);
+    if (event.completed.length > 0) void options.onAnswers(event.completed);
+  };
+  const direct = new Drain({
     store,
     runId: run.id,
     workerId: options.workerId,
     lanes: lanes.map((lane) => tellingOfCalls(lane, tell, clock)),
-    prepare: createPrepareTask(settings, await outputCheck(settings)),
+    prepare,
     join: createJoinRequests(pacing.groupUrl),
     grouping: {
       fewest: pacing.groupMin,
@@ -122,19 +139,31 @@ async function drainRun(options: ExecuteOptions, onDrain: (drain: Drain) => void
     leaseMs: LEASE_MS,
     isGuarded: pacing.guard,
     isUntried: before.counts.completed === 0 && !(await wasAnsweredBefore(store, settings)),
-    budget: createRunBudget(settings.budget, lanes, before),
-    tooManyFailures: failureLimit(settings.budget.maxFailures),
+    budget,
+    tooManyFailures,
     salvage: (settlements) => saveSalvage(options.salvagePath, settlements),
     onNotice(notice) {
       notes.follow(notice);
       tell(eventOf(notice));
     },
-    onSettled(settled) {
-      const event = settledEvent(settled);
-      tell(event);
-      if (event.completed.length > 0) void options.onAnswers(event.completed);
-    },
+    onSettled,
   });
+  const isRemote = settings.remote.remote;
+  // What is at a provider is fetched, whichever way the rest goes.
+  const drain: SendingWay =
+    isRemote || (await openBatches(store, run)).length > 0
+      ? new WaysInTurn(
+          remoteWayOf(run, lanes, {
+            store,
+            ...{ workerId: options.workerId, leaseMs: LEASE_MS, clock, random: options.random, prepare },
+            ...{ budget, tooManyFailures, onSettled, onNotice: tell },
+            task: isRemote ? 'send' : 'collect',
+            waits: options.waits ?? true,
+            folder: options.batchFolder,
+          }),
+          direct,
+        )
+      : direct;
   onDrain(drain);
   const { withinRun, fromEarlierRuns, waiting } = before.shared;
   if (withinRun + fromEarlierRuns + waiting > 0) tell({ type: 'sharing', ...before.shared });
@@ -161,13 +190,6 @@ async function drainRun(options: ExecuteOptions, onDrain: (drain: Drain) => void
 
 function isDone({ counts: { ready, delayed, in_progress } }: RunSummary): boolean {
   return ready + delayed + in_progress === 0;
-}
-
-/** The schema checker takes a while to load, and most runs take any text. */
-async function outputCheck({ answers }: RunSettings): Promise<CheckOutput | null> {
-  if (answers.check === null) return null;
-  const { createOutputCheck } = await import('./output-check.js');
-  return createOutputCheck(answers.check);
 }
 
 /** Whether any run of the store has had an answer over this connection, of this model. */

@@ -1,4 +1,5 @@
 /** What `status` tells of a run: its summary, who drains it, how fast it goes and when it will be done. */
+import type { BatchRecord } from '../core/batch-record.js';
 import type { Clock } from '../core/clock.js';
 import type { RunRecord } from '../core/run.js';
 import type { RunSummary } from '../core/run-summary.js';
@@ -11,6 +12,8 @@ import { type MinuteUse, sumOfKnown, timeLeftMs } from './time-left.js';
 export interface RunInspection extends RunObservations {
   readonly run: RunRecord;
   readonly summary: RunSummary;
+  /** That providers work on, or have. */
+  readonly batches: readonly BatchRecord[];
   /** The process that drains this very run, null when none does. */
   readonly owner: StoreOwner | null;
   readonly nowMs: number;
@@ -49,6 +52,7 @@ export async function inspectRun(store: Store, run: RunRecord, clock: Clock): Pr
   const { ready, delayed, in_progress } = summary.counts;
   return {
     ...observed,
+    batches: await store.remote.list(run.id),
     run,
     summary,
     owner: drains,

@@ -33,6 +33,8 @@ export function createRunBudget(
     admit: (most) => budget.admit(most),
     settle: (most, actual) => budget.settle(most, actual),
     close: () => budget.close(),
+    setAside: (most) => budget.setAside(most),
+    lacking: (most) => budget.lacking(most),
     mostOf: (bounds) => ({
       costMicroUsd: maxCostMicroUsd === null ? 0 : mostCost(bounds, lanes),
       tokens: mostTokensOf(bounds),

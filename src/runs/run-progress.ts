@@ -1,14 +1,22 @@
 /** How far a run is while it is drained, from the drain, its lanes and the run's own counts. */
+
+import type { BatchRecord } from '../core/batch-record.js';
 import type { Clock } from '../core/clock.js';
-import { EMPTY_SNAPSHOT, type HeldBackBy, type ProgressSnapshot } from '../core/progress-snapshot.js';
+import {
+  EMPTY_SNAPSHOT,
+  type HeldBackBy,
+  type ProgressSnapshot,
+  type RemoteProgress,
+} from '../core/progress-snapshot.js';
 import type { RunSummary } from '../core/run-summary.js';
-import type { Drain, DrainSnapshot } from '../engine/drain.js';
+import type { DrainSnapshot } from '../engine/drain.js';
 import type { Lane } from '../engine/lane.js';
+import type { SendingWay } from '../engine/sending-way.js';
 import type { LimiterSnapshot } from '../limiter/limiter.js';
 import { type MinuteUse, sumOfKnown, timeLeftMs } from './time-left.js';
 
 export interface DrainSource {
-  readonly drain: Drain;
+  readonly drain: Pick<SendingWay, 'snapshot'>;
   /** The run's counts before the drain began. */
   readonly before: RunSummary;
   readonly lanes: readonly Lane[];
@@ -59,6 +67,7 @@ export class RunProgress {
         : this.#etaMs(state, minute, toCall, nowMs),
       ...heldBack(state, lanes.length, nowMs, this.#clock.now()),
       suspectsLeft: state.suspectsLeft,
+      remote: remoteOf(state.batches),
       graceLeftMs: state.abortAtMs === null ? null : Math.max(0, state.abortAtMs - nowMs),
     };
   }
@@ -80,6 +89,20 @@ export class RunProgress {
     if (oldest === undefined || state.stopping) return null;
     return timeLeftMs({ settled: settled - oldest.settled, overMs: nowMs - oldest.atMs, left, minute });
   }
+}
+
+function remoteOf(batches: readonly BatchRecord[] | null): RemoteProgress | null {
+  if (batches === null) return null;
+  const there = batches.filter(({ remoteId }) => remoteId !== null);
+  const sumOf = (figure: (batch: BatchRecord) => number): number =>
+    there.reduce((sum, batch) => sum + figure(batch), 0);
+  return {
+    batches: there.length,
+    requests: sumOf(({ lines }) => lines),
+    done: sumOf(({ requestsCompleted, requestsFailed }) => requestsCompleted + requestsFailed),
+    finalizing: there.filter(({ remoteState }) => remoteState === 'finalizing').length,
+    settling: there.filter(({ state }) => state === 'settling').length,
+  };
 }
 
 function minuteOf(limits: readonly LimiterSnapshot[]): MinuteUse {

@@ -21,6 +21,7 @@ export interface ConnectionSettings {
 
 export type PacingSettings = SettingsOf<'pacing'>;
 export type BudgetSettings = SettingsOf<'budget'>;
+export type RemoteSettings = SettingsOf<'remote'>;
 /** Which answers may stand for a call. */
 export type SharingSettings = SettingsOf<'sharing'>;
 
@@ -37,6 +38,7 @@ export interface RunSettings {
   readonly input?: InputDescription;
   readonly connection: ConnectionSettings;
   readonly pacing: PacingSettings;
+  readonly remote: RemoteSettings;
   readonly budget: BudgetSettings;
   readonly answers: OutputSettings;
   readonly sharing: SharingSettings;
@@ -55,7 +57,10 @@ export function settingsToJson(settings: RunSettings, folder: string | null): Js
 }
 
 /** What runs of earlier versions do not say. */
-const EARLIER: Pick<RunSettings, 'sharing'> = { sharing: { dedupe: false, reuse: false } };
+const EARLIER: Pick<RunSettings, 'sharing' | 'remote'> = {
+  sharing: { dedupe: false, reuse: false },
+  remote: { remote: false, remoteMax: 1, pollIntervalMs: null, finishDirectByMs: null },
+};
 const EARLIER_PACING: Partial<PacingSettings> = {
   connections: null,
   connectTimeoutMs: 10_000,

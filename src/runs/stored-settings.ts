@@ -41,6 +41,7 @@ export const STORED_SETTINGS: Shape = objectOf({
   input: orNull(objectOf({ format: text })),
   connection: objectOf({ baseUrl: orNull(text), apiKeyEnv: listOf(text), lanes: orNull(listOf(LANE)) }),
   pacing: storedGroup('pacing'),
+  remote: storedGroup('remote'),
   budget: storedGroup('budget'),
   answers: objectOf({
     check: orNull(

@@ -170,6 +170,11 @@ const PLAYS: Readonly<Record<BehaviourName, Play>> = {
       headers: { location },
     });
   },
+  // What becomes of a batch's lines is batches.ts' to play.
+  'line-missing': answerWith('whole'),
+  'line-malformed': answerWith('whole'),
+  'line-doubled': answerWith('whole'),
+  'line-expired': answerWith('whole'),
 };
 
 /** Where `redirect` points: the same server by another name, so that followers show in the books. */

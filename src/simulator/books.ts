@@ -4,6 +4,7 @@
  * per second with traffic.
  */
 import { MINUTE_MS } from './account.js';
+import { type RemoteBooks, RemoteLedger } from './remote-books.js';
 import { RollingWindow } from './rolling-window.js';
 
 /** What the books know of one document. */
@@ -46,7 +47,7 @@ export interface SecondBooks {
 }
 
 export interface SimulatorBooks {
-  /** Calls whose request was read to its end. */
+  /** Calls whose request was read to its end; neither files and batches nor their lines are calls. */
   readonly calls: number;
   readonly documents: number;
   readonly callsByDocument: Readonly<Record<string, number>>;
@@ -54,7 +55,7 @@ export interface SimulatorBooks {
   readonly repeatedCalls: number;
   /** Let in and charged to the limits, whatever became of them then. */
   readonly accepted: number;
-  /** Times that documents were in accepted calls beyond their first: what may have been paid twice. */
+  /** Times that documents were in accepted calls or lines run beyond their first: what may have been paid twice. */
   readonly repeatedAccepted: number;
   /** Usable answers handed to the network in full. */
   readonly answered: number;
@@ -74,6 +75,8 @@ export interface SimulatorBooks {
   readonly peak: WindowPeak;
   readonly keys: readonly KeyBooks[];
   readonly timeline: readonly SecondBooks[];
+  /** Files and batches. */
+  readonly remote: RemoteBooks;
   readonly violations: {
     /** Calls refused because a limit was full. */
     readonly overLimit: number;
@@ -84,6 +87,14 @@ export interface SimulatorBooks {
   };
   /** Why the log file ends early, or why a call could not be judged; null when all is well. */
   readonly defect: string | null;
+}
+
+/** What one line costs. */
+export interface Bill {
+  readonly promptTokens: number;
+  readonly completionTokens: number;
+  /** Null where the simulator has no prices. */
+  readonly costUsd: number | null;
 }
 
 /** What shares are reckoned from. */
@@ -136,6 +147,7 @@ export class Books {
   readonly #behaviours = new Map<string, number>();
   readonly #timeline: SecondRecord[] = [];
   readonly #peak = new PeakWatch();
+  readonly remote = new RemoteLedger();
   readonly #startMs: number;
   #calls = 0;
   #accepted = 0;
@@ -197,10 +209,7 @@ export class Books {
   /** @param documents of the call, at least one */
   accept(documents: readonly DocumentRecord[], keyHash: string, nowMs: number, tokens: number): void {
     this.#accepted += 1;
-    for (const document of documents) {
-      if (document.accepted > 0) this.#repeatedAccepted += 1;
-      document.accepted += 1;
-    }
+    this.#countAccepted(documents);
     this.#tokensCharged += tokens;
     this.#peak.add(nowMs, tokens);
     const key = this.#key(keyHash);
@@ -210,6 +219,15 @@ export class Books {
     const second = this.#second(nowMs);
     second.accepted += 1;
     second.tokensCharged += tokens;
+  }
+
+  /** A batch's line was run; it is no call, and no limit of calls holds it. */
+  acceptLine(documents: readonly DocumentRecord[], bill: Bill): void {
+    this.#countAccepted(documents);
+    this.remote.linesRun += 1;
+    this.remote.promptTokens += bill.promptTokens;
+    this.remote.completionTokens += bill.completionTokens;
+    this.remote.costUsd += bill.costUsd ?? 0;
   }
 
   refuse(nowMs: number, status: number, overLimit: boolean): void {
@@ -271,6 +289,7 @@ export class Books {
       peak: this.#peak.peak(together),
       keys,
       timeline: this.#timeline.map((second) => ({ ...second })),
+      remote: this.remote.snapshot(),
       violations: {
         overLimit: this.#overLimit,
         beforeRetryAfter: this.#beforeRetryAfter,
@@ -278,6 +297,13 @@ export class Books {
       },
       defect: this.#defect,
     };
+  }
+
+  #countAccepted(documents: readonly DocumentRecord[]): void {
+    for (const document of documents) {
+      if (document.accepted > 0) this.#repeatedAccepted += 1;
+      document.accepted += 1;
+    }
   }
 
   #key(keyHash: string): KeyRecord {

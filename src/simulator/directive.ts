@@ -56,6 +56,10 @@ export const BEHAVIOURS = {
   'payment-required': 'meets an account without credits (402)',
   'model-not-found': 'names a model that does not exist (404)',
   redirect: 'is sent to another origin (307)',
+  'line-missing': 'is run, but in no file of its batch (a call is answered)',
+  'line-malformed': 'has its line in the file of its batch cut in the middle (a call is answered)',
+  'line-doubled': 'has its line in the file of its batch twice (a call is answered)',
+  'line-expired': 'is not run before its batch expires (a call is answered)',
 } as const satisfies Record<string, string>;
 
 export type BehaviourName = keyof typeof BEHAVIOURS;

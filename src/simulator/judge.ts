@@ -21,7 +21,7 @@ import {
   type SimulatorOptions,
   type SimulatorSettings,
 } from './options.js';
-import { invalidRequest, type Refusal, requestTooLarge, tellWait, throttled } from './refusal.js';
+import { invalidRequest, type Refusal, refusal, requestTooLarge, tellWait, throttled } from './refusal.js';
 import { isFromProxy, type Reply, sendJson, statusOf } from './reply.js';
 import { seededNumber } from './seeded.js';
 
@@ -43,6 +43,23 @@ export interface Verdict {
   /** True when the reply is a usable answer. */
   readonly answers: boolean;
 }
+
+/** One line of a batch. */
+export interface LineCall extends Omit<Call, 'bodyText'> {
+  readonly requestBody: JsonObject;
+}
+
+/** What becomes of a line. */
+export type LineVerdict =
+  | {
+      readonly isRun: true;
+      readonly status: number;
+      /** As it stands in the batch's file: JSON text. */
+      readonly bodyJson: string;
+      readonly behaviour: BehaviourName | null;
+    }
+  /** Its batch expired before. */
+  | { readonly isRun: false };
 
 /** A call in the course of being judged. */
 interface Hearing {
@@ -106,6 +123,8 @@ export class Judge {
       errorRate: null,
       revokedKeys: null,
       insufficientQuotaAfter: null,
+      routeFaults: null,
+      batches: this.#options.batches ? { ...this.#options.batches, queueTokens: null, faults: null } : null,
       keys: this.#settings.keys?.map((key) => ({ ...key, insufficientQuotaAfter: null })) ?? null,
       directives: false,
     });
@@ -141,8 +160,8 @@ export class Judge {
       overLimit: false,
     };
 
-    const refusal = this.refusalOfKey(call.key);
-    if (refusal !== null) return this.#refuse(refusal, unread);
+    const keyRefusal = this.refusalOfKey(call.key);
+    if (keyRefusal !== null) return this.#refuse(keyRefusal, unread);
     const inquiry = this.#read(call);
     if (isRefusal(inquiry)) return this.#refuse(inquiry, unread);
 
@@ -176,6 +195,54 @@ export class Judge {
     if (counts) document.met += 1;
     if ('refusal' in plan) return this.#refuse(plan.refusal, read);
     return this.#conclude(plan.reply, read, false);
+  }
+
+  /** Judges a line of a batch as a call, but at half the price, and no limit holds it: batches have a queue of their own. */
+  judgeLine({ endpoint, requestBody, key, port }: LineCall): LineVerdict {
+    const nowMs = this.#clock.monotonicMs();
+    const settings = atHalfPrice(this.#settings);
+    const inquiry = endpoint.read(requestBody, settings);
+    if (isRefusal(inquiry)) return this.#refusedLine(inquiry, null);
+
+    const customer = this.#customers.of(key);
+    const document = this.#books.meet(inquiry.fingerprint, nowMs);
+    const companions = inquiry.companions.map((fingerprint) => this.#books.meet(fingerprint, nowMs));
+    const { plan, behaviour, counts } = fateOf({
+      inquiry,
+      document,
+      settings,
+      customer,
+      callNumber: this.#books.remote.linesRun + 1,
+      port,
+      nowMs,
+      wallMs: this.#clock.now(),
+      outageSetMs: this.#outageSetMs,
+    });
+    if (counts) document.met += 1;
+    if (behaviour !== null) this.#books.behave(behaviour);
+    if (behaviour === 'line-expired') return { isRun: false };
+    if (plan.admitted) {
+      customer.accepted += 1;
+      this.#books.acceptLine([document, ...companions], {
+        promptTokens: plan.tellsUsage ? inquiry.promptTokens : 0,
+        completionTokens: plan.tellsUsage ? inquiry.completionTokens : 0,
+        costUsd: plan.tellsUsage ? inquiry.costUsd : null,
+      });
+    }
+    if ('refusal' in plan) return this.#refusedLine(plan.refusal, behaviour);
+    const { reply } = plan;
+    const body = reply.type === 'send' || reply.type === 'drip' ? reply.body : '';
+    // Whoever works a batch off has a call that broke off as an error of the server's.
+    if (body === '') {
+      return this.#refusedLine(refusal(500, 'The call broke off.', 'server_error', null), behaviour);
+    }
+    const bodyJson = parseObject(body) === null ? JSON.stringify(body) : body;
+    return { isRun: true, status: statusOf(reply) ?? 500, bodyJson, behaviour };
+  }
+
+  #refusedLine(reason: Refusal, behaviour: BehaviourName | null): LineVerdict {
+    const bodyJson = errorBody(this.#settings.headers, reason, {});
+    return { isRun: true, status: reason.status, bodyJson, behaviour };
   }
 
   #read(call: Call): Inquiry | Refusal {
@@ -281,6 +348,19 @@ export class Judge {
     };
     return { [requestIdHeader(dialect)]: requestId, ...rateLimitHeaders(dialect, facts) };
   }
+}
+
+function atHalfPrice(settings: SimulatorSettings): SimulatorSettings {
+  const { prices } = settings;
+  if (prices === null) return settings;
+  const { inputMicroUsdPerToken, outputMicroUsdPerToken } = prices;
+  return {
+    ...settings,
+    prices: {
+      inputMicroUsdPerToken: inputMicroUsdPerToken / 2,
+      outputMicroUsdPerToken: outputMicroUsdPerToken / 2,
+    },
+  };
 }
 
 /** `retry-after` in whole seconds (RFC 9110, 10.2.3) and, on Azure, `retry-after-ms` as well. */

@@ -38,6 +38,73 @@ export interface LatencyClimb {
   readonly msPerCall: number;
 }
 
+/** What a batch can be made to meet as a whole. */
+export const BATCH_FAULTS = [
+  /** Its time is up when half of its lines have been run. */
+  'expire',
+  /** Its output file is in another order than its input. */
+  'shuffle',
+  /** No output file is named at its end. */
+  'lose-output',
+  /** No error file is named at its end. */
+  'lose-errors',
+] as const;
+
+export type BatchFault = (typeof BATCH_FAULTS)[number];
+
+export interface BatchOptions {
+  /** From creation to the end of a batch: a tenth of it validating, a tenth finalizing. Default 1,000. */
+  readonly durationMs?: number | null;
+  /**
+   * Tokens (a quarter of the file's bytes) of all unfinished batches beyond which a further one fails with
+   * `token_limit_exceeded`. Default: no limit.
+   */
+  readonly queueTokens?: number | null;
+  /** When a full queue tells: once a batch is validated, or already in answer to its creation. Default validation. */
+  readonly queueFullAt?: 'validation' | 'creation' | null;
+  /** What every batch meets. */
+  readonly faults?: readonly BatchFault[] | null;
+}
+
+/** Requests about files and batches. */
+export const REMOTE_ROUTES = [
+  'upload',
+  'files',
+  'file',
+  'content',
+  'delete',
+  'create',
+  'batches',
+  'batch',
+  'cancel',
+] as const;
+
+export type RemoteRoute = (typeof REMOTE_ROUTES)[number];
+
+/** What such a request can be made to meet. */
+export const ROUTE_FAULTS = [
+  '429',
+  '500',
+  '503',
+  /** Never answered. */
+  'hang',
+  /** The connection is reset: of an upload in its middle, else before anything is done. */
+  'reset',
+  /** It is done, but the connection is reset instead of an answer. */
+  'drop',
+  /** It is done, and the connection closes in the middle of the answer. */
+  'cut',
+] as const;
+
+export interface RouteFault {
+  readonly route: RemoteRoute;
+  readonly fault: (typeof ROUTE_FAULTS)[number];
+  /** Requests that pass before the first that meets it. Default 0. */
+  readonly after?: number | null;
+  /** Requests that meet it. Default 1. */
+  readonly times?: number | null;
+}
+
 /** Every option may be left out, or null for its default. */
 export interface SimulatorOptions {
   /** On 127.0.0.1; 0, the default, takes a free one. */
@@ -80,6 +147,8 @@ export interface SimulatorOptions {
   readonly prices?: Prices | null;
   /** Answers are padded to at least this length. Default 0. */
   readonly responseBytes?: number | null;
+  readonly batches?: BatchOptions | null;
+  readonly routeFaults?: readonly RouteFault[] | null;
   /** Only these models exist. Default: any. */
   readonly models?: readonly string[] | null;
   /** Whether documents are obeyed. Default true. */
@@ -110,6 +179,13 @@ export interface SimulatorSettings extends Limits {
   readonly insufficientQuotaAfter: number | null;
   readonly prices: Prices | null;
   readonly responseBytes: number;
+  readonly batches: {
+    readonly durationMs: number;
+    readonly queueTokens: number;
+    readonly queueFullAt: 'validation' | 'creation';
+    readonly faults: readonly BatchFault[];
+  };
+  readonly routeFaults: readonly RouteFault[];
   readonly models: readonly string[] | null;
   readonly directives: boolean;
   readonly logFile: string | null;
@@ -117,6 +193,7 @@ export interface SimulatorSettings extends Limits {
 
 export const DEFAULT_SEED = 1;
 export const DEFAULT_OUTPUT_TOKENS = 16;
+const DEFAULT_BATCH_MS = 1_000;
 
 type Reader = (value: unknown) => boolean;
 
@@ -132,6 +209,25 @@ const isFault: Reader = (value) =>
   typeof value === 'string' && parseDirective(value)?.firstCalls === Number.POSITIVE_INFINITY;
 const isRange: Reader = (value) =>
   isWhole(value) || (isShaped(value, { min: isWhole, max: isWhole }) && hasOrderedEnds(value));
+
+const isOneOf =
+  (words: readonly string[]): Reader =>
+  (value) =>
+    words.some((word) => word === value);
+
+const BATCH_SHAPE: Readonly<Record<string, Reader>> = {
+  'durationMs?': isWhole,
+  'queueTokens?': isWhole,
+  'queueFullAt?': isOneOf(['validation', 'creation']),
+  'faults?': (value) => Array.isArray(value) && value.every(isOneOf(BATCH_FAULTS)),
+};
+
+const ROUTE_FAULT_SHAPE: Readonly<Record<string, Reader>> = {
+  route: isOneOf(REMOTE_ROUTES),
+  fault: isOneOf(ROUTE_FAULTS),
+  'after?': isWhole,
+  'times?': isPositive,
+};
 
 const KEY_SHAPE: Readonly<Record<string, Reader>> = {
   key: isText,
@@ -186,6 +282,14 @@ const RULES: Readonly<Record<keyof SimulatorOptions, readonly [expected: string,
   ],
   responseBytes: ['a whole number of bytes', isWhole],
   models: ['a list of model names', isTextList],
+  batches: [
+    `{durationMs?, queueTokens?, queueFullAt?: validation or creation, faults?: some of ${BATCH_FAULTS.join(', ')}}`,
+    (value) => isShaped(value, BATCH_SHAPE),
+  ],
+  routeFaults: [
+    `a list of {route: ${REMOTE_ROUTES.join(', ')}, fault: ${ROUTE_FAULTS.join(', ')}, after?, times?}`,
+    (value) => Array.isArray(value) && value.every((item) => isShaped(item, ROUTE_FAULT_SHAPE)),
+  ],
   directives: ['true or false', isSwitch],
   logFile: ['a path', isText],
 };
@@ -232,6 +336,13 @@ export function resolveOptions(options: SimulatorOptions): SimulatorSettings {
     insufficientQuotaAfter: options.insufficientQuotaAfter ?? null,
     prices: options.prices ?? null,
     responseBytes: options.responseBytes ?? 0,
+    batches: {
+      durationMs: options.batches?.durationMs ?? DEFAULT_BATCH_MS,
+      queueTokens: options.batches?.queueTokens ?? Number.POSITIVE_INFINITY,
+      queueFullAt: options.batches?.queueFullAt ?? 'validation',
+      faults: options.batches?.faults ?? [],
+    },
+    routeFaults: options.routeFaults ?? [],
     models: options.models ?? null,
     directives: options.directives ?? true,
     logFile: options.logFile ?? null,

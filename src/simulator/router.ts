@@ -14,6 +14,7 @@ import { listModels } from './model-list.js';
 import { moderations } from './moderations.js';
 import { multiRequest } from './multi-request.js';
 import { invalidRequest, type Refusal, refusal, urlNotFound } from './refusal.js';
+import { RemoteRoutes } from './remote-routes.js';
 import { deliver, sendJson } from './reply.js';
 import { responses } from './responses.js';
 
@@ -32,11 +33,18 @@ export class Router {
   readonly #judge: Judge;
   readonly #books: Books;
   readonly #clock: Clock;
+  readonly #remote: RemoteRoutes;
 
   constructor(judge: Judge, books: Books, clock: Clock) {
     this.#judge = judge;
     this.#books = books;
     this.#clock = clock;
+    this.#remote = new RemoteRoutes(judge, books, clock, ENDPOINTS);
+  }
+
+  /** Ends the work on batches and lets go of files. */
+  close(): Promise<void> {
+    return this.#remote.close();
   }
 
   handle(request: IncomingMessage, response: ServerResponse): void {
@@ -47,6 +55,7 @@ export class Router {
       this.#call(endpoint, request, response);
       return;
     }
+    if (this.#remote.handle(method, request, response, bearerKeyOf(request))) return;
     readText(request, (text) => this.#guard(response, () => this.#other(method, path, text, request)));
   }
 

@@ -4,6 +4,7 @@
  * both. router.ts takes requests in, judge.ts decides, books.ts counts, reply.ts answers.
  *
  *   POST /v1/chat/completions          GET /v1/models[/ID]
+ *   /v1/files[/ID[/content]]           /v1/batches[/ID[/cancel]]
  *   GET  /simulator/books              what arrived, as JSON
  *   POST /simulator/reconfigure        options as JSON, laid over those in force
  *   POST /simulator/heal               ends every fault
@@ -78,7 +79,10 @@ export async function startSimulator(
     heal: () => judge.heal(),
     reconfigure: (changes) => judge.reconfigure(changes),
     close() {
-      closing ??= stop(server).then(() => log?.close());
+      closing ??= stop(server).then(async () => {
+        await router.close();
+        await log?.close();
+      });
       return closing;
     },
   };

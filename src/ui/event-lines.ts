@@ -81,6 +81,36 @@ function sentencesOf(event: RunEvent, { colours }: Appearance): string[] {
         ...(series === null ? [] : ['  or go on all the same: llm-batch resume --no-guard']),
       ];
     }
+    case 'remote_submitted':
+      return [
+        `remote batch ${event.shard} is with ${event.lane}: ${formatQuantity(event.requests, 'request')} as ${event.remoteId}`,
+      ];
+    case 'remote_queue_full':
+      return [
+        colours.yellow(
+          `${event.lane} takes no more now; remote batch ${event.shard} is handed in again later, and no document fails for it: ${event.message}`,
+        ),
+      ];
+    case 'remote_settled': {
+      const parts = [
+        `${formatCount(event.completed)} answered`,
+        ...(event.failed > 0 ? [`${formatCount(event.failed)} failed`] : []),
+        ...(event.returned > 0 ? [`${formatQuantity(event.returned, 'document')} to send again`] : []),
+      ];
+      return [`remote batch ${event.shard} ${event.state}: ${parts.join(' · ')}`];
+    }
+    case 'remote_overdue':
+      return [
+        colours.yellow(
+          `remote batch ${event.shard} is not done in time: it is cancelled, and what is left of it is sent directly`,
+        ),
+      ];
+    case 'remote_left': {
+      const batches = formatQuantity(event.batches, 'remote batch', 'remote batches');
+      return [
+        `${batches} with ${formatQuantity(event.documents, 'document')} go on at the provider; \`llm-batch resume\` fetches the answers`,
+      ];
+    }
     case 'store_trouble':
       return [colours.red(`${event.message} Nothing new is sent; what was answered is held.`)];
     case 'store_recovered':

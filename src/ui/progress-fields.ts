@@ -1,10 +1,11 @@
 /** The facts of a progress snapshot as words, shared by the bar and by the plain lines of a log. */
 import type { ChalkInstance } from 'chalk';
-import type { ProgressSnapshot } from '../core/progress-snapshot.js';
+import type { ProgressSnapshot, RemoteProgress } from '../core/progress-snapshot.js';
 import type { Field } from './field-line.js';
 import {
   formatCount,
   formatMoney,
+  formatQuantity,
   formatRate,
   formatRemaining,
   formatTimeOfDay,
@@ -17,6 +18,7 @@ export function runningFields(snapshot: ProgressSnapshot, colours: ChalkInstance
   if (snapshot.failed > 0) {
     fields.push({ variants: [`${formatCount(snapshot.failed)} failed`], importance: 9, paint: colours.red });
   }
+  if (snapshot.remote !== null) return [...fields, ...remoteFields(snapshot.remote, snapshot)];
   const held = heldBackField(snapshot, colours);
   // While no server answers, the speed of the last minute says nothing any more.
   const isOutage = snapshot.heldBackBy === 'outage';
@@ -38,6 +40,26 @@ export function runningFields(snapshot: ProgressSnapshot, colours: ChalkInstance
     fields.push({ variants: [`${count} documents a call`, `${count} a call`], importance: 2 });
   }
   if (held !== null) fields.push(held);
+  return fields;
+}
+
+/** The provider decides how fast it goes. */
+function remoteFields(remote: RemoteProgress, { costMicroUsd }: ProgressSnapshot): Field[] {
+  const fields: Field[] = [];
+  if (costMicroUsd !== null) fields.push({ variants: [formatMoney(costMicroUsd)], importance: 6 });
+  if (remote.batches === 0) return [...fields, { variants: ['making remote batches'], importance: 7 }];
+  const done = `${formatCount(remote.done)} of ${formatCount(remote.requests)}`;
+  fields.push({ variants: [`${done} worked off at the provider`, `${done} worked off`], importance: 7 });
+  fields.push({
+    variants: [formatQuantity(remote.batches, 'remote batch', 'remote batches')],
+    importance: 5,
+  });
+  if (remote.finalizing > 0) {
+    fields.push({ variants: [`${formatCount(remote.finalizing)} finalizing`], importance: 4 });
+  }
+  if (remote.settling > 0) {
+    fields.push({ variants: [`${formatCount(remote.settling)} being stored`], importance: 3 });
+  }
   return fields;
 }
 

@@ -1,5 +1,6 @@
 /** The `status` page of one run. */
 
+import type { BatchRecord } from '../core/batch-record.js';
 import { printable } from '../core/foreign-text.js';
 import type { LaneSummary, RunSummary } from '../core/run-summary.js';
 import type { RunInspection } from '../runs/inspect-run.js';
@@ -32,6 +33,7 @@ export function renderStatus(view: RunInspection, columns: number, appearance: A
     { name: 'input', value: run.inputPath === '-' ? 'standard input' : printable(run.inputPath) },
     { name: 'started', value: formatAgo(view.nowMs - run.createdAtMs) },
     ...documentFacts(summary, colours),
+    ...batchFacts(view),
     ...outageFacts(view),
     ...speedFacts(view),
     ...callFacts(summary, { callsPerSecond: null, simulated: run.simulated, prices: view.prices }),
@@ -116,6 +118,41 @@ function speedFacts(view: RunInspection): Fact[] {
   if (view.etaMs !== null && openOf(view.summary) > 0)
     facts.push({ name: 'ETA', value: formatRemaining(view.etaMs) });
   return facts;
+}
+
+/** One a line, but for those that are done with. */
+function batchFacts({ batches, nowMs }: RunInspection): Fact[] {
+  const open = batches.filter(({ state }) => state !== 'settled');
+  const settled = batches.length - open.length;
+  const lines = open.map((batch) => {
+    const { shard, lane, requestsCompleted, requestsFailed, lines: requests, submittedAtMs, message } = batch;
+    return dotted([
+      `${formatCount(shard)} with ${printable(lane)}: ${batchState(batch)}`,
+      `${formatCount(requestsCompleted + requestsFailed)} of ${formatQuantity(requests, 'request')}`,
+      requestsFailed > 0 ? `${formatCount(requestsFailed)} failed` : null,
+      batch.mostCostMicroUsd > 0 ? `at most ${formatMoney(batch.mostCostMicroUsd)}` : null,
+      submittedAtMs === null ? null : `submitted ${formatAgo(nowMs - submittedAtMs)}`,
+      message === null ? null : printable(message),
+    ]);
+  });
+  if (settled > 0) lines.push(`${formatCount(settled)} done with`);
+  return lines.map((value, index) => ({ name: index === 0 ? 'remote' : '', value }));
+}
+
+function batchState({ state, remoteState }: BatchRecord): string {
+  switch (state) {
+    case 'building':
+    case 'built':
+      return 'being made';
+    case 'creating':
+      return 'being handed in';
+    case 'settling':
+      return 'its answers are being stored';
+    default:
+      return remoteState === 'finalizing'
+        ? 'finalizing: all is worked off, its files are being made'
+        : printable((remoteState ?? state).replaceAll('_', ' '));
+  }
 }
 
 function outageFacts({ outages, nowMs }: RunInspection): Fact[] {

@@ -1,6 +1,6 @@
 /** Calls are made ready ahead of their slots; one that does not leave after all leaves no trace. */
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import type { Drain } from '../../src/engine/drain.js';
+import type { SendingWay } from '../../src/engine/sending-way.js';
 import type { Provider, ProviderReply } from '../../src/provider/provider.js';
 import { answered, answerOf } from '../support/answered.js';
 import { FakeClock } from '../support/fake-clock.js';
@@ -52,7 +52,7 @@ it('a slot is taken again in the very moment in which it is free: the commit of 
 it('calls that are ready when the run is stopped are not sent, not counted, and their documents are ready again', async () => {
   stored = await StoredRun.of(texts(40), { concurrency: 4 }, clock);
   const { provider, sentAtMs } = answering(() => GOOD, 1_000);
-  let running: Drain | null = null;
+  let running: SendingWay | null = null;
   const end = stored.execute(
     provider,
     () => 0.5,

@@ -2,7 +2,7 @@
 
 import { afterEach, expect, it } from 'vitest';
 import type { RunEvent } from '../../src/core/event.js';
-import type { Drain } from '../../src/engine/drain.js';
+import type { SendingWay } from '../../src/engine/sending-way.js';
 import type { Provider, ProviderReply } from '../../src/provider/provider.js';
 import { callStart } from '../contract/store/builders.js';
 import { answered, answerOf } from '../support/answered.js';
@@ -14,7 +14,7 @@ const DOCUMENTS = 40;
 
 const clock = new FakeClock();
 let stored: StoredRun;
-let running: Drain | null = null;
+let running: SendingWay | null = null;
 
 afterEach(() => stored.remove());
 

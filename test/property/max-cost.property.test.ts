@@ -9,8 +9,8 @@ import type { EndpointName } from '../../src/core/endpoint-name.js';
 import type { FailureKind } from '../../src/core/failure.js';
 import type { JsonObject } from '../../src/core/json.js';
 import type { BilledUsage } from '../../src/core/usage.js';
-import type { Drain } from '../../src/engine/drain.js';
 import type { Lane } from '../../src/engine/lane.js';
+import type { SendingWay } from '../../src/engine/sending-way.js';
 import { createLimiter } from '../../src/limiter/limiter.js';
 import { billedMicroUsd, worstCaseAtTier } from '../../src/pricing/cost.js';
 import { type ModelPrice, type RateTable, tokenRates } from '../../src/pricing/price-book.js';
@@ -299,7 +299,7 @@ async function drained(of: Scenario) {
     { ...CAPS[of.endpoint]?.(of.outputCap), ...asked },
     of.endpoint,
   );
-  const brake = (drain: Drain): void => {
+  const brake = (drain: SendingWay): void => {
     if (of.stop.kind === 'stop') clock.after(of.stop.afterMs, () => drain.stop());
     if (of.stop.kind === 'abort') clock.after(of.stop.afterMs, () => drain.abort());
   };

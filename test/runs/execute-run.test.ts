@@ -2,8 +2,8 @@
 import Database from 'better-sqlite3';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { LlmBatchError } from '../../src/core/errors.js';
-import type { Drain } from '../../src/engine/drain.js';
 import type { Lane } from '../../src/engine/lane.js';
+import type { SendingWay } from '../../src/engine/sending-way.js';
 import { createLimiter } from '../../src/limiter/limiter.js';
 import type { Provider } from '../../src/provider/provider.js';
 import { observationsOf } from '../../src/runs/run-observations.js';
@@ -216,7 +216,7 @@ describe('a call that is recorded while the user asks to stop at once', () => {
         return run.store.record(starts, outcomes);
       },
     });
-    const keep = (drain: Drain): void => {
+    const keep = (drain: SendingWay): void => {
       abort = () => drain.abort();
     };
     const { end, summary } = await run.executeOver([laneOf('a', null, never)], random, keep, { store });

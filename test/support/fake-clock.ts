@@ -106,7 +106,13 @@ export class FakeClock implements Clock {
   }
 }
 
-/** Lets promises and already readable input and output run; real input and output may need several turns. */
-function settle(): Promise<void> {
-  return new Promise((resolve) => setImmediate(() => setImmediate(resolve)));
+/**
+ * Lets promises and already readable input and output run, and files be read and written: time does not pass while
+ * somebody waits for a disk. What comes over sockets may need several turns.
+ */
+async function settle(): Promise<void> {
+  do await new Promise((resolve) => setImmediate(() => setImmediate(resolve)));
+  while (
+    process.getActiveResourcesInfo().some((resource) => /^(FSReq|FileHandle|FILEHANDLE)/.test(resource))
+  );
 }

@@ -5,14 +5,15 @@ import type { Random } from '../../src/core/clock.js';
 import type { EndpointName } from '../../src/core/endpoint-name.js';
 import type { JsonObject } from '../../src/core/json.js';
 import type { RunRecord } from '../../src/core/run.js';
-import type { Drain } from '../../src/engine/drain.js';
 import type { Lane } from '../../src/engine/lane.js';
+import type { SendingWay } from '../../src/engine/sending-way.js';
 import { createLimiter } from '../../src/limiter/limiter.js';
 import type { Provider } from '../../src/provider/provider.js';
 import { type ExecuteOptions, type ExecutionReport, executeRun } from '../../src/runs/execute-run.js';
 import {
   type BudgetSettings,
   type PacingSettings,
+  type RemoteSettings,
   type RunSettings,
   settingsToJson,
 } from '../../src/runs/run-settings.js';
@@ -43,6 +44,13 @@ const PACING: PacingSettings = {
   guard: true,
 };
 
+const NOT_REMOTE: RemoteSettings = {
+  remote: false,
+  remoteMax: 10,
+  pollIntervalMs: null,
+  finishDirectByMs: null,
+};
+
 export class StoredRun {
   readonly store: Store;
   readonly run: RunRecord;
@@ -68,6 +76,10 @@ export class StoredRun {
     return join(this.#folder.path, 'llm-batch.db');
   }
 
+  get batchFolder(): string {
+    return join(this.#folder.path, 'batches');
+  }
+
   get salvagePath(): string {
     return join(this.#folder.path, 'salvage.jsonl');
   }
@@ -80,6 +92,7 @@ export class StoredRun {
     budget: BudgetSettings = { maxCostMicroUsd: null, maxTokensTotal: null, maxFailures: null },
     parameters: JsonObject = {},
     endpoint: EndpointName | null = null,
+    remote: Partial<RemoteSettings> = {},
   ): Promise<StoredRun> {
     const folder = temporaryFolder();
     const store = await openStore(join(folder.path, 'llm-batch.db'), { mode: 'write', clock });
@@ -96,6 +109,7 @@ export class StoredRun {
       pacing: { ...PACING, ...pacing },
       budget,
       answers: { check: null, repair: false },
+      remote: { ...NOT_REMOTE, ...remote },
       sharing: { dedupe: false, reuse: false },
       pricesFile: null,
       simulator: null,
@@ -128,7 +142,7 @@ export class StoredRun {
   async execute(
     provider: Provider,
     random: Random,
-    onDrain: (drain: Drain) => void = () => undefined,
+    onDrain: (drain: SendingWay) => void = () => undefined,
     changes: Partial<ExecuteOptions> = {},
   ): Promise<ExecutionReport> {
     const { pacing } = this.#settings;
@@ -154,7 +168,7 @@ export class StoredRun {
   async executeOver(
     lanes: readonly Lane[],
     random: Random,
-    onDrain: (drain: Drain) => void = () => undefined,
+    onDrain: (drain: SendingWay) => void = () => undefined,
     changes: Partial<ExecuteOptions> = {},
   ): Promise<ExecutionReport> {
     this.#startAnew();
@@ -168,6 +182,7 @@ export class StoredRun {
       random,
       workerId: 'test',
       salvagePath: this.salvagePath,
+      batchFolder: this.batchFolder,
       stop: { count: 0, subscribe: () => () => undefined },
       tell: () => undefined,
       onAnswers: async () => undefined,

@@ -98,6 +98,7 @@ describe('the summary', () => {
 });
 
 const view: RunInspection = {
+  batches: [],
   run,
   summary: {
     ...summary,

@@ -163,6 +163,9 @@ describe('the bar', () => {
       tokensPerMinuteLimit: maybe(count),
       costMicroUsd: maybe(fc.nat({ max: 2e12 })),
       etaMs: maybe(fc.nat({ max: 2e10 })),
+      remote: fc.option(
+        fc.record({ batches: count, requests: count, done: count, finalizing: count, settling: count }),
+      ),
       heldBackBy: fc.constantFrom(
         null,
         'requests',

@@ -102,7 +102,7 @@ function failureOf(read: FailedReading, received: ReceivedAnswer, context: Failu
 }
 
 /** `error: null` beside a good answer is common. */
-function errorIn(body: Json): JsonObject | undefined {
+export function errorIn(body: Json): JsonObject | undefined {
   const holder = Array.isArray(body) ? body[0] : body;
   if (!isJsonObject(holder)) return undefined;
   const { error } = holder;
@@ -112,7 +112,7 @@ function errorIn(body: Json): JsonObject | undefined {
 }
 
 /** Not JSON: a gateway's page or a body cut short can be tried again; a stream cannot, it was asked for. */
-function rejectUnreadable(
+export function rejectUnreadable(
   received: ReceivedAnswer,
   error: unknown,
   context: FailureContext,

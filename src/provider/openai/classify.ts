@@ -19,6 +19,8 @@ import { readRetryAfterMs } from './retry-after.js';
 export interface FailureContext {
   /** Where the call went, for messages. */
   readonly url: string;
+  /** Default POST. */
+  readonly method?: string;
   /** Wall time, for waits that are given as a moment. */
   readonly nowMs: number;
   readonly redact: Redactor;
@@ -27,7 +29,7 @@ export interface FailureContext {
 /** Classifies a response with a status other than 2xx. */
 export function classifyRefusal(refusal: Refusal, context: FailureContext): ProviderFailure {
   const kind = kindOfRefusal(refusal);
-  return buildFailure(kind, describeRefusal(refusal, kind, context.url), context, refusal);
+  return buildFailure(kind, describeRefusal(refusal, kind, context), context, refusal);
 }
 
 /**
@@ -40,13 +42,18 @@ export function classifyErrorUnderOk(refusal: Refusal, context: FailureContext):
   const meant = Number.isInteger(status) && status >= 400 && status <= 599 ? status : undefined;
   const kind =
     meant === undefined ? kindWithoutStatus(refusal) : kindOfRefusal({ ...refusal, status: meant });
-  return buildFailure(kind, describeRefusal(refusal, kind, context.url), context, refusal);
+  return buildFailure(kind, describeRefusal(refusal, kind, context), context, refusal);
 }
 
 const KEPT_MESSAGE_LENGTH = 500;
 
-function describeRefusal({ status, headers, error }: Refusal, kind: FailureKind, url: string): string {
-  if (status >= 300 && status < 400) return describeRedirect(status, headers.get('location'), url);
+function describeRefusal(
+  { status, headers, error }: Refusal,
+  kind: FailureKind,
+  { url, method = 'POST' }: FailureContext,
+): string {
+  if (status >= 300 && status < 400)
+    return describeRedirect(status, headers.get('location'), { url, method });
   const fallback =
     status < 300
       ? `The server reported an error under HTTP ${status}`
@@ -58,12 +65,17 @@ function describeRefusal({ status, headers, error }: Refusal, kind: FailureKind,
     message = `${message}: ${metadata['raw'].slice(0, READ_MESSAGE_LENGTH)}`;
   }
   // Without a code of the API it is likelier that the address is wrong than the model's name.
-  return kind === 'not_found' && codesOf(error).length === 0 ? `${message} (POST ${url})` : message;
+  return kind === 'not_found' && codesOf(error).length === 0 ? `${message} (${method} ${url})` : message;
 }
 
-function describeRedirect(status: number, location: string | null, url: string): string {
+function describeRedirect(
+  status: number,
+  location: string | null,
+  { url, method }: Pick<FailureContext, 'url' | 'method'>,
+): string {
   const target = location !== null && URL.canParse(location, url) ? new URL(location, url) : null;
-  if (target === null) return `The server answered ${status}, a redirect without an address (POST ${url})`;
+  if (target === null)
+    return `The server answered ${status}, a redirect without an address (${method} ${url})`;
   const shown = target.origin === new URL(url).origin ? target.origin + target.pathname : target.origin;
   return `The server redirects to ${shown} (status ${status}). Redirects are not followed, so that key and prompt go nowhere else: set the base URL to where the API is`;
 }

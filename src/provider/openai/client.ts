@@ -5,15 +5,10 @@ import { usageError } from '../../core/errors.js';
 import { isJsonObject, type JsonObject } from '../../core/json.js';
 import { createRedactor } from '../../core/redact.js';
 import { ENDPOINTS } from '../../endpoints/endpoints.js';
-import type {
-  Provider,
-  ProviderAborted,
-  ProviderProbe,
-  ProviderRejection,
-  ProviderReply,
-  SendOptions,
-} from '../provider.js';
+import type { ProviderAborted, ProviderProbe, ProviderRejection, ProviderReply } from '../provider.js';
+import type { RemoteProvider } from '../remote-batches.js';
 import { readAnswer } from './answer.js';
+import { createRemoteBatches } from './batch-requests.js';
 import { BodyRoom } from './body-room.js';
 import { buildFailure, classifyRefusal, type FailureContext } from './classify.js';
 import { classifyConnectionFailure } from './connection-failure.js';
@@ -22,6 +17,7 @@ import { NO_HINTS, readRateLimitHints } from './headers.js';
 import { hasNoList, MODELS_PATH, readModels } from './models.js';
 import { ReceivedHeaders, ReceivedResponse } from './response.js';
 import { createTransport, TransportError, type TransportInit } from './transport.js';
+import type { SendWireRequest } from './wire.js';
 
 export interface OpenAIProviderOptions {
   /** The API's root, e.g. `https://api.openai.com/v1`; a query in it goes along with every call. */
@@ -59,7 +55,7 @@ const ABORTED_UNSENT: ProviderAborted = { ...ABORTED, isUnsent: true };
  * Makes a provider for one address and one key.
  * @throws LlmBatchError when base URL, key or proxy settings cannot be used
  */
-export function createOpenAIProvider(options: OpenAIProviderOptions): Provider {
+export function createOpenAIProvider(options: OpenAIProviderOptions): RemoteProvider {
   const { clock } = options;
   const baseUrl = parseBaseUrl(options.baseUrl);
   const apiKey = checkApiKey(options.apiKey);
@@ -95,13 +91,8 @@ export function createOpenAIProvider(options: OpenAIProviderOptions): Provider {
   const root = baseUrl.origin + baseUrl.pathname.replace(/\/$/, '');
   let closed = false;
 
-  /** One request, read whole within its deadline; everything that can go wrong with it is a value. */
-  const exchange = async <Answer>(
-    path: string,
-    bodyJson: string | null,
-    { timeoutMs, signal }: SendOptions,
-    read: (received: ReceivedResponse, context: FailureContext) => Answer,
-  ): Promise<Answer | ProviderRejection | ProviderAborted> => {
+  const exchange: SendWireRequest = async (wire, { timeoutMs, signal }, read) => {
+    const { method, path, bodyJson, upload, sink } = wire;
     if (signal.aborted || closed) return ABORTED_UNSENT;
     // One controller per call: the SDK never takes its listener off the signal it is given.
     const controller = new AbortController();
@@ -112,24 +103,45 @@ export function createOpenAIProvider(options: OpenAIProviderOptions): Provider {
       controller.abort();
     };
     signal.addEventListener('abort', onAbort, { once: true });
-    const cancelDeadline = afterLastLook(clock, timeoutMs, () => {
-      cutBy ??= 'deadline';
-      controller.abort();
-    });
+    let heardMs = clock.monotonicMs();
+    const onProgress = (): void => {
+      heardMs = clock.monotonicMs();
+    };
+    let cancelDeadline = (): void => undefined;
+    const cutAfter = (delayMs: number): void => {
+      cancelDeadline = afterLastLook(clock, delayMs, () => {
+        const leftMs = heardMs + timeoutMs - clock.monotonicMs();
+        if ((upload !== undefined || sink !== undefined) && leftMs > 0) {
+          cutAfter(leftMs);
+          return;
+        }
+        cutBy ??= 'deadline';
+        controller.abort();
+      });
+    };
+    cutAfter(timeoutMs);
     // The SDK hands its `fetchOptions` on and keeps no word of why its own signal cut a request off.
-    const told: Pick<TransportInit, 'onLeaving'> = {
+    const told: Pick<TransportInit, 'onLeaving' | 'onProgress' | 'upload' | 'sink'> = {
       onLeaving() {
         hasLeft = true;
       },
+      onProgress,
+      ...(upload !== undefined && { upload: upload.open(onProgress) }),
+      ...(sink !== undefined && { sink }),
     };
     const request = { signal: controller.signal, fetchOptions: told as object };
-    const context = (): FailureContext => ({ url: root + path, nowMs: clock.now(), redact });
+    const context = (): FailureContext => ({
+      url: root + path,
+      method: method.toUpperCase(),
+      nowMs: clock.now(),
+      redact,
+    });
     try {
-      const response =
-        bodyJson === null
-          ? sdk.get(path, request)
-          : sdk.post(path, { ...request, body: bodyJson, headers: JSON_HEADERS });
-      const received: unknown = await response.asResponse();
+      const body =
+        upload === undefined
+          ? bodyJson !== undefined && { body: bodyJson, headers: JSON_HEADERS }
+          : { headers: { 'content-type': upload.contentType, 'content-length': String(upload.bytes) } };
+      const received: unknown = await sdk[method](path, { ...request, ...body }).asResponse();
       if (!(received instanceof ReceivedResponse)) throw new TypeError('the SDK did not use our transport');
       return read(received, context());
     } catch (error) {
@@ -151,15 +163,13 @@ export function createOpenAIProvider(options: OpenAIProviderOptions): Provider {
 
   return {
     send(request, options): Promise<ProviderReply> {
-      return exchange(
-        request.groupPath ?? ENDPOINTS[request.endpoint].path,
-        request.bodyJson,
-        options,
-        (received, context) => readAnswer(request, received, context),
+      const path = request.groupPath ?? ENDPOINTS[request.endpoint].path;
+      return exchange({ method: 'post', path, bodyJson: request.bodyJson }, options, (received, context) =>
+        readAnswer(request, received, context),
       );
     },
     async probe(options): Promise<ProviderProbe> {
-      const answer = await exchange(MODELS_PATH, null, options, readModels);
+      const answer = await exchange({ method: 'get', path: MODELS_PATH }, options, readModels);
       if ('outcome' in answer) return answer;
       if ('aborted' in answer) return { outcome: 'aborted' };
       const { failure, hints } = answer;
@@ -167,6 +177,7 @@ export function createOpenAIProvider(options: OpenAIProviderOptions): Provider {
         ? { outcome: 'unlisted', hints }
         : { outcome: 'failed', failure, hints };
     },
+    remoteBatches: createRemoteBatches(exchange, () => ({ url: root, nowMs: clock.now(), redact })),
     redact,
     async close() {
       closed = true;

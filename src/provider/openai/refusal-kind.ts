@@ -64,6 +64,8 @@ const CODE_KINDS: Readonly<Record<string, FailureKind>> = {
   ratelimitreached: 'rate_limited',
   too_many_requests: 'rate_limited',
   slow_down: 'rate_limited',
+  // Of batches: their queue is full.
+  token_limit_exceeded: 'rate_limited',
 };
 
 /** Words that servers use as `type` or `status`: they follow the status, so they count only without one. */

@@ -1,11 +1,20 @@
 /**
  * The way to the server: a `fetch` for the SDK over one undici pool. It keeps a fixed number of connections,
- * reads every body whole under the caller's signal (so that one deadline covers headers and body), refuses
- * bodies over a limit, and follows no redirect: neither key nor prompt go anywhere but to the configured origin.
+ * reads every body whole under the caller's signal (so that one deadline covers headers and body), or hands it on where
+ * it is a file, refuses bodies over a limit, and follows no redirect: neither key nor prompt go anywhere but to the configured origin.
  */
 import { isUtf8 } from 'node:buffer';
+import type { Readable, Writable } from 'node:stream';
 import { promisify } from 'node:util';
-import { brotliDecompress, gunzip, inflate, inflateRaw } from 'node:zlib';
+import {
+  brotliDecompress,
+  createBrotliDecompress,
+  createGunzip,
+  createInflate,
+  gunzip,
+  inflate,
+  inflateRaw,
+} from 'node:zlib';
 import type { Dispatcher } from 'undici';
 import type { BodyRoom, RoomHolder } from './body-room.js';
 import { createDispatcher, type DispatcherOptions } from './dispatcher.js';
@@ -21,6 +30,12 @@ export interface TransportOptions extends DispatcherOptions {
 export interface TransportInit extends RequestInit {
   /** Called when there is a connection and the request is about to be written to it. */
   readonly onLeaving?: () => void;
+  /** The body, where it is no text; its length is told in a `content-length` of the headers. */
+  readonly upload?: Readable;
+  /** Takes the body of a response with status 2xx, unpacked, as it comes; the response then has none. */
+  readonly sink?: Writable;
+  /** Called for each piece that the sink is given. */
+  readonly onProgress?: () => void;
 }
 
 export interface Transport {
@@ -32,7 +47,7 @@ export interface Transport {
 
 /**
  * Why no whole response arrived. `code` is undici's or Node's (`ECONNRESET`, `UND_ERR_SOCKET`, …) or one of
- * ours: `ABORTED`, `RESPONSE_TOO_LARGE`, `BAD_CONTENT_ENCODING`, `FOREIGN_ORIGIN`, `UNSUPPORTED_BODY`.
+ * ours: `ABORTED`, `RESPONSE_TOO_LARGE`, `BAD_CONTENT_ENCODING`, `FOREIGN_ORIGIN`, `UNSUPPORTED_BODY`, `SINK_FAILED`.
  */
 export class TransportError extends Error {
   readonly code: string;
@@ -86,10 +101,15 @@ export function createTransport(options: TransportOptions): Transport {
           if (outcome instanceof TransportError) reject(outcome);
           else resolve(outcome as unknown as Response);
         };
-        const { signal = null, onLeaving = () => undefined } = init;
-        const exchange = new Exchange(address, options, signal, onLeaving, settle);
+        const exchange = new Exchange(address, options, init, settle);
         dispatcher.dispatch(
-          { origin, path: lastPath, method: init.method ?? 'GET', headers, body: body ?? null },
+          {
+            origin,
+            path: lastPath,
+            method: init.method ?? 'GET',
+            headers,
+            body: init.upload ?? body ?? null,
+          },
           exchange,
         );
       });
@@ -106,15 +126,17 @@ class Exchange implements Dispatcher.DispatchHandler, RoomHolder {
   #chunks: Buffer[] = [];
   receivedBytes = 0;
   #settled = false;
+  /** What takes the pieces of the body in the sink's stead or for it. */
+  #intake: Writable | null = null;
   readonly #onAbort = (): void => this.#cut(new TransportError('ABORTED'));
 
   constructor(
     readonly url: string,
     readonly limits: Pick<TransportOptions, 'maxResponseBytes' | 'bodyRoom'>,
-    readonly signal: AbortSignal | null,
-    readonly onLeaving: () => void,
+    readonly init: TransportInit,
     readonly settle: (outcome: ReceivedResponse | TransportError) => void,
   ) {
+    const { signal } = init;
     if (signal?.aborted) this.#cut(new TransportError('ABORTED'));
     else signal?.addEventListener('abort', this.#onAbort, { once: true });
   }
@@ -123,20 +145,32 @@ class Exchange implements Dispatcher.DispatchHandler, RoomHolder {
     this.#controller = controller;
     // Cut off while it still waited for a connection: the caller has its answer, nothing may be sent.
     if (this.#settled) controller.abort(new TransportError('ABORTED'));
-    else this.onLeaving();
+    else this.init.onLeaving?.();
   }
 
   onResponseStart(_: Dispatcher.DispatchController, status: number, headers: HeaderRecord): void {
     // Interim responses (1xx) come through here too; the final one overwrites them.
     this.#status = status;
     this.#headers = headers;
+    const { sink } = this.init;
+    if (sink !== undefined && status >= 200 && status < 300) {
+      this.#intake = this.#openIntake(sink, String(headers['content-encoding'] ?? 'identity'));
+      return;
+    }
     if (Number(headers['content-length']) > this.limits.maxResponseBytes)
       this.#cut(new TransportError('RESPONSE_TOO_LARGE'));
   }
 
-  onResponseData(_: Dispatcher.DispatchController, chunk: Buffer): void {
+  onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
     // Parts may still come after the call was cut off.
     if (this.#settled) return;
+    if (this.#intake !== null) {
+      this.init.onProgress?.();
+      if (this.#intake.write(chunk)) return;
+      controller.pause();
+      this.#intake.once('drain', () => controller.resume());
+      return;
+    }
     this.receivedBytes += chunk.length;
     this.#chunks.push(chunk);
     if (this.receivedBytes > this.limits.maxResponseBytes) this.cutForRoom();
@@ -149,6 +183,11 @@ class Exchange implements Dispatcher.DispatchHandler, RoomHolder {
 
   onResponseEnd(): void {
     if (this.#settled) return;
+    if (this.#intake !== null) {
+      this.init.sink?.once('finish', () => this.#finish(Buffer.alloc(0)));
+      this.#intake.end();
+      return;
+    }
     const [first] = this.#chunks;
     const bytes = this.#chunks.length === 1 && first !== undefined ? first : Buffer.concat(this.#chunks);
     const encoding = this.#headers['content-encoding'];
@@ -169,6 +208,21 @@ class Exchange implements Dispatcher.DispatchHandler, RoomHolder {
     if (!this.#settled) this.#end(toTransportError(error, this.#controller === null));
   }
 
+  /** @returns null where the body is not to be had */
+  #openIntake(sink: Writable, encoding: string): Writable | null {
+    // What is wrong with the sink its owner knows best.
+    sink.on('error', () => this.#cut(new TransportError('SINK_FAILED')));
+    if (encoding === 'identity') return sink;
+    const unpacker = UNPACKERS[encoding.trim().toLowerCase() as keyof typeof UNPACKERS]?.();
+    if (unpacker === undefined) {
+      this.#cut(new TransportError('BAD_CONTENT_ENCODING', encoding));
+      return null;
+    }
+    unpacker.on('error', (error) => this.#cut(new TransportError('BAD_CONTENT_ENCODING', String(error))));
+    unpacker.pipe(sink);
+    return unpacker;
+  }
+
   #finish(bytes: Buffer): void {
     const headers = new ReceivedHeaders(this.#headers);
     this.#end(new ReceivedResponse(this.url, this.#status, headers, decodeUtf8(bytes), isUtf8(bytes)));
@@ -184,7 +238,8 @@ class Exchange implements Dispatcher.DispatchHandler, RoomHolder {
     this.#settled = true;
     this.#chunks = [];
     this.limits.bodyRoom.leave(this);
-    this.signal?.removeEventListener('abort', this.#onAbort);
+    this.init.signal?.removeEventListener('abort', this.#onAbort);
+    if (outcome instanceof TransportError) this.#intake?.destroy();
     this.settle(outcome);
   }
 }
@@ -199,6 +254,14 @@ const DECOMPRESSORS = {
   'x-gzip': promisify(gunzip),
   deflate: promisify(inflate),
   br: promisify(brotliDecompress),
+};
+
+/** Of a body that is handed on as it comes. */
+const UNPACKERS = {
+  gzip: createGunzip,
+  'x-gzip': createGunzip,
+  deflate: createInflate,
+  br: createBrotliDecompress,
 };
 
 /** We ask for no compression, but a server may send it all the same (RFC 9110, section 12.5.3). */

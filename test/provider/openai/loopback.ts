@@ -5,6 +5,7 @@ import { onTestFinished } from 'vitest';
 import { type Clock, systemClock } from '../../../src/core/clock.js';
 import { createOpenAIProvider, type OpenAIProviderOptions } from '../../../src/provider/openai/client.js';
 import type { Provider, ProviderReply, SendOptions } from '../../../src/provider/provider.js';
+import type { RemoteProvider } from '../../../src/provider/remote-batches.js';
 
 export const SECRET = 'sk-live-Zq7Lm2Xw9Rt4Yb8Nc3Vd6';
 
@@ -102,7 +103,7 @@ export function answerJson(response: ServerResponse, text: string, status = 200,
 }
 
 /** A provider that is closed when the test ends. */
-export function openProvider(baseUrl: string, options: Partial<OpenAIProviderOptions> = {}): Provider {
+export function openProvider(baseUrl: string, options: Partial<OpenAIProviderOptions> = {}): RemoteProvider {
   const provider = createOpenAIProvider({
     baseUrl,
     apiKey: SECRET,

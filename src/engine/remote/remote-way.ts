@@ -1,0 +1,555 @@
+/**
+ * Documents by batches that a provider works on: build → hand in → wait → fetch → settle, several batches at once.
+ *
+ *   building ─▶ built ─▶ creating ─▶ submitted ─▶ settling ─▶ settled
+ *                 ▲          │            │
+ *                 │          │            └── the provider's queue is full: handed in again, with the same file
+ *                 │          └── nobody heard the answer: looked for in the provider's list, and created only where it is not there
+ *                 └── a crash before this gives the documents back
+ *
+ * A stop leaves what is submitted with the provider, which works on; the next start goes on with it.
+ */
+import { mkdir, rm, rmdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { BatchRecord } from '../../core/batch-record.js';
+import type { Clock, Random } from '../../core/clock.js';
+import { EXIT_CODES, LlmBatchError } from '../../core/errors.js';
+import type { DrainEnding, ReachedLimit, RunEvent } from '../../core/event.js';
+import type { ProviderFailure } from '../../core/failure.js';
+import type { RetryPolicy } from '../../core/retry-decision.js';
+import type { RemoteBatch } from '../../provider/remote-batches.js';
+import type { Store } from '../../store/store.js';
+import { NOTHING_SPENT, type RunBudget } from '../billing.js';
+import type { DrainSnapshot, SettledTask } from '../drain.js';
+import type { BatchingLane } from '../lane.js';
+import type { JoinRequests, PrepareTask } from '../prepared-task.js';
+import { IDLE_SNAPSHOT, type SendingWay } from '../sending-way.js';
+import { BatchRefused, Server, WayLeft } from './server.js';
+import { type BuiltShard, ShardBuilder } from './shard-builder.js';
+import { ShardSettler } from './shard-settler.js';
+
+export interface RemoteWayOptions {
+  readonly store: Store;
+  readonly runId: number;
+  readonly runName: string;
+  readonly workerId: string;
+  readonly leaseMs: number;
+  readonly lanes: readonly BatchingLane[];
+  readonly prepare: PrepareTask;
+  readonly join: JoinRequests;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly retry: RetryPolicy;
+  readonly timeoutMs: number;
+  readonly graceMs: number;
+  readonly budget: RunBudget | null;
+  readonly tooManyFailures: ((completed: number, failed: number) => boolean) | null;
+  /** Where files lie while they are made or read; made when it is needed. */
+  readonly folder: string;
+  /** `collect`: hands nothing new in; `cancel`: that, and cancels what is there, whose answers are taken all the same. */
+  readonly task: 'send' | 'collect' | 'cancel';
+  /** False: what is to be handed in is, what is done is fetched, and nothing is waited for. */
+  readonly waits: boolean;
+  /** Batches at the provider at once. */
+  readonly most: number;
+  /** Null: seldom at first long, oftener where it is short; see `POLL_MS`. */
+  readonly pollIntervalMs: number | null;
+  /** How long after it was begun a batch is cancelled and no other is begun; null: never. */
+  readonly finishDirectByMs: number | null;
+  readonly onSettled: (settled: readonly SettledTask[]) => void;
+  readonly onNotice: (notice: RemoteNotice) => void;
+}
+
+/** In the words of `RunEvent`. */
+export type RemoteNotice = Extract<
+  RunEvent,
+  { readonly type: `remote_${string}` | 'limit_reached' | 'halted' }
+>;
+
+/** OpenAI's own client examples ask every minute; small batches are done within seconds. */
+const POLL_MS = { first: 5_000, longest: 300_000 } as const;
+/** So that batches that were handed in together are not asked for together. */
+const JITTER = 0.2;
+/** A batch that was just created may not be in the list yet. */
+const LOOKS_BEFORE_CREATING = 2;
+/** How far back a batch is looked for: clocks differ. */
+const CLOCKS_DIFFER_MS = 3_600_000;
+const GIVEN_BACK_AT_ONCE = 2_000;
+
+/** OpenAI's code where a batch would not fit into what may wait there. */
+const QUEUE_FULL = 'token_limit_exceeded';
+
+/** Where a provider does not say why a batch failed; tried again a few times. */
+const UNEXPLAINED: ProviderFailure = {
+  kind: 'overloaded',
+  message: 'The batch failed, and the provider does not say why.',
+};
+
+const ENDED: readonly (string | null)[] = ['failed', 'completed', 'expired', 'cancelled'];
+
+export class RemoteWay implements SendingWay {
+  readonly #options: RemoteWayOptions;
+  readonly #server: Server;
+  readonly #builder: ShardBuilder;
+  readonly #settler: ShardSettler;
+  /** Batches that are begun and not settled, as the store has them. */
+  readonly #open = new Map<number, BatchRecord>();
+  readonly #lives = new Set<Promise<void>>();
+  #deadlineMs = Number.POSITIVE_INFINITY;
+  #completed = 0;
+  #failed = 0;
+  #costMicroUsd = 0;
+  #stopping = false;
+  #abortAtMs: number | null = null;
+  #halted: { failure: ProviderFailure; lane: string } | null = null;
+  #limitReached: ReachedLimit | null = null;
+  #crash: { error: unknown } | null = null;
+
+  constructor(options: RemoteWayOptions) {
+    this.#options = options;
+    const { clock, random, timeoutMs, retry, lanes } = options;
+    this.#server = new Server({ clock, random, timeoutMs, maxWaitMs: retry.maxWaitMs });
+    this.#builder = new ShardBuilder({
+      ...options,
+      pathOf: (batch) => this.#pathOf(batch),
+      nextLane: () => leastUsed(lanes, [...this.#open.values()]),
+      isStopping: () => this.#stopping,
+      onSettled: (settled) => this.#settled(settled),
+    });
+    this.#settler = new ShardSettler({
+      ...options,
+      server: this.#server,
+      onSettled: (settled) => this.#settled(settled),
+    });
+  }
+
+  snapshot(): DrainSnapshot {
+    return {
+      ...IDLE_SNAPSHOT,
+      completed: this.#completed,
+      failed: this.#failed,
+      costMicroUsd: this.#costMicroUsd,
+      openCalls: this.#server.openRequests,
+      stopping: this.#stopping,
+      abortAtMs: this.#abortAtMs,
+      batches: [...this.#open.values()],
+    };
+  }
+
+  /** Hands nothing more in; batches that are submitted go on without us. */
+  stop(): void {
+    if (this.#stopping) return;
+    this.#stopping = true;
+    this.#server.leave();
+    const { clock, graceMs } = this.#options;
+    this.#abortAtMs = clock.monotonicMs() + graceMs;
+    clock.after(graceMs, () => this.abort());
+  }
+
+  abort(): void {
+    this.stop();
+    this.#server.abort();
+  }
+
+  /** @throws whatever the store or the disk threw: the answers are at the provider, and are fetched at the next start */
+  async run(): Promise<DrainEnding> {
+    // What is at the provider is fetched into it too, with nothing built before.
+    await mkdir(this.#options.folder, { recursive: true, mode: 0o700 });
+    await this.#adopt();
+    await this.#handIn().catch((error: unknown) => this.#crashed(error));
+    while (this.#lives.size > 0) await Promise.all(this.#lives);
+    await this.#builder.discard();
+    if (this.#crash !== null) throw this.#crash.error;
+    await this.#giveUpUnsubmitted();
+    // It stays where somebody has put something there.
+    await rmdir(this.#options.folder).catch(() => undefined);
+    const left = [...this.#open.values()].filter(({ state }) => isAtProvider(state));
+    if (left.length > 0) {
+      const documents = left.reduce((sum, { lines }) => sum + lines, 0);
+      this.#options.onNotice({ type: 'remote_left', batches: left.length, documents });
+    }
+    if (this.#halted !== null) return { reason: 'halted', ...this.#halted };
+    if (this.#limitReached !== null) return { reason: 'limit_reached', limit: this.#limitReached };
+    if (this.#stopping) return { reason: 'stopped' };
+    return left.length > 0 ? { reason: 'left' } : { reason: 'drained' };
+  }
+
+  /** Takes over what earlier processes have left. */
+  async #adopt(): Promise<void> {
+    const { store, runId, clock, finishDirectByMs, budget, lanes } = this.#options;
+    await this.#giveUpUnsubmitted();
+    let firstMs = clock.now();
+    for (const batch of await store.remote.list(runId)) {
+      if (batch.state === 'settled' || batch.kind !== 'batch') continue;
+      if (!isAtProvider(batch.state)) continue;
+      if (!lanes.some(({ name }) => name === batch.lane)) throw laneMissing(batch);
+      firstMs = Math.min(firstMs, batch.createdAtMs);
+      const most = { costMicroUsd: batch.mostCostMicroUsd, tokens: batch.mostTokens };
+      budget?.setAside(most);
+      this.#begin({ batch, most });
+    }
+    if (finishDirectByMs !== null) this.#deadlineMs = firstMs + finishDirectByMs;
+  }
+
+  async #giveUpUnsubmitted(): Promise<void> {
+    const { store, runId } = this.#options;
+    for (const batch of await store.remote.list(runId)) {
+      if (batch.state === 'building' || batch.state === 'built') await this.#giveUp(batch);
+    }
+  }
+
+  /** A batch that is not at the provider: its documents go back. */
+  async #giveUp(batch: BatchRecord): Promise<void> {
+    const { store } = this.#options;
+    while ((await store.remote.giveBack(batch.id, GIVEN_BACK_AT_ONCE)) > 0);
+    await store.remote.end(batch.id);
+    await rm(this.#pathOf(batch), { force: true });
+    this.#open.delete(batch.id);
+  }
+
+  async #handIn(): Promise<void> {
+    const { task, most, store, runId, waits, clock } = this.#options;
+    let isInputOut = false;
+    while (task === 'send' && !this.#stopping && clock.now() < this.#deadlineMs) {
+      // What comes back goes together, once nothing else is on its way: three lines make no batch of their own.
+      if (this.#open.size >= (isInputOut ? 1 : most)) {
+        if (!waits) return;
+        await this.#oneSettled();
+        continue;
+      }
+      const built = await this.#builder.next();
+      if (built !== null) {
+        this.#begin(built);
+        continue;
+      }
+      if (this.#builder.lacking !== null) {
+        this.#limitReached = this.#builder.lacking;
+        this.#options.onNotice({ type: 'limit_reached', limit: this.#builder.lacking });
+        return;
+      }
+      isInputOut = true;
+      if (this.#open.size > 0) continue;
+      const waitMs = await store.nextDueMs(runId);
+      if (waitMs === null || !waits) return;
+      await this.#server.sleep(waitMs).catch(isLeft);
+    }
+  }
+
+  async #oneSettled(): Promise<void> {
+    if (this.#lives.size > 0) await Promise.race(this.#lives);
+  }
+
+  #begin({ batch, most }: BuiltShard): void {
+    const lane = this.#options.lanes.find(({ name }) => name === batch.lane);
+    this.#open.set(batch.id, batch);
+    if (lane === undefined) return;
+    let billed = most;
+    const life = this.#live(batch, lane)
+      .then((spent) => {
+        billed = spent;
+      })
+      .catch((error: unknown) => {
+        if (!(error instanceof WayLeft)) this.#crashed(error);
+      })
+      .finally(() => {
+        this.#lives.delete(life);
+        if (!this.#open.has(batch.id)) this.#options.budget?.settle(most, billed);
+      });
+    this.#lives.add(life);
+  }
+
+  /** From a file to stored answers. @returns what was billed */
+  async #live(built: BatchRecord, lane: BatchingLane) {
+    let batch = built;
+    const { waits, task, clock } = this.#options;
+    try {
+      for (;;) {
+        const isNew = batch.remoteId === null;
+        if (isNew) batch = await this.#submit(batch, lane, batch === built && built.state === 'creating');
+        if (!waits && isNew) return NOTHING_SPENT;
+        const remote = await this.#whenEnded(batch, lane, !isNew);
+        batch = this.#open.get(batch.id) ?? batch;
+        if (remote === null) return NOTHING_SPENT;
+        if (!(remote.state === 'failed' && remote.isQueueFull)) {
+          return await this.#settle(batch, lane, remote.state, remote.failure);
+        }
+        const message = remote.failure?.message ?? null;
+        batch = await this.#note(batch, {
+          ...{ state: 'creating', remoteId: null, refusals: batch.refusals + 1, remoteState: null, message },
+        });
+        if (task === 'cancel' || clock.now() >= this.#deadlineMs) {
+          await this.#giveUp(batch);
+          return NOTHING_SPENT;
+        }
+        if (!waits) return NOTHING_SPENT;
+        await this.#waitForRoom(batch, message);
+      }
+    } catch (error) {
+      if (!(error instanceof BatchRefused)) throw error;
+      batch = this.#open.get(batch.id) ?? batch;
+      const { state } = batch;
+      const isThere = state === 'submitted' || state === 'settling' || error.isInDoubt;
+      if (!isThere && !error.haltsRun) return await this.#settle(batch, lane, 'failed', error.failure);
+      this.#halt(error.failure, lane);
+      // What may be at the provider is looked after again at the next start.
+      if (!isThere) await this.#giveUp(batch);
+      return NOTHING_SPENT;
+    }
+  }
+
+  /**
+   * Hands a file in, and never twice.
+   * @param isInDoubt a process before this one may have been killed between its request and the answer
+   * @throws BatchRefused, WayLeft
+   */
+  async #submit(built: BatchRecord, lane: BatchingLane, isInDoubt: boolean): Promise<BatchRecord> {
+    let batch = built;
+    const { batches } = lane.remote;
+    const path = this.#pathOf(batch);
+    let mayBeThere = isInDoubt;
+    if (batch.inputFileId === null) {
+      const inputFileId = await this.#server.ask((options) => batches.upload(path, options), true);
+      batch = await this.#note(batch, { inputFileId });
+    }
+    batch = await this.#note(batch, { state: 'creating' });
+    const { clock } = this.#options;
+    const sinceMs = clock.monotonicMs();
+    for (let failures = 0; ; failures += 1) {
+      const found = mayBeThere ? await this.#find(batch, lane) : null;
+      if (found !== null) return this.#submitted(batch, found, path);
+      const reply = await this.#server.once((options) =>
+        batches.create(
+          {
+            ...{
+              inputFileId: batch.inputFileId ?? '',
+              endpoint: batch.endpoint,
+              metadata: this.#metadataOf(batch),
+            },
+          },
+          options,
+        ),
+      );
+      if (reply.ok) return this.#submitted(batch, reply.value, path);
+      const { failure } = reply;
+      if (failure.code === QUEUE_FULL) {
+        batch = await this.#note(batch, { refusals: batch.refusals + 1, message: failure.message });
+        await this.#waitForRoom(batch, failure.message);
+        continue;
+      }
+      mayBeThere = mayHaveBeenDone(failure);
+      await this.#server.waitAfter(failure, failures, sinceMs).catch((error: unknown) => {
+        throw error instanceof BatchRefused && mayBeThere ? new BatchRefused(error.failure, true) : error;
+      });
+    }
+  }
+
+  async #find(batch: BatchRecord, lane: BatchingLane): Promise<RemoteBatch | null> {
+    const since = batch.createdAtMs - CLOCKS_DIFFER_MS;
+    for (let look = 1; ; look += 1) {
+      const found = await this.#server
+        .ask((options) => lane.remote.batches.find(this.#metadataOf(batch), since, options))
+        .catch((error: unknown) => {
+          throw error instanceof BatchRefused ? new BatchRefused(error.failure, true) : error;
+        });
+      if (found !== null || look === LOOKS_BEFORE_CREATING) return found;
+      await this.#server.sleep(this.#pollDelayMs(0));
+    }
+  }
+
+  async #submitted(batch: BatchRecord, remote: RemoteBatch, path: string): Promise<BatchRecord> {
+    const { clock, onNotice } = this.#options;
+    const { id: remoteId, state: remoteState } = remote;
+    const noted = await this.#note(batch, {
+      ...{ state: 'submitted', remoteId, remoteState, submittedAtMs: clock.now() },
+    });
+    await rm(path, { force: true });
+    onNotice({ type: 'remote_submitted', ...shardOf(batch), requests: batch.lines, remoteId });
+    return noted;
+  }
+
+  /**
+   * Asks for a batch until it has ended.
+   * @param asksNow it was submitted by an earlier process
+   * @returns null where it has not, and nothing is waited for
+   */
+  async #whenEnded(
+    submitted: BatchRecord,
+    lane: BatchingLane,
+    asksNow: boolean,
+  ): Promise<RemoteBatch | null> {
+    const { waits, clock, onNotice, task } = this.#options;
+    const { batches } = lane.remote;
+    const id = submitted.remoteId ?? '';
+    let batch = submitted;
+    let isCancelled = false;
+    for (let isFirst = true; ; isFirst = false) {
+      if (waits && !(isFirst && (asksNow || task === 'cancel'))) {
+        const delayMs = Math.min(this.#pollDelayMs(batch.polls), this.#leftMs(isCancelled));
+        await this.#server.sleep(Math.max(0, delayMs));
+      }
+      const isOverdue = clock.now() >= this.#deadlineMs;
+      if ((task === 'cancel' || isOverdue) && !isCancelled) {
+        isCancelled = true;
+        if (isOverdue) onNotice({ type: 'remote_overdue', ...shardOf(batch) });
+        // One that has ended meanwhile cannot be cancelled any more.
+        await this.#server.ask((options) => batches.cancel(id, options)).catch(isRefused);
+      }
+      const remote = await this.#server.ask((options) => batches.retrieve(id, options));
+      batch = await this.#polled(batch, remote);
+      if (ENDED.includes(remote.state)) return remote;
+      if (!waits) return null;
+    }
+  }
+
+  #leftMs(isCancelled: boolean): number {
+    return isCancelled ? Number.POSITIVE_INFINITY : this.#deadlineMs - this.#options.clock.now();
+  }
+
+  async #polled(batch: BatchRecord, remote: RemoteBatch): Promise<BatchRecord> {
+    const { total = batch.lines, completed = 0, failed = 0 } = remote.counts ?? {};
+    const isNew =
+      remote.state !== batch.remoteState ||
+      completed !== batch.requestsCompleted ||
+      failed !== batch.requestsFailed;
+    if (isNew) {
+      const { state } = remote;
+      this.#options.onNotice({
+        ...{ type: 'remote_polled', ...shardOf(batch), state, requests: total, completed, failed },
+      });
+    }
+    return this.#note(batch, {
+      remoteState: remote.state,
+      requestsCompleted: completed,
+      requestsFailed: failed,
+      outputFileId: remote.outputFileId,
+      errorFileId: remote.errorFileId,
+      message: remote.failure?.message ?? null,
+      polls: batch.polls + 1,
+    });
+  }
+
+  async #settle(batch: BatchRecord, lane: BatchingLane, state: string, failure: ProviderFailure | null) {
+    const why = failure ?? (state === 'failed' ? UNEXPLAINED : null);
+    const settled = await this.#settler.settle(batch, lane, this.#pathOf(batch), why);
+    await rm(this.#pathOf(batch), { force: true });
+    this.#open.delete(batch.id);
+    const { completed, failed, returned, billed } = settled;
+    this.#options.onNotice({ type: 'remote_settled', ...shardOf(batch), state, completed, failed, returned });
+    const halting =
+      settled.halting ?? (failure !== null && new BatchRefused(failure).haltsRun ? failure : null);
+    if (halting !== null) this.#halt(halting, lane);
+    // Whoever waits for room may have it now.
+    this.#server.wake();
+    const { inputFileId } = batch;
+    // Of no more use; where it cannot be removed, it goes by itself after a while.
+    if (inputFileId !== null && !this.#stopping) {
+      await this.#server
+        .once((options) => lane.remote.batches.deleteFile(inputFileId, options))
+        .catch(isLeft);
+    }
+    return billed;
+  }
+
+  async #waitForRoom(batch: BatchRecord, message: string | null): Promise<void> {
+    this.#options.onNotice({ type: 'remote_queue_full', ...shardOf(batch), message: message ?? '' });
+    await this.#server.sleep(this.#pollDelayMs(batch.refusals + 2));
+  }
+
+  /** From seconds to minutes: the longer it takes, the longer it will take. */
+  #pollDelayMs(polls: number): number {
+    const { pollIntervalMs, random } = this.#options;
+    const delayMs = pollIntervalMs ?? Math.min(POLL_MS.longest, POLL_MS.first * 2 ** Math.min(polls, 20));
+    return delayMs * (1 - JITTER + 2 * JITTER * random());
+  }
+
+  async #note(batch: BatchRecord, progress: Parameters<Store['remote']['note']>[1]): Promise<BatchRecord> {
+    await this.#options.store.remote.note(batch.id, progress);
+    const noted = { ...batch, ...progress };
+    this.#open.set(batch.id, noted);
+    return noted;
+  }
+
+  /** The hash is that of a file that no other is like, since each claim of a document has a name of its own. */
+  #metadataOf({ shard, fileHash, refusals }: BatchRecord): Readonly<Record<string, string>> {
+    return {
+      llm_batch_run: this.#options.runName.slice(0, 500),
+      llm_batch_shard: String(shard),
+      llm_batch_file: fileHash ?? '',
+      llm_batch_try: String(refusals + 1),
+    };
+  }
+
+  #pathOf(batch: BatchRecord): string {
+    return join(this.#options.folder, `run-${batch.runId}-shard-${batch.shard}.jsonl`);
+  }
+
+  #settled(settled: readonly SettledTask[]): void {
+    for (const { outcome } of settled) {
+      if (outcome.action === 'completed') this.#completed += 1;
+      else if (outcome.action === 'failed') this.#failed += 1;
+      this.#costMicroUsd += outcome.share?.costMicroUsd ?? 0;
+    }
+    if (settled.length > 0) this.#options.onSettled(settled);
+    if (this.#options.tooManyFailures?.(this.#completed, this.#failed) && this.#limitReached === null) {
+      this.#limitReached = 'failures';
+      this.#options.onNotice({ type: 'limit_reached', limit: 'failures' });
+      this.stop();
+    }
+  }
+
+  #halt(failure: ProviderFailure, lane: BatchingLane): void {
+    if (this.#halted !== null) return;
+    this.#halted = { failure, lane: lane.name };
+    this.#options.onNotice({ type: 'halted', lane: lane.name, failure, series: null });
+    this.stop();
+  }
+
+  #crashed(error: unknown): void {
+    this.#crash ??= { error };
+    this.stop();
+  }
+}
+
+function laneMissing({ lane, shard }: BatchRecord): LlmBatchError {
+  return new LlmBatchError(`Shard ${shard} of this run is with '${lane}', which the run names no more.`, {
+    code: 'BATCH_LANE_MISSING',
+    exitCode: EXIT_CODES.halted,
+    facts: { lane },
+  });
+}
+
+function isAtProvider(state: BatchRecord['state']): boolean {
+  return state === 'creating' || state === 'submitted' || state === 'settling';
+}
+
+function shardOf({ lane, shard }: BatchRecord): Pick<BatchRecord, 'lane' | 'shard'> {
+  return { lane, shard };
+}
+
+/** Whether a server may have done what it was asked although it did not say so. */
+function mayHaveBeenDone({ isUnsent, httpStatus }: ProviderFailure): boolean {
+  if (isUnsent) return false;
+  return (
+    httpStatus === undefined ||
+    httpStatus >= 500 ||
+    httpStatus < 400 ||
+    httpStatus === 408 ||
+    httpStatus === 409
+  );
+}
+
+function leastUsed(lanes: readonly BatchingLane[], open: readonly BatchRecord[]): BatchingLane {
+  const used = (lane: BatchingLane): number =>
+    open.filter((batch) => batch.lane === lane.name).length / lane.weight;
+  const [first, ...others] = lanes;
+  if (first === undefined) throw new RangeError('no lane takes batches');
+  return others.reduce((least, lane) => (used(lane) < used(least) ? lane : least), first);
+}
+
+function isLeft(error: unknown): void {
+  if (!(error instanceof WayLeft)) throw error;
+}
+
+function isRefused(error: unknown): void {
+  if (!(error instanceof BatchRefused)) throw error;
+}

@@ -1,0 +1,139 @@
+/**
+ * Requests about batches, each made until it is answered: what a server or a network does meanwhile is waited out, as
+ * long as the run may wait for a server at all.
+ */
+import type { Clock, Random } from '../../core/clock.js';
+import type { ProviderFailure } from '../../core/failure.js';
+import { backoffMs, haltsRun, isTrouble } from '../../core/retry-decision.js';
+import type { SendOptions } from '../../provider/provider.js';
+import type { RemoteReply } from '../../provider/remote-batches.js';
+
+/** The way is left: the user has asked to stop. What was begun is gone on with at the next start. */
+export class WayLeft extends Error {}
+
+/** A server has answered, and will not do what it was asked. */
+export class BatchRefused extends Error {
+  readonly failure: ProviderFailure;
+  /** What was asked for may be there all the same. */
+  readonly isInDoubt: boolean;
+
+  constructor(failure: ProviderFailure, isInDoubt = false) {
+    super(failure.message);
+    this.failure = failure;
+    this.isInDoubt = isInDoubt;
+  }
+
+  /** It concerns whatever is asked there. */
+  get haltsRun(): boolean {
+    return (
+      haltsRun(this.failure.kind) || isTrouble(this.failure.kind) || this.failure.kind === 'rate_limited'
+    );
+  }
+}
+
+export interface ServerOptions {
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly timeoutMs: number;
+  /** How long a server may be gone. */
+  readonly maxWaitMs: number;
+}
+
+/** A file of 200 MB takes this long over a slow line. */
+const FILE_TIMEOUT_MS = 3_600_000;
+const FIRST_WAIT_MS = 1_000;
+
+export class Server {
+  readonly #options: ServerOptions;
+  readonly #open = new Set<AbortController>();
+  readonly #sleepers = new Set<AbortController>();
+  #left = false;
+
+  constructor(options: ServerOptions) {
+    this.#options = options;
+  }
+
+  get isLeft(): boolean {
+    return this.#left;
+  }
+
+  get openRequests(): number {
+    return this.#open.size;
+  }
+
+  /** Nothing new is asked; what is open may end. */
+  leave(): void {
+    this.#left = true;
+    this.wake();
+  }
+
+  /** Cuts off what is open. */
+  abort(): void {
+    this.leave();
+    for (const controller of this.#open) controller.abort();
+  }
+
+  /** Ends every wait. */
+  wake(): void {
+    for (const sleeper of this.#sleepers) sleeper.abort();
+  }
+
+  /** @throws WayLeft */
+  async sleep(delayMs: number): Promise<void> {
+    const sleeper = new AbortController();
+    this.#sleepers.add(sleeper);
+    if (!this.#left) await this.#options.clock.sleep(delayMs, sleeper.signal);
+    this.#sleepers.delete(sleeper);
+    if (this.#left) throw new WayLeft();
+  }
+
+  /** Asks once. @throws WayLeft before it is asked, or where it was cut off */
+  async once<Value>(
+    request: (options: SendOptions) => Promise<RemoteReply<Value>>,
+    isFile = false,
+  ): Promise<Exclude<RemoteReply<Value>, { readonly aborted: true }>> {
+    if (this.#left) throw new WayLeft();
+    const controller = new AbortController();
+    this.#open.add(controller);
+    const { timeoutMs } = this.#options;
+    try {
+      const reply = await request({
+        timeoutMs: isFile ? Math.max(FILE_TIMEOUT_MS, timeoutMs) : timeoutMs,
+        signal: controller.signal,
+      });
+      if ('aborted' in reply) throw new WayLeft();
+      return reply;
+    } finally {
+      this.#open.delete(controller);
+    }
+  }
+
+  /**
+   * Asks until there is an answer; for what may be asked twice.
+   * @throws BatchRefused, WayLeft
+   */
+  async ask<Value>(
+    request: (options: SendOptions) => Promise<RemoteReply<Value>>,
+    isFile = false,
+  ): Promise<Value> {
+    const sinceMs = this.#options.clock.monotonicMs();
+    for (let failures = 0; ; failures += 1) {
+      const reply = await this.once(request, isFile);
+      if (reply.ok) return reply.value;
+      await this.waitAfter(reply.failure, failures, sinceMs);
+    }
+  }
+
+  /**
+   * Waits out what may pass.
+   * @param failures before this one
+   * @param sinceMs monotonic time of the first try
+   * @throws BatchRefused for what does not pass, or has not for too long
+   */
+  async waitAfter(failure: ProviderFailure, failures: number, sinceMs: number): Promise<void> {
+    const { clock, random, maxWaitMs } = this.#options;
+    const mayPass = failure.kind === 'rate_limited' || isTrouble(failure.kind);
+    if (!mayPass || clock.monotonicMs() - sinceMs >= maxWaitMs) throw new BatchRefused(failure);
+    await this.sleep(Math.max(failure.retryAfterMs ?? 0, backoffMs(failures, FIRST_WAIT_MS, random)));
+  }
+}

@@ -1,0 +1,254 @@
+/**
+ * Stores what came of a batch: its files are fetched to the disk and read line by line, in whatever order and however
+ * often a line stands there. What no line tells of was not run, and goes back.
+ */
+import { rm } from 'node:fs/promises';
+import type { BatchRecord, BatchSettlement } from '../../core/batch-record.js';
+import type { Clock, Random } from '../../core/clock.js';
+import type { ProviderFailure } from '../../core/failure.js';
+import type { TaskOutcome } from '../../core/outcome.js';
+import { haltsRun, type RetryPolicy } from '../../core/retry-decision.js';
+import type { LeasedTask } from '../../core/task.js';
+import type { ProviderReply, ProviderRequest } from '../../provider/provider.js';
+import type { RemoteLine } from '../../provider/remote-batches.js';
+import type { Store } from '../../store/store.js';
+import { mostTokensOf, NOTHING_SPENT } from '../billing.js';
+import { plus, type Spending } from '../budget.js';
+import { type Bill, billOf, callEndOf, type Judged, judge, released } from '../judge-reply.js';
+import type { BatchingLane } from '../lane.js';
+import type { PreparedTask, PrepareTask } from '../prepared-task.js';
+import { customIdOf, taskIdOf } from './custom-id.js';
+import { linesOfFile } from './file-lines.js';
+import { type Server, WayLeft } from './server.js';
+
+export interface SettlerOptions {
+  readonly store: Store;
+  readonly prepare: PrepareTask;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly retry: RetryPolicy;
+  readonly server: Server;
+  readonly onSettled: (
+    settled: readonly { readonly task: LeasedTask; readonly outcome: TaskOutcome }[],
+  ) => void;
+}
+
+export interface SettledShard {
+  readonly billed: Spending;
+  readonly completed: number;
+  readonly failed: number;
+  /** Were not run, or are tried again. */
+  readonly returned: number;
+  readonly malformedLines: number;
+  /** What a line failed with that concerns the whole run; null: nothing of the kind. */
+  readonly halting: ProviderFailure | null;
+}
+
+/** Lines that are stored in one commit. */
+const PAGE = 200;
+/** However few lines there are, no more text than this is held. */
+const PAGE_BYTES = 8 * 1024 * 1024;
+
+interface Tally {
+  billed: Spending;
+  completed: number;
+  failed: number;
+  returned: number;
+  malformedLines: number;
+  halting: ProviderFailure | null;
+}
+
+export class ShardSettler {
+  readonly #options: SettlerOptions;
+
+  constructor(options: SettlerOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * @param path where its files may be put, with an ending each
+   * @param failure why the batch as a whole failed; null: it did not
+   * @throws WayLeft where the user asked to stop: the rest is settled at the next start
+   */
+  async settle(
+    batch: BatchRecord,
+    lane: BatchingLane,
+    path: string,
+    failure: ProviderFailure | null,
+  ): Promise<SettledShard> {
+    const { store, server } = this.#options;
+    const tally: Tally = {
+      ...{ billed: NOTHING_SPENT, completed: 0, failed: 0, returned: 0, malformedLines: 0, halting: null },
+    };
+    await store.remote.note(batch.id, { state: 'settling' });
+    const files = { output: batch.outputFileId, errors: batch.errorFileId };
+    for (const [ending, fileId] of Object.entries(files)) {
+      if (fileId === null) continue;
+      const file = `${path}.${ending}`;
+      await server.ask((options) => lane.remote.batches.download(fileId, file, options), true);
+      await this.#settleFile(batch, lane, file, tally);
+      await rm(file, { force: true });
+    }
+    await this.#settleRest(batch, lane, failure, tally);
+    await store.remote.end(batch.id);
+    return tally;
+  }
+
+  async #settleFile(batch: BatchRecord, lane: BatchingLane, file: string, tally: Tally): Promise<void> {
+    let page: string[] = [];
+    let bytes = 0;
+    const flush = async (): Promise<void> => {
+      if (this.#options.server.isLeft) throw new WayLeft();
+      await this.#settlePage(batch, lane, page, tally);
+      page = [];
+      bytes = 0;
+    };
+    for await (const line of linesOfFile(file)) {
+      page.push(line);
+      bytes += line.length;
+      if (page.length >= PAGE || bytes >= PAGE_BYTES) await flush();
+    }
+    await flush();
+  }
+
+  async #settlePage(
+    batch: BatchRecord,
+    lane: BatchingLane,
+    lines: readonly string[],
+    tally: Tally,
+  ): Promise<void> {
+    const { store, onSettled } = this.#options;
+    const { batches } = lane.remote;
+    const named = lines.flatMap((line) => taskIdsIn(line));
+    const tasks = await store.remote.tasksOf(batch.id, { taskIds: named, limit: named.length });
+    const waiting = new Map<string, { readonly task: LeasedTask; readonly prepared: PreparedTask | null }>();
+    for (const task of tasks) {
+      const prepared = this.#options.prepare(task);
+      waiting.set(customIdOf(task), { task, prepared: 'refused' in prepared ? null : prepared });
+    }
+    const requestOf = (customId: string): ProviderRequest | null => {
+      const prepared = waiting.get(customId)?.prepared;
+      if (prepared === undefined || prepared === null) return null;
+      const { endpoint, bodyJson } = prepared.request;
+      return { endpoint, bodyJson, parts: 1 };
+    };
+    const settlements: (BatchSettlement & { readonly task: LeasedTask })[] = [];
+    for (const line of lines) {
+      const read = batches.readLine(line, requestOf);
+      const found = 'malformed' in read ? undefined : waiting.get(read.customId);
+      if ('malformed' in read) tally.malformedLines += 1;
+      // A line of which nobody waits stands there twice, is late, or was settled before a crash.
+      if ('malformed' in read || found?.prepared === undefined || found.prepared === null) continue;
+      waiting.delete(read.customId);
+      settlements.push(await this.#settlementOf(read, found.prepared, batch, lane, tally));
+    }
+    if (settlements.length === 0) return;
+    const lost = new Set(await store.remote.settle(batch.id, settlements));
+    const kept = settlements.filter(({ task }) => !lost.has(task.taskId));
+    for (const { call, outcome } of kept) {
+      if (outcome.action === 'completed') tally.completed += 1;
+      else if (outcome.action === 'failed') tally.failed += 1;
+      else tally.returned += 1;
+      const { usage = null, costMicroUsd = null } = call ?? {};
+      tally.billed = plus(tally.billed, {
+        costMicroUsd: costMicroUsd ?? (call === null ? 0 : (call.mostCostMicroUsd ?? 0)),
+        tokens: usage === null ? 0 : usage.inputTokens + usage.outputTokens,
+      });
+    }
+    onSettled(kept);
+  }
+
+  async #settlementOf(
+    line: Exclude<RemoteLine, { readonly malformed: string }>,
+    prepared: PreparedTask,
+    batch: BatchRecord,
+    lane: BatchingLane,
+    tally: Tally,
+  ): Promise<BatchSettlement & { readonly task: LeasedTask }> {
+    const { task } = prepared;
+    if ('unrun' in line || 'aborted' in line.reply)
+      return { task, call: null, outcome: released({ task }, null) };
+    const atBatchPrice = { ...lane, ...lane.remote };
+    const bill = billOf(line.reply, prepared.model, atBatchPrice);
+    const finishedAtMs = this.#options.clock.now();
+    const judged = await this.#judge(prepared, line.reply, bill, lane);
+    const failure = judged.isAnswered ? null : judged.failure;
+    if (failure !== null && haltsRun(failure.kind)) tally.halting ??= failure;
+    const { billing } = prepared;
+    const {
+      callId: _,
+      latencyMs: __,
+      ...end
+    } = callEndOf(line.reply, failure, bill, {
+      ...{ callId: 0, finishedAtMs, latencyMs: 0 },
+    });
+    const mostCostMicroUsd = atBatchPrice.mostOf(
+      billing.model,
+      billing.mostInputTokens,
+      billing.outputCap,
+      null,
+    );
+    const call = {
+      ...end,
+      startedAtMs: batch.submittedAtMs ?? batch.createdAtMs,
+      mostTokens: mostTokensOf(billing),
+      mostCostMicroUsd,
+    };
+    const [outcome] = judged.outcomes;
+    if (outcome === undefined) throw new RangeError('a line without an outcome');
+    return { task, call, outcome };
+  }
+
+  /** Documents that no line told of: what failed the batch fails them, and else they were not run. */
+  async #settleRest(
+    batch: BatchRecord,
+    lane: BatchingLane,
+    failure: ProviderFailure | null,
+    tally: Tally,
+  ): Promise<void> {
+    const { store, onSettled, server } = this.#options;
+    while (failure !== null && !haltsRun(failure.kind)) {
+      if (server.isLeft) throw new WayLeft();
+      const tasks = await store.remote.tasksOf(batch.id, { limit: PAGE });
+      if (tasks.length === 0) return;
+      const settlements: (BatchSettlement & { readonly task: LeasedTask })[] = [];
+      for (const task of tasks) {
+        const prepared = this.#options.prepare(task);
+        const rejection = { ok: false, failure, usage: null, costMicroUsd: null, hints: {} } as const;
+        const [outcome] =
+          'refused' in prepared
+            ? [released({ task }, null)]
+            : (await this.#judge(prepared, rejection, { usage: null, costMicroUsd: null }, lane)).outcomes;
+        if (outcome !== undefined)
+          settlements.push({ task, call: null, outcome: { ...outcome, share: null } });
+      }
+      await store.remote.settle(batch.id, settlements);
+      for (const { outcome } of settlements) {
+        if (outcome.action === 'failed') tally.failed += 1;
+        else tally.returned += 1;
+      }
+      onSettled(settlements);
+    }
+    for (let returned = PAGE; returned > 0; tally.returned += returned) {
+      returned = await store.remote.giveBack(batch.id, PAGE * 10);
+    }
+  }
+
+  #judge(prepared: PreparedTask, reply: ProviderReply, bill: Bill, lane: BatchingLane): Promise<Judged> {
+    const { clock, random, retry } = this.#options;
+    // Other lines fared as they did: nothing that a server does is an outage here, and each failure is an attempt.
+    const circumstances = { trouble: null, refusal: null, lane, finishedAtMs: clock.now() };
+    return judge([prepared], reply, bill, circumstances, {
+      ...{ clock, random, retry },
+      throttledSinceMs: ({ throttledForMs }) =>
+        throttledForMs === null ? null : clock.monotonicMs() - throttledForMs,
+    });
+  }
+}
+
+/** Of tasks that a line may be about, before it is read whole. */
+function taskIdsIn(line: string): number[] {
+  return [...line.matchAll(/"custom_id"\s*:\s*"([^"]*)"/g)].flatMap(
+    ([, customId = '']) => taskIdOf(customId) ?? [],
+  );
+}

@@ -1,0 +1,71 @@
+/** What the books hold of files and batches. Their lines are the documents' too: see `Books.acceptLine`. */
+
+/** One batch, as it stands. */
+export interface BatchEntry {
+  readonly id: string;
+  readonly metadata: Readonly<Record<string, string>>;
+  readonly inputFileId: string;
+  readonly endpoint: string;
+  /** Of its first line; null before it was read. */
+  model: string | null;
+  /** OpenAI's word, whatever the dialect makes of it. */
+  status: string;
+  total: number;
+  completed: number;
+  failed: number;
+}
+
+export interface RemoteBooks {
+  /** Whole ones. */
+  readonly filesUploaded: number;
+  readonly bytesUploaded: number;
+  readonly filesDeleted: number;
+  /** Times that a file's content was sent to its end. */
+  readonly filesFetched: number;
+  /** In the order of their creation. */
+  readonly batches: readonly Readonly<BatchEntry>[];
+  /** Lines that were run and billed, those included whose answer was lost afterwards. */
+  readonly linesRun: number;
+  readonly promptTokens: number;
+  readonly completionTokens: number;
+  /** At half the price; 0 where the simulator has no prices. */
+  readonly costUsd: number;
+}
+
+export class RemoteLedger {
+  readonly batches: BatchEntry[] = [];
+  filesUploaded = 0;
+  bytesUploaded = 0;
+  filesDeleted = 0;
+  filesFetched = 0;
+  linesRun = 0;
+  promptTokens = 0;
+  completionTokens = 0;
+  costUsd = 0;
+
+  snapshot(): RemoteBooks {
+    return {
+      filesUploaded: this.filesUploaded,
+      bytesUploaded: this.bytesUploaded,
+      filesDeleted: this.filesDeleted,
+      filesFetched: this.filesFetched,
+      batches: this.batches.map(
+        ({ id, metadata, inputFileId, endpoint, model, status, total, completed, failed }) => ({
+          id,
+          metadata,
+          inputFileId,
+          endpoint,
+          model,
+          status,
+          total,
+          completed,
+          failed,
+        }),
+      ),
+      linesRun: this.linesRun,
+      promptTokens: this.promptTokens,
+      completionTokens: this.completionTokens,
+      costUsd: this.costUsd,
+    };
+  }
+}
