@@ -145,6 +145,8 @@ export interface DrainSnapshot {
 const STORE_TROUBLE_LIMIT_MS = 60_000;
 /** A lease survives two missed heartbeats. */
 const HEARTBEATS_PER_LEASE = 3;
+/** In one transaction, which nothing else is done beside. */
+const MOST_CLAIMED = 1_000;
 const A_DAY_MS = 24 * 3_600_000;
 /** When this machine could open no more connections, no more are tried for so long. */
 const FEWER_CONNECTIONS_MS = 60_000;
@@ -169,6 +171,8 @@ export class Drain {
   readonly #openCalls = new Set<AbortController>();
   /** Groups that have left the packer and are not settled. */
   #calls = 0;
+  /** Of the group that left the packer last. */
+  #documentsPerCall = 1;
   #woken = false;
   #sleeping: AbortController | null = null;
   #completed = 0;
@@ -198,9 +202,10 @@ export class Drain {
     const { grouping, clock } = options;
     this.#groupSizes = new GroupSizes(grouping);
     const documentsFor = (prepared: PreparedTask): number => this.#groupSizes.documentsFor(kindOf(prepared));
-    this.#packer = new Packer({ documentsFor, waitMs: grouping.waitMs }, clock, (group) =>
-      this.#start(group),
-    );
+    this.#packer = new Packer({ documentsFor, waitMs: grouping.waitMs }, clock, (group) => {
+      this.#documentsPerCall = group.length;
+      this.#start(group);
+    });
     this.#guard = new Guard(options.isGuarded);
     this.#trouble = new StoreTrouble({
       clock: options.clock,
@@ -291,8 +296,9 @@ export class Drain {
         await this.#nextWake(null);
         continue;
       }
-      // Documents that wait for others to share a call with are no call yet, so that more of them are claimed.
-      const tasks = await this.#claim(Math.max(capacity - busy, this.#packer.room));
+      // As many as those calls will have, and as the groups that wait have room for, which are no calls yet.
+      const wanted = Math.max((capacity - busy) * this.#documentsPerCall, this.#packer.room);
+      const tasks = await this.#claim(Math.min(wanted, MOST_CLAIMED));
       for (const task of tasks) this.#begin(task);
       if (tasks.length > 0) continue;
       // There is nobody whom a group that is not full could wait for.
