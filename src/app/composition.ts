@@ -1,6 +1,7 @@
 /** The composition root: the only place that knows which concrete provider answers and what a lane is made of. */
+import { serverWithKey } from '../config/known-servers.js';
 import type { Clock } from '../core/clock.js';
-import { EXIT_CODES, LlmBatchError, usageError } from '../core/errors.js';
+import { type ErrorFacts, EXIT_CODES, LlmBatchError, usageError } from '../core/errors.js';
 import { isLoopback } from '../core/loopback.js';
 import { createRedactor } from '../core/redact.js';
 import type { BilledUsage } from '../core/usage.js';
@@ -19,6 +20,7 @@ import { type LaneSettings, lanesOf, type RunSettings } from '../runs/run-settin
 import type { SimulatorOptions } from '../simulator/options.js';
 import type { CommandContext } from './context.js';
 import { mostConnections, openFilesLimit } from './open-files.js';
+import { checkHeaders, headersOf } from './request-headers.js';
 
 /** `--concurrency auto` stays below this many. */
 const MOST_AUTO_CONNECTIONS = 512;
@@ -38,7 +40,7 @@ export interface OpenLanes {
 
 /**
  * Checks, before anything is read or stored, that there is somebody to call.
- * @throws LlmBatchError KEY_MISSING, KEY_NAME_INVALID, BASE_URL_INVALID, BASE_URL_CREDENTIALS (exit 2)
+ * @throws LlmBatchError KEY_MISSING, KEY_NAME_INVALID, BASE_URL_INVALID, BASE_URL_CREDENTIALS, HEADER_* (exit 2)
  */
 export function checkConnection(settings: RunSettings, context: CommandContext): void {
   if (settings.simulator !== null) return;
@@ -46,6 +48,7 @@ export function checkConnection(settings: RunSettings, context: CommandContext):
   for (const lane of lanes) {
     checkBaseUrl(lane.baseUrl, context.environment[lane.apiKeyEnv]);
     checkKeyName(lane.apiKeyEnv);
+    checkHeaders(lane, context);
   }
   // A server of the user's own needs no key; where several keys are named, all were meant to be there.
   const ownServer =
@@ -59,8 +62,16 @@ export function checkConnection(settings: RunSettings, context: CommandContext):
     missing.length === 1
       ? `No API key: environment variable ${missing[0]} is not set.`
       : `No API keys: environment variables ${missing.join(', ')} are not set.`,
-    { variables: `export ${missing.map((name) => `${name}=…`).join(' ')}` },
+    { variables: `export ${missing.map((name) => `${name}=…`).join(' ')}`, ...otherServer(context) },
   );
+}
+
+/** Whose key is there instead, where the user has not said whom to call. */
+function otherServer({ environment }: CommandContext): ErrorFacts {
+  const other = serverWithKey(environment);
+  return other === null
+    ? {}
+    : { otherName: other.name, otherKey: other.keyVariable, otherUrl: other.baseUrl };
 }
 
 /**
@@ -160,6 +171,8 @@ export async function connect(settings: RunSettings, context: CommandContext): P
     const provider: Provider & Partial<RemoteProvider> = createOpenAIProvider({
       baseUrl: lane.baseUrl,
       apiKey: simulator === null ? (context.takeSecret(lane.apiKeyEnv) ?? null) : null,
+      apiKeyHeader: lane.apiKeyHeader,
+      ...headersOf(lane, context),
       maxConnections: Math.min(pacing.connections ?? concurrency, perLane),
       times: pacing,
       bodyRoom,
@@ -206,10 +219,19 @@ export async function connect(settings: RunSettings, context: CommandContext): P
 export async function openProvider(
   lane: LaneSettings,
   apiKey: string | null,
-  { clock, environment }: CommandContext,
+  context: CommandContext,
 ): Promise<Provider> {
+  const { clock, environment } = context;
   const { createOpenAIProvider } = await import('../provider/openai/client.js');
-  return createOpenAIProvider({ baseUrl: lane.baseUrl, apiKey, maxConnections: 1, clock, environment });
+  return createOpenAIProvider({
+    baseUrl: lane.baseUrl,
+    apiKey,
+    apiKeyHeader: lane.apiKeyHeader,
+    ...headersOf(lane, context),
+    maxConnections: 1,
+    clock,
+    environment,
+  });
 }
 
 /** Looks a model up once per run: a price that changes at midnight is not worth a search at every call. */

@@ -158,6 +158,11 @@ async function readPrompt(path: string): Promise<string> {
   return text.replace(/\r?\n$/, '');
 }
 
-function connectionSettings({ baseUrl, apiKeyEnv }: Settings): Omit<ConnectionSettings, 'lanes'> {
-  return { baseUrl, apiKeyEnv };
+function connectionSettings({
+  baseUrl,
+  apiKeyEnv,
+  apiKeyHeader,
+  headers,
+}: Settings): Omit<ConnectionSettings, 'lanes'> {
+  return { baseUrl, apiKeyEnv, apiKeyHeader, headers };
 }

@@ -13,8 +13,12 @@ export const WAYS_OUT: Readonly<Record<string, Words>> = {
   BASE_URL_CREDENTIALS: () =>
     'leave it out of the address and name an environment variable that holds it: --api-key-env NAME',
   BASE_URL_INVALID: () => 'give the whole address, e.g. --base-url http://localhost:11434/v1',
-  KEY_MISSING: ({ variables }) =>
-    `${variables}, or name a server of your own with --base-url http://localhost:11434/v1, or rehearse without calling anybody with --simulate`,
+  HEADER_SECRET: ({ name }) =>
+    `put it into an environment variable and name that, in single quotes: --header '${name}: $NAME'`,
+  KEY_MISSING: ({ variables, otherName, otherKey, otherUrl }) =>
+    otherKey !== undefined
+      ? `${otherKey} is set, so for ${otherName}: --base-url ${otherUrl} --api-key-env ${otherKey} --model NAME; for OpenAI: ${variables}`
+      : `${variables}, or name a server of your own with --base-url http://localhost:11434/v1, or rehearse without calling anybody with --simulate`,
   KEY_NAME_INVALID: () =>
     'give the name of the variable that holds the key, never the key itself: --api-key-env OPENAI_API_KEY',
   BATCH_LANE_MISSING: ({ lane }) =>

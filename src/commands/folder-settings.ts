@@ -4,7 +4,7 @@
  */
 import { join, resolve } from 'node:path';
 import type { CommandContext } from '../app/context.js';
-import { type DotEnv, readDotEnv } from '../config/dot-env.js';
+import { type DotEnv, readDotEnv, readNamedDotEnv } from '../config/dot-env.js';
 import {
   CONFIG_FILE_NAME,
   isOverruled,
@@ -69,19 +69,33 @@ function readNamedConfig(path: string): JsonObject {
   throw usageError('CONFIG_UNREADABLE', `There is no settings file ${path} (--config).`, 'Check the path.');
 }
 
+function namedDotEnv(path: string): DotEnv {
+  const found = readNamedDotEnv(path);
+  if (found !== null) return found;
+  throw usageError('CONFIG_UNREADABLE', `There is no file ${path} (--env-file).`, 'Check the path.');
+}
+
 /**
  * `.env` of the working folder. A trusted one adds what the environment does not set; of another the user is asked
  * where it holds a variable that is needed.
+ * @param given `--env-file`: the user has named it, so it is used as it is
  * @returns to be called with the names of variables that would be used; throws LlmBatchError CONFIG_UNTRUSTED (exit 2)
  */
-export function dotEnvOf(context: CommandContext): (names: readonly string[]) => Promise<void> {
+export function dotEnvOf(
+  context: CommandContext,
+  given?: unknown,
+): (names: readonly string[]) => Promise<void> {
   const { environment } = context;
-  const found = readDotEnv(context.workingFolder);
+  const named = given ?? environment['LLM_BATCH_ENV_FILE'] ?? '';
+  const isNamed = named !== '';
+  const found = isNamed
+    ? namedDotEnv(resolve(context.workingFolder, String(named)))
+    : readDotEnv(context.workingFolder);
   const isUnset = (name: string): boolean => (environment[name] ?? '') === '';
   const adopt = ({ variables }: DotEnv): void => {
     for (const [name, value] of Object.entries(variables)) if (isUnset(name)) environment[name] = value;
   };
-  if (found !== null && new TrustRecord(environment).knows(found.fact)) adopt(found);
+  if (found !== null && (isNamed || new TrustRecord(environment).knows(found.fact))) adopt(found);
   return async (names) => {
     if (found === null) return;
     const wanted = names.filter((name) => isUnset(name) && (found.variables[name] ?? '') !== '');

@@ -1,9 +1,11 @@
 /** The table of settings as commander options, and back from parsed options to settings. */
 import { type Command, Option } from 'commander';
 import type { CommandContext } from '../app/context.js';
+import { variablesOf } from '../config/header-texts.js';
 import { type ResolvedSettings, resolveSettings } from '../config/load.js';
 import { SETTINGS, type SettingGroup, type Settings, settingsIn } from '../config/settings.js';
 import { dotEnvOf, readTrustedConfig } from './folder-settings.js';
+import { collect } from './repeated-flag.js';
 
 /** @param hidden settings of the groups that are taken, but are not in the help of the command */
 export function addSettingFlags(
@@ -11,12 +13,13 @@ export function addSettingFlags(
   groups: readonly SettingGroup[],
   hidden: readonly (keyof Settings)[] = [],
 ): Command {
-  for (const { name, flags, help, initialText, environment } of settingsIn(groups)) {
+  for (const { name, flags, help, initialText, environment, repeats } of settingsIn(groups)) {
     const notes = [
       ...(initialText === undefined ? [] : [`default ${initialText}`]),
       ...(environment === '' ? [] : [environment]),
     ];
-    command.addOption(new Option(flags, `${help} (${notes.join('; ')})`).hideHelp(hidden.includes(name)));
+    const option = new Option(flags, `${help} (${notes.join('; ')})`).hideHelp(hidden.includes(name));
+    command.addOption(repeats === true ? option.argParser(collect) : option);
   }
   return command;
 }
@@ -55,7 +58,7 @@ export async function readSettings(command: Command, context: CommandContext): P
     if (command.getOptionValueSource(optionName) === 'cli') flags[name] = options[optionName];
   }
   const used = settingsUsedBy(command);
-  const adoptVariables = dotEnvOf(context);
+  const adoptVariables = dotEnvOf(context, flags['envFile']);
   await adoptVariables(
     SETTINGS.filter(({ name }) => used.has(name) && flags[name] === undefined).map(
       ({ environment }) => environment,
@@ -65,7 +68,11 @@ export async function readSettings(command: Command, context: CommandContext): P
   const file = await readTrustedConfig(context, sources, used);
   const resolved = resolveSettings({ ...sources, file });
   if (used.has('apiKeyEnv')) {
-    await adoptVariables(resolved.lanes?.map((lane) => lane.apiKeyEnv) ?? resolved.settings.apiKeyEnv);
+    const { headers, apiKeyEnv } = resolved.settings;
+    await adoptVariables([
+      ...(resolved.lanes?.map((lane) => lane.apiKeyEnv) ?? apiKeyEnv),
+      ...[headers ?? {}, ...(resolved.lanes ?? []).map((lane) => lane.headers)].flatMap(variablesOf),
+    ]);
   }
   return resolved;
 }

@@ -6,6 +6,7 @@ import { lstatSync, type Stats } from 'node:fs';
 import { dirname, parse } from 'node:path';
 import type { CommandContext } from '../app/context.js';
 import type { HomeFolders } from '../app/open-store.js';
+import { variablesOf } from '../config/header-texts.js';
 import { isInside } from '../config/inside.js';
 import type { ResolvedSettings } from '../config/load.js';
 import { type TrustedFact, TrustRecord } from '../config/trust-record.js';
@@ -143,7 +144,7 @@ function serversOf(settings: RunSettings): TrustedFact[] {
       (lane): TrustedFact => ({
         kind: 'server',
         name: addressOf(lane.baseUrl),
-        detail: lane.apiKeyEnv,
+        detail: [...new Set([lane.apiKeyEnv, ...variablesOf(lane.headers).sort()])].join(', '),
       }),
     )
     .filter((fact) => !isDefault(fact));
@@ -155,7 +156,8 @@ function addressOf(baseUrl: string): string {
 }
 
 function connectionOf({ settings, lanes }: ResolvedSettings): ConnectionSettings {
-  return { baseUrl: settings.baseUrl, apiKeyEnv: settings.apiKeyEnv, lanes };
+  const { baseUrl, apiKeyEnv, apiKeyHeader, headers } = settings;
+  return { baseUrl, apiKeyEnv, apiKeyHeader, headers, lanes };
 }
 
 function filesReadBy({ request, pricesFile }: RunSettings, homes: HomeFolders): TrustedFact[] {

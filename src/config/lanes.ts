@@ -1,6 +1,7 @@
 /** `lanes` in `llm-batch.config.json`: several keys, each with its own endpoint and limits. */
 import { usageError } from '../core/errors.js';
 import { isJsonObject, type Json } from '../core/json.js';
+import { type HeaderTexts, parseHeaderName, parseHeaders } from './header-texts.js';
 import { parseCount, parseText } from './values.js';
 
 /** One lane as the user wrote it; null where it says nothing and the run's own setting holds. */
@@ -9,6 +10,10 @@ export interface LaneDefinition {
   /** Environment variable that holds the key. */
   readonly apiKeyEnv: string;
   readonly baseUrl: string | null;
+  /** Header that carries the key. */
+  readonly apiKeyHeader: string | null;
+  /** Besides those of the run. */
+  readonly headers: HeaderTexts;
   /** What this endpoint calls a model: name in the requests → name to send. */
   readonly models: Readonly<Record<string, string>>;
   readonly rpm: number | null;
@@ -18,7 +23,18 @@ export interface LaneDefinition {
   readonly weight: number;
 }
 
-const FIELDS = ['name', 'apiKeyEnv', 'baseUrl', 'models', 'rpm', 'tpm', 'rpd', 'weight'];
+const FIELDS = [
+  'name',
+  'apiKeyEnv',
+  'baseUrl',
+  'apiKeyHeader',
+  'headers',
+  'models',
+  'rpm',
+  'tpm',
+  'rpd',
+  'weight',
+];
 
 /** @throws LlmBatchError LANES_INVALID (exit 2) naming the lane and the field */
 export function parseLanes(value: Json | undefined): readonly LaneDefinition[] | null {
@@ -48,6 +64,8 @@ function parseLane(value: Json, where: string): LaneDefinition {
     name: optional(where, 'name', value['name'], parseText) ?? apiKeyEnv,
     apiKeyEnv,
     baseUrl,
+    apiKeyHeader: optional(where, 'apiKeyHeader', value['apiKeyHeader'], parseHeaderName),
+    headers: optional(where, 'headers', value['headers'], parseHeaders) ?? {},
     models: optional(where, 'models', value['models'], parseModels) ?? {},
     rpm: optional(where, 'rpm', value['rpm'], parseCount),
     tpm: optional(where, 'tpm', value['tpm'], parseCount),

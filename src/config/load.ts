@@ -103,7 +103,7 @@ export function readConfigFile(path: string): JsonObject | null {
       'Write settings into it, such as {"rpm": 500}.',
     );
   const known = [...SETTINGS.map((setting) => setting.name as string), LANES].filter(
-    (name) => name !== 'config',
+    (name) => name !== 'config' && name !== 'envFile',
   );
   for (const name of Object.keys(config)) {
     if (known.includes(name)) continue;

@@ -6,6 +6,7 @@
 import { ENDPOINT_NAMES } from '../core/endpoint-name.js';
 import { INPUT_FORMATS } from '../core/input-format.js';
 import { amount, either, objectOf, oneOf, orNull, positive, type Shape, text, truth } from '../core/shape.js';
+import { parseHeaderName, parseHeaders } from './header-texts.js';
 import {
   parseBytes,
   parseCount,
@@ -39,6 +40,8 @@ interface SettingLine<Value, Initial extends Value | null> {
   readonly environment?: string;
   readonly help: string;
   readonly initial: Initial;
+  /** The flag may be given several times; `parse` gets the list. */
+  readonly repeats?: boolean;
   /** How the default is written in help; absent: not shown. */
   readonly initialText?: string;
   /**
@@ -71,6 +74,14 @@ const TABLE = {
     help: 'settings file to be used as it is; the one of the working folder has to be trusted first (`llm-batch trust`)',
     initial: null,
     initialText: './llm-batch.config.json',
+    parse: parseText,
+  }),
+  envFile: setting('store', {
+    flags: '--env-file <file>',
+    help: 'variables for what the environment does not set, keys too; the .env of the working folder has to be trusted first',
+    initial: null,
+    initialText: './.env',
+    reaches: 'server',
     parse: parseText,
   }),
   db: setting('store', {
@@ -195,6 +206,22 @@ const TABLE = {
     initialText: 'OPENAI_API_KEY',
     reaches: 'server',
     parse: parseList,
+  }),
+  apiKeyHeader: setting('connection', {
+    flags: '--api-key-header <name>',
+    help: 'header that carries the key as it is, e.g. api-key for Azure',
+    initial: null,
+    initialText: 'Authorization, as a bearer token',
+    reaches: 'server',
+    parse: parseHeaderName,
+  }),
+  headers: setting('connection', {
+    flags: '--header <name:value>',
+    help: "header that goes along with every call, e.g. 'X-Key: $NAME' with the value of a variable; may be repeated",
+    initial: null,
+    repeats: true,
+    reaches: 'server',
+    parse: parseHeaders,
   }),
   prices: setting('connection', {
     flags: '--prices <file>',

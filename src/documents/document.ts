@@ -19,7 +19,7 @@ import { findField, showName } from '../core/field.js';
 import { isJsonObject, type JsonObject } from '../core/json.js';
 import { memberText } from '../core/json-text.js';
 import type { LineProblem } from '../core/line-problem.js';
-import { ENDPOINTS } from '../endpoints/endpoints.js';
+import { ENDPOINTS, endpointAt } from '../endpoints/endpoints.js';
 import { recogniseRequest } from '../endpoints/recognise.js';
 import { describeJsonError } from './json-syntax.js';
 import { findLoneSurrogate, mayHoldLoneSurrogate } from './lone-surrogate.js';
@@ -181,9 +181,9 @@ function endpointOfBatchLine(
 }
 
 function endpointOfUrl(url: ExactJson): EndpointName | LineProblem {
-  const endpoint = ENDPOINT_NAMES.find((name) => ENDPOINTS[name].urls.some((known) => known === url));
-  if (endpoint !== undefined) return endpoint;
-  const known = ENDPOINT_NAMES.map((name) => ENDPOINTS[name].urls[0]).join(', ');
+  const endpoint = typeof url === 'string' ? endpointAt(url) : null;
+  if (endpoint !== null) return endpoint;
+  const known = ENDPOINT_NAMES.map((name) => `/v1${ENDPOINTS[name].path}`).join(', ');
   return { reason: `url ${showValue(url)} is not supported; only ${known} are`, field: 'url' };
 }
 

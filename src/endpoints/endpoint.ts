@@ -16,8 +16,6 @@ export type { EndpointName } from '../core/endpoint-name.js';
 export interface Endpoint {
   /** Where it is, below the base URL. */
   readonly path: string;
-  /** What the lines of Batch API files call it. */
-  readonly urls: readonly string[];
   /** Used when neither line nor `--model` names one. */
   readonly defaultModel: string;
   /** The field of a body that holds what is asked. */

@@ -1,11 +1,13 @@
 /** What a run needs to go on from the store alone. Stored as JSON with the run; never holds a key. */
 
+import type { HeaderTexts } from '../config/header-texts.js';
 import type { LaneDefinition } from '../config/lanes.js';
 import type { SettingsOf } from '../config/settings.js';
 import { EXIT_CODES, LlmBatchError } from '../core/errors.js';
 import { isJsonObject, type JsonObject } from '../core/json.js';
 import type { RunRecord } from '../core/run.js';
 import type { RequestSettings } from '../documents/request.js';
+import { apiRootOf } from '../endpoints/endpoints.js';
 import type { InputDescription } from '../input/input-description.js';
 import { fromStoredPath, toStoredPath } from '../store/stored-path.js';
 import { STORED_SETTINGS } from './stored-settings.js';
@@ -15,6 +17,10 @@ export interface ConnectionSettings {
   readonly baseUrl: string | null;
   /** Names of environment variables that hold keys, one lane each. */
   readonly apiKeyEnv: readonly string[];
+  /** Header that carries the key as it is; null: Authorization, as a bearer token. Absent in runs of earlier versions. */
+  readonly apiKeyHeader?: string | null;
+  /** Of all lanes; absent as above. */
+  readonly headers?: HeaderTexts | null;
   /** Lanes of the config file; they take the place of `apiKeyEnv`. */
   readonly lanes: readonly LaneDefinition[] | null;
 }
@@ -132,13 +138,19 @@ export function lanesOf(settings: RunSettings, simulatorUrl: string | null = nul
     const baseUrl = simulatorUrl ?? 'http://127.0.0.1';
     return [{ ...defaultLane(SIMULATED_LANE, baseUrl, pacing), name: SIMULATED_LANE }];
   }
-  const runBaseUrl = connection.baseUrl ?? OPENAI_BASE_URL;
+  const runBaseUrl = apiRootOf(connection.baseUrl ?? OPENAI_BASE_URL);
   if (connection.lanes === null) {
-    return connection.apiKeyEnv.map((name) => defaultLane(name, runBaseUrl, pacing));
+    return connection.apiKeyEnv.map((name) => ({
+      ...defaultLane(name, runBaseUrl, pacing),
+      apiKeyHeader: connection.apiKeyHeader ?? null,
+      headers: connection.headers ?? {},
+    }));
   }
   return connection.lanes.map((lane) => ({
     ...lane,
-    baseUrl: lane.baseUrl ?? runBaseUrl,
+    baseUrl: lane.baseUrl === null ? runBaseUrl : apiRootOf(lane.baseUrl),
+    apiKeyHeader: lane.apiKeyHeader ?? connection.apiKeyHeader ?? null,
+    headers: { ...connection.headers, ...lane.headers },
     rpm: lane.rpm ?? pacing.rpm,
     tpm: lane.tpm ?? pacing.tpm,
     rpd: lane.rpd ?? pacing.rpd,
@@ -147,5 +159,6 @@ export function lanesOf(settings: RunSettings, simulatorUrl: string | null = nul
 
 function defaultLane(apiKeyEnv: string, baseUrl: string, { rpm, tpm, rpd }: PacingSettings): LaneSettings {
   const host = URL.canParse(baseUrl) ? new URL(baseUrl).host : baseUrl;
-  return { name: `${apiKeyEnv}@${host}`, apiKeyEnv, baseUrl, models: {}, rpm, tpm, rpd, weight: 1 };
+  const name = `${apiKeyEnv}@${host}`;
+  return { name, apiKeyEnv, baseUrl, apiKeyHeader: null, headers: {}, models: {}, rpm, tpm, rpd, weight: 1 };
 }

@@ -78,7 +78,10 @@ export async function answererSoFar(store: Store, run: RunRecord): Promise<strin
  * models, and checked in the same way.
  */
 export function answererOf(settings: RunSettings): string {
-  const servers = lanesOf(settings).map(({ baseUrl, models }) => JSON.stringify([baseUrl, models]));
+  // A gateway goes by its headers to one provider or another.
+  const servers = lanesOf(settings).map(({ baseUrl, models, headers }) =>
+    JSON.stringify(Object.keys(headers).length === 0 ? [baseUrl, models] : [baseUrl, models, headers]),
+  );
   // A request's hash has a picture's path as the document gives it: in another folder that is another picture.
   const folder = imageFolderOf(settings.request);
   return digest(JSON.stringify([[...new Set(servers)].sort(), settings.answers.check, folder]));

@@ -84,19 +84,18 @@ describe('run --remote', () => {
   });
 
   it('fetches later what it did not wait for, and says where things stand meanwhile', async () => {
-    await serve({ batches: { durationMs: 3_600_000 } });
+    await serve({ batches: { durationMs: 2_000 } });
     writeRequests(30);
     const handedIn = await run(...REMOTE, '--no-wait');
     expect(handedIn.exitCode, handedIn.stderr).toBe(0);
     expect(handedIn.stderr).toContain('3 remote batches with 30 documents go on at the provider');
     expect((await statusOf('docs')).documents).toMatchObject({ in_progress: 30, completed: 0 });
     expect((await program('status', 'docs')).stdout).toMatch(
-      /remote +1 with \S+: validating · 0 of 10 requests/,
+      /remote +1 with \S+: (validating|in progress) · \d+ of 10 requests/,
     );
     const early = await program('resume', '--no-wait');
     expect(early.exitCode, early.stderr).toBe(0);
     expect((await simulator.books()).remote.batches).toHaveLength(3);
-    await simulator.reconfigure({ batches: { durationMs: 1 } });
     const last = await program('resume');
     expect(last.exitCode, last.stderr).toBe(0);
     expect((await statusOf('docs')).documents).toMatchObject({ completed: 30 });

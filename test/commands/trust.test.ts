@@ -232,6 +232,21 @@ describe('.env in the working folder', () => {
     expect(heard[0]).toContain('Bearer sk-mine');
   });
 
+  it('or another file is taken as it is where the user names it', async () => {
+    workspace.write(
+      'keys.env',
+      `OPENAI_API_KEY='sk-from-file'\nTEAM_KEY=pk-of-the-team\nOPENAI_BASE_URL=${url}\n`,
+    );
+    const header = ['--header', 'X-Team-Key: $TEAM_KEY'];
+    const end = await ran(['run', 'docs.jsonl', '--env-file', 'keys.env', ...header], { environment });
+    expect(end.exitCode, end.stderr).toBe(0);
+    expect(heard[0]).toContain('Bearer sk-from-file');
+    expect(heard[0]).toContain('"x-team-key":"pk-of-the-team"');
+    expect(readFileSync(workspace.storePath, 'latin1')).not.toMatch(/sk-from-file|pk-of-the-team/);
+    const missing = await ran(['run', 'docs.jsonl', '--env-file', 'none.env']);
+    expect(missing.stderr).toContain(`There is no file ${workspace.path('none.env')} (--env-file)`);
+  });
+
   it.each([
     ['a folder', (path: string) => mkdirSync(path)],
     ['a pipe', (path: string) => execFileSync('mkfifo', [path])],
@@ -266,6 +281,16 @@ describe('a store that came from somebody', () => {
     expect(end.exitCode).toBe(exitCode);
     expect(end.stderr + end.stdout).toContain(`${url} with the key in GITHUB_TOKEN`);
     expect(end.stderr + end.stdout).toContain('--trust-store');
+    expect(heard).toEqual([]);
+  });
+
+  it('cannot have another variable sent along in a header', async () => {
+    await craft({ baseUrl: url, apiKeyEnv: ['OPENAI_API_KEY'] });
+    alter(`UPDATE runs SET settings_json = json_set(settings_json, '$.connection.headers',
+           json('{"X-Team": "$GITHUB_TOKEN"}'))`);
+    const end = await ran(['resume'], { environment: { OPENAI_BASE_URL: url } });
+    expect(end.exitCode).toBe(2);
+    expect(end.stderr).toContain(`${url} with the key in OPENAI_API_KEY, GITHUB_TOKEN`);
     expect(heard).toEqual([]);
   });
 

@@ -204,7 +204,15 @@ describe('a bad line', () => {
     expect(parse('{"id":9007199254740993,"messages":[],"metadata":9007199254740993}')).toMatchObject({
       form: 'request',
     });
-    expect(parse({ ...batchLine, url: '/chat/completions' })).toMatchObject({ form: 'batch_line' });
+    for (const url of [
+      '/chat/completions',
+      '/v1/chat/completions/',
+      'https://api.openai.com/v1/chat/completions',
+      '/openai/deployments/mini/chat/completions?api-version=2024-10-21',
+      'https://mine.openai.azure.com/openai/deployments/mini/chat/completions?api-version=2024-10-21',
+    ]) {
+      expect(parse({ ...batchLine, url }), url).toMatchObject({ form: 'batch_line', endpoint: 'chat' });
+    }
   });
 
   it('is told in few words, however long its values are', () => {

@@ -16,7 +16,6 @@ import { countChatTokens } from './tokens.js';
 export const CHAT: Endpoint = {
   path: '/chat/completions',
   /** The second is what Azure's Batch API documents. */
-  urls: ['/v1/chat/completions', '/chat/completions'],
   /**
    * Small, cheap, known to every price table, and no reasoning model, so that `temperature` and `max_tokens` are taken
    * and no hidden tokens are paid for.

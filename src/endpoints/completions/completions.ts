@@ -8,7 +8,6 @@ import { COMPLETIONS_SHAPE, completeRequest, MOST_PROMPTS, refusedValue } from '
 
 export const COMPLETIONS: Endpoint = {
   path: '/completions',
-  urls: ['/v1/completions', '/completions'],
   /** The last general one that OpenAI serves. */
   defaultModel: 'gpt-3.5-turbo-instruct',
   contentField: 'prompt',

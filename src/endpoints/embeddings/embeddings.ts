@@ -10,7 +10,6 @@ import { completeRequest, EMBEDDINGS_SHAPE, MOST_INPUTS } from './requests.js';
 
 export const EMBEDDINGS: Endpoint = {
   path: '/embeddings',
-  urls: ['/v1/embeddings', '/embeddings'],
   /** OpenAI's smallest and cheapest of its current ones, known to every price table. */
   defaultModel: 'text-embedding-3-small',
   contentField: 'input',

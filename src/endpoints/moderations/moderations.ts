@@ -10,7 +10,6 @@ import { completeRequest, DEFAULT_MODEL, MODERATIONS_SHAPE, MOST_TEXTS, refusedV
 
 export const MODERATIONS: Endpoint = {
   path: '/moderations',
-  urls: ['/v1/moderations', '/moderations'],
   defaultModel: DEFAULT_MODEL,
   contentField: 'input',
   refusedValue,

@@ -14,7 +14,6 @@ import { completeRequest, RESPONSES_SHAPE, refusedValue } from './requests.js';
 
 export const RESPONSES: Endpoint = {
   path: '/responses',
-  urls: ['/v1/responses', '/responses'],
   defaultModel: CHAT.defaultModel,
   contentField: 'input',
   refusedValue,

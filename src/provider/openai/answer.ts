@@ -111,6 +111,9 @@ export function errorIn(body: Json): JsonObject | undefined {
   return present || holder['object'] === 'error' ? errorObjectOf(holder) : undefined;
 }
 
+/** As Python writes them; in a text they would stand within quotes, and before no comma or bracket. */
+const NO_NUMBER = /[:,[]\s?-?(?:NaN|Infinity)\s?[,\]}]/;
+
 /** Not JSON: a gateway's page or a body cut short can be tried again; a stream cannot, it was asked for. */
 export function rejectUnreadable(
   received: ReceivedAnswer,
@@ -123,7 +126,9 @@ export function rejectUnreadable(
     ? (['invalid_request', 'The server streamed its answer: leave "stream" out of the request'] as const)
     : error instanceof UnusualShape
       ? (['bad_output', `The answer cannot be used: ${error.message}`] as const)
-      : (['network', describeUnreadable(content)] as const);
+      : NO_NUMBER.test(content)
+        ? (['bad_output', 'The answer holds NaN or Infinity, which are no JSON'] as const)
+        : (['network', describeUnreadable(content)] as const);
   return {
     ok: false,
     failure: buildFailure(kind, message, context, received),

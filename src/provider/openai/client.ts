@@ -12,9 +12,12 @@ import { createRemoteBatches } from './batch-requests.js';
 import { BodyRoom } from './body-room.js';
 import { buildFailure, classifyRefusal, type FailureContext } from './classify.js';
 import { classifyConnectionFailure } from './connection-failure.js';
-import { type ConnectionTimes, passwordsOf, readProxySettings, USUAL_TIMES } from './dispatcher.js';
+
+import { type ConnectionTimes, USUAL_TIMES } from './dispatcher.js';
+
 import { NO_HINTS, readRateLimitHints } from './headers.js';
 import { hasNoList, MODELS_PATH, readModels } from './models.js';
+import { passwordsOf, proxyFor } from './proxy.js';
 import { ReceivedHeaders, ReceivedResponse } from './response.js';
 import { createTransport, TransportError, type TransportInit } from './transport.js';
 import type { SendWireRequest } from './wire.js';
@@ -24,6 +27,12 @@ export interface OpenAIProviderOptions {
   readonly baseUrl: string;
   /** Null for servers that want none. */
   readonly apiKey: string | null;
+  /** Carries the key as it is; null: `Authorization`, as a bearer token. */
+  readonly apiKeyHeader?: string | null;
+  /** Go along with every call; one may take the place of the key's. */
+  readonly headers?: Readonly<Record<string, string>>;
+  /** What of them is to be kept out of every message. */
+  readonly secrets?: readonly string[];
   /** Connections open at once; more calls than this wait for one, within their deadline. */
   readonly maxConnections: number;
   /** Absent: as usual. */
@@ -34,7 +43,7 @@ export interface OpenAIProviderOptions {
   readonly bodyRoom?: BodyRoom;
   readonly clock: Clock;
   /**
-   * Where `HTTP_PROXY`, `HTTPS_PROXY` and `NO_PROXY` are looked up, in either case; without it no proxy is used.
+   * Where `HTTP_PROXY`, `HTTPS_PROXY`, `ALL_PROXY` and `NO_PROXY` are looked up, in either case; without it no proxy is used.
    * Addresses of this machine are never reached through one.
    */
   readonly environment?: Readonly<Record<string, string | undefined>>;
@@ -43,7 +52,7 @@ export interface OpenAIProviderOptions {
 }
 
 const DEFAULT_MAX_RESPONSE_BYTES = 64 * 1024 * 1024;
-/** The SDK refuses to start without a key; servers that want none ignore it. */
+/** The SDK refuses to start without a key; what it would make of it is never sent. */
 const NO_KEY = 'none';
 /** The longest that Node's timers hold: our own deadline rules, the SDK's must never come first. */
 const NEVER_MS = 2 ** 31 - 1;
@@ -59,7 +68,7 @@ export function createOpenAIProvider(options: OpenAIProviderOptions): RemoteProv
   const { clock } = options;
   const baseUrl = parseBaseUrl(options.baseUrl);
   const apiKey = checkApiKey(options.apiKey);
-  const proxy = readProxySettings(options.environment ?? {});
+  const proxy = proxyFor(baseUrl, options.environment ?? {});
   const transport = createTransport({
     baseUrl,
     proxy,
@@ -71,20 +80,25 @@ export function createOpenAIProvider(options: OpenAIProviderOptions): RemoteProv
   const sdk = new QuietOpenAI({
     baseURL: baseUrl.origin + baseUrl.pathname,
     defaultQuery: Object.fromEntries(baseUrl.searchParams),
-    apiKey: apiKey ?? NO_KEY,
+    apiKey: NO_KEY,
     // Everything that the SDK would else read from OPENAI_* variables.
     adminAPIKey: null,
     organization: null,
     project: null,
     webhookSecret: null,
     logLevel: 'off',
-    defaultHeaders: { 'User-Agent': options.userAgent ?? 'llm-batch' },
+    defaultHeaders: mergeHeaders(
+      { 'user-agent': options.userAgent ?? 'llm-batch', authorization: null },
+      keyHeader(apiKey, options.apiKeyHeader ?? null),
+      options.headers ?? {},
+    ),
     maxRetries: 0,
     timeout: NEVER_MS,
     fetch: transport.fetch,
   });
   const redact = createRedactor([
     ...(apiKey === null ? [] : [apiKey]),
+    ...(options.secrets ?? []),
     ...secretsInQuery(baseUrl),
     ...passwordsOf(proxy),
   ]);
@@ -251,6 +265,19 @@ function parseBaseUrl(text: string): URL {
     );
   }
   return url;
+}
+
+function keyHeader(apiKey: string | null, name: string | null): Record<string, string> {
+  if (apiKey === null) return {};
+  return name === null ? { Authorization: `Bearer ${apiKey}` } : { [name]: apiKey };
+}
+
+/** Names in lower case, later ones over earlier ones: the SDK would send both. */
+function mergeHeaders(
+  ...all: readonly Readonly<Record<string, string | null>>[]
+): Record<string, string | null> {
+  const entries = all.flatMap((headers) => Object.entries(headers));
+  return Object.fromEntries(entries.map(([name, value]) => [name.toLowerCase(), value]));
 }
 
 /** Some gateways take their key in the address. */

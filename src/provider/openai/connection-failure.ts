@@ -4,6 +4,11 @@ import { buildFailure, type FailureContext } from './classify.js';
 import type { TransportError } from './transport.js';
 
 const SENTENCES: Readonly<Record<string, string>> = {
+  CERT_HAS_EXPIRED: "The server's certificate has expired (or the clock of this machine is wrong)",
+  CERT_NOT_YET_VALID: "The server's certificate is not valid yet (or the clock of this machine is wrong)",
+  CERT_REVOKED: "The server's certificate has been revoked",
+  ERR_TLS_CERT_ALTNAME_INVALID: "The server's certificate is for another host name",
+  HOSTNAME_MISMATCH: "The server's certificate is for another host name",
   ENOTFOUND: 'The host name could not be found',
   EAI_AGAIN: 'The host name could not be looked up just now',
   ECONNREFUSED: 'Nothing accepts connections there',
@@ -25,12 +30,19 @@ const SENTENCES: Readonly<Record<string, string>> = {
   UND_ERR_HEADERS_OVERFLOW: "The answer's headers are too large",
   UND_ERR_RES_CONTENT_LENGTH_MISMATCH: "The answer's length is not the one it announced",
   UND_ERR_ABORTED: 'The connection was not made',
+  PROXY_AUTH: 'The proxy wants a user name and a password, in its address (http://USER:PASSWORD@host:port)',
+  PROXY_REFUSED: 'The proxy does not allow calls to this server',
+  PROXY_LEADS_NOWHERE: 'The proxy could not reach the server',
+  PROXY_UNREACHABLE: 'The proxy cannot be reached',
   PROXY_CLOSED: 'The proxy closed the connection and led nowhere',
   BAD_CONTENT_ENCODING: 'The compressed answer could not be unpacked',
   RESPONSE_TOO_LARGE: 'The answer is larger than this program accepts',
 };
 
 const KINDS: Readonly<Record<string, FailureKind>> = {
+  // Nothing can be sent until somebody has mended that.
+  PROXY_AUTH: 'auth',
+  PROXY_REFUSED: 'auth',
   RESPONSE_TOO_LARGE: 'bad_output',
   UND_ERR_HEADERS_TIMEOUT: 'timeout',
   UND_ERR_BODY_TIMEOUT: 'timeout',
@@ -54,10 +66,12 @@ const CERTIFICATE = /CERT|^DEPTH_ZERO|^UNABLE_TO_|^SELF_SIGNED|^HOSTNAME_MISMATC
 /** Classifies an exchange that broke off. The code goes along, so that like failures can be counted. */
 export function classifyConnectionFailure(error: TransportError, context: FailureContext): ProviderFailure {
   const { code, detail } = error;
-  const { origin } = new URL(context.url);
   const sentence = SENTENCES[code] ?? sentenceFor(code);
-  const words = detail === '' || detail.includes(code) ? detail || code : `${code}: ${detail}`;
-  const message = `${sentence}: ${origin} (${words})`;
+  const told = detail === '' || detail.includes(code) ? detail || code : `${code}: ${detail}`;
+  // A proxy's trouble is told with its own name.
+  const message = code.startsWith('PROXY_')
+    ? `${sentence} (${detail})`
+    : `${sentence}: ${new URL(context.url).origin} (${told})`;
   const failure = { ...buildFailure(KINDS[code] ?? 'network', message, context), code };
   if (!error.isUnsent) return failure;
   const shortOf = SHORT_OF[code];

@@ -1,7 +1,8 @@
 /** The pool of connections to one server, directly or through the environment's proxy. */
-import { type Dispatcher, EnvHttpProxyAgent, Pool } from 'undici';
-import { usageError } from '../../core/errors.js';
-import { isLoopback } from '../../core/loopback.js';
+import { type Dispatcher, Pool } from 'undici';
+import type { ProxyRoute } from './proxy.js';
+import type { HeaderRecord } from './response.js';
+import { connectorThrough, connectorTo, proxyAuthorization, proxyError, proxyRefusalCode } from './tunnel.js';
 
 /** Of the connections, each in milliseconds. */
 export interface ConnectionTimes {
@@ -17,15 +18,9 @@ export interface DispatcherOptions {
   readonly baseUrl: URL;
   /** Connections open at once; further calls wait for one. */
   readonly maxConnections: number;
-  readonly proxy: ProxySettings;
+  /** Null: straight to the server. */
+  readonly proxy: ProxyRoute | null;
   readonly times: ConnectionTimes;
-}
-
-/** Addresses of proxies, empty where there is none, and the hosts that need none. */
-export interface ProxySettings {
-  readonly httpProxy: string;
-  readonly httpsProxy: string;
-  readonly noProxy: string;
 }
 
 /** What holds where nothing is said. */
@@ -40,60 +35,59 @@ export const USUAL_TIMES: ConnectionTimes = {
 /** Node gives each address of a host 250 ms, too short for a satellite link. */
 const ADDRESS_ATTEMPT_MS = 1_000;
 
-/**
- * Opens the pool, or the way through a proxy.
- * @throws LlmBatchError when the proxy's address cannot be used
- */
+/** Opens the pool, to the server or to the proxy before it. */
 export function createDispatcher({ baseUrl, maxConnections, proxy, times }: DispatcherOptions): Dispatcher {
+  const connect = { timeout: times.connectTimeoutMs, autoSelectFamilyAttemptTimeout: ADDRESS_ATTEMPT_MS };
   const options = {
     connections: maxConnections,
     // Undici knows no shorter one.
     keepAliveTimeout: Math.max(1, times.keepAliveMs),
     headersTimeout: times.headersTimeoutMs ?? 0,
     bodyTimeout: times.bodyTimeoutMs ?? 0,
-    connect: { timeout: times.connectTimeoutMs, autoSelectFamilyAttemptTimeout: ADDRESS_ATTEMPT_MS },
   };
-  const proxied = baseUrl.protocol === 'https:' ? proxy.httpsProxy || proxy.httpProxy : proxy.httpProxy;
   // One pool rather than an agent of pools: an agent forgets a pool whose connections have all broken and
   // opens another beside it, over the cap.
-  if (proxied === '' || isLoopback(baseUrl.hostname)) return new Pool(baseUrl.origin, options);
-  try {
-    return new EnvHttpProxyAgent({ ...options, ...proxy, clientFactory: proxyPool });
-  } catch (error) {
-    throw usageError(
-      'PROXY_INVALID',
-      'The proxy in HTTP_PROXY or HTTPS_PROXY is not a usable address.',
-      `Set it to something like http://proxy.example:3128, or unset it (${(error as Error).name}).`,
-    );
+  if (proxy === null) return new Pool(baseUrl.origin, { ...options, connect });
+  if (baseUrl.protocol === 'http:' && proxy.url.protocol.startsWith('http')) {
+    const pool = new Pool(proxy.url.origin, { ...options, connect: connectorTo(proxy, connect) });
+    return pool.compose(namedInFull(baseUrl, proxy));
   }
-}
-
-/**
- * The connections to a proxy. Undici takes a proxy that hangs up before the tunnel stands for a passing matter of its
- * own and connects anew at once, without end (1,700 times in four seconds); by another name it is a failure.
- */
-function proxyPool(origin: URL, options: object): Dispatcher {
-  const pool = new Pool(origin, options);
-  const connect = pool.connect.bind(pool) as (options: Dispatcher.ConnectOptions) => Promise<unknown>;
-  pool.connect = ((tunnel: Dispatcher.ConnectOptions) =>
-    connect(tunnel).catch((error: Error & { code?: unknown }) => {
-      throw error.code === 'UND_ERR_SOCKET'
-        ? Object.assign(new Error(error.message), { code: 'PROXY_CLOSED' })
-        : error;
-    })) as typeof pool.connect;
-  return pool;
-}
-
-/** Reads the customary variables; the lower-case names win, as in curl. */
-export function readProxySettings(environment: Readonly<Record<string, string | undefined>>): ProxySettings {
-  const read = (name: string): string => environment[name] ?? environment[name.toUpperCase()] ?? '';
-  return { httpProxy: read('http_proxy'), httpsProxy: read('https_proxy'), noProxy: read('no_proxy') };
-}
-
-/** Passwords in the proxies' addresses, for the redactor. */
-export function passwordsOf({ httpProxy, httpsProxy }: ProxySettings): string[] {
-  return [httpProxy, httpsProxy].flatMap((address) => {
-    const password = URL.canParse(address) ? new URL(address).password : '';
-    return password === '' ? [] : [password, decodeURIComponent(password)];
+  return new Pool(baseUrl.origin, {
+    ...options,
+    connect: connectorThrough(proxy, connect, times.connectTimeoutMs),
   });
+}
+
+/** Requests in absolute form (RFC 9112, section 3.2.2), as proxies want them for plain http. */
+function namedInFull({ origin, host }: URL, proxy: ProxyRoute): Dispatcher.DispatcherComposeInterceptor {
+  const own = Object.entries({ host, ...proxyAuthorization(proxy) }).flat();
+  return (dispatch) => (options, handler) =>
+    dispatch(
+      {
+        ...options,
+        origin: proxy.url.origin,
+        path: `${origin}${options.path}`,
+        headers: [...(options.headers as string[]), ...own],
+      },
+      {
+        onRequestStart: (controller, context) => handler.onRequestStart?.(controller, context),
+        onResponseStart(controller, status, headers, message) {
+          const words = wordsOfProxy(status, headers);
+          if (words === null) handler.onResponseStart?.(controller, status, headers, message);
+          else controller.abort(proxyError(proxyRefusalCode(status), proxy, words));
+        },
+        onResponseData: (controller, chunk) => handler.onResponseData?.(controller, chunk),
+        onResponseEnd: (controller, trailers) => handler.onResponseEnd?.(controller, trailers),
+        onResponseError: (controller, error) => handler.onResponseError?.(controller, error),
+      },
+    );
+}
+
+/** What the proxy itself answers, told by 407, by squid's header and by the names of those that say who they are. */
+function wordsOfProxy(status: number, headers: HeaderRecord): string | null {
+  if (status < 400) return null;
+  const reason = headers['x-squid-error'];
+  const isItsOwn =
+    status === 407 || reason !== undefined || /\b(?:tinyproxy|privoxy)\b/i.test(String(headers['server']));
+  return isItsOwn ? `${status} ${reason ?? ''}`.trim() : null;
 }

@@ -247,8 +247,36 @@ function violatesDailyQuota(error: JsonObject): boolean {
 
 const TOO_LONG =
   /\bcontext (?:length|window|size)\b|\bmaximum (?:context|prompt|input) length\b|\b(?:prompt|input) is too (?:long|large)\b|\btoo many (?:input )?tokens\b|\blarger than the (?:max|maximum) context\b|\binputs?` tokens \+/i;
-const OUT_OF_MONEY =
-  /\binsufficient (?:account )?(?:balance|credits?|funds|quota)\b|\bcredit balance is too low\b|\bout of credits\b|\bbilling hard limit\b|\bexceeded your current quota\b|\bfree-models-per-day\b/i;
+/** What servers without a code for it say when money, or what a plan holds, is used up; and who says so. */
+const SPENT: readonly RegExp[] = [
+  // DeepSeek (api-docs.deepseek.com/quick_start/error_codes), Moonshot, gateways of the new-api family.
+  /\binsufficient (?:account )?(?:balance|credits?|funds|quota)\b/i,
+  // Anthropic (docs.claude.com/en/api/errors): a prepaid account.
+  /\bcredit balance is too low\b/i,
+  /\bout of credits\b/i,
+  // OpenAI (platform.openai.com/docs/guides/error-codes).
+  /\bbilling hard limit\b/i,
+  /\bexceeded your current quota\b/i,
+  // OpenRouter (openrouter.ai/docs/api/reference/limits).
+  /\bfree-models-per-day\b/i,
+  // Anthropic's spend limit, with 400 (github.com/anthropics/claude-code/issues/1273).
+  /\breached your specified (?:api )?usage limits?\b/i,
+  // Anthropic's organizations (github.com/anthropics/claude-code/issues/54635 and 68520).
+  /\bhit your (?:org's )?monthly (?:usage|spend) limit\b/i,
+  // GitHub (github.com/github/app/issues/3166), Hugging Face (huggingface.co/docs/inference-providers/pricing).
+  /\bexceeded your monthly (?:quota|included credits)\b/i,
+  // Cohere's trial keys (docs.cohere.com/docs/rate-limits).
+  /\b1,?000 api calls ?\/ ?month\b/i,
+  // Perhaps in other words: what a month or a plan holds is gone.
+  /\b(?:monthly|plan)(?:'s)? (?:\w+ )?(?:quota|limit|budget|allowance|credits?) (?:\w+ )?(?:exceeded|reached|exhausted|used up)\b/i,
+];
+/** Then "quota" means that of a minute, and waiting helps. */
+const OF_A_MINUTE = /\b(?:tokens?|requests?)[ -]per[ -](?:min|minute|second)\b|\b[tr]pm\b/i;
+
+function isSpent(message: string): boolean {
+  return SPENT.some((phrase) => phrase.test(message)) && !OF_A_MINUTE.test(message);
+}
+
 const FILTERED = /\bcontent (?:management )?(?:policy|filter)|\bsafety system\b|\bflagged\b/i;
 const BAD_KEY =
   /\b(?:incorrect|invalid|missing) api[ -]?key\b|\bapi[ -]?key (?:is )?(?:not valid|invalid|missing|expired)\b/i;
@@ -261,17 +289,17 @@ function refineByProse(status: number, error: JsonObject): FailureKind | undefin
     case 400:
     case 422:
       if (TOO_LONG.test(message)) return 'too_large';
-      if (OUT_OF_MONEY.test(message)) return 'quota_exhausted';
+      if (isSpent(message)) return 'quota_exhausted';
       if (FILTERED.test(message)) return 'content_filtered';
       if (BAD_KEY.test(message)) return 'auth';
       return NO_MODEL.test(message) ? 'not_found' : undefined;
     case 403:
       if (TOO_LONG.test(message)) return 'too_large';
-      if (OUT_OF_MONEY.test(message) || /\bquota\b/i.test(message)) return 'quota_exhausted';
+      if (isSpent(message) || /\bquota\b/i.test(message)) return 'quota_exhausted';
       return FILTERED.test(message) ? 'content_filtered' : undefined;
     case 429:
       // Google says "you exceeded your current quota" of a minute's quota too, but with a status word beside it.
-      return !('status' in error) && !/googleapis/.test(message) && OUT_OF_MONEY.test(message)
+      return !('status' in error) && !/googleapis/.test(message) && isSpent(message)
         ? 'quota_exhausted'
         : undefined;
     case 500:

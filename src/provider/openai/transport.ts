@@ -67,7 +67,6 @@ export class TransportError extends Error {
   }
 }
 
-/** @throws LlmBatchError when the proxy's address cannot be used */
 export function createTransport(options: TransportOptions): Transport {
   const { origin } = options.baseUrl;
   const dispatcher = createDispatcher(options);

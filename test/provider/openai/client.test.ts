@@ -152,14 +152,14 @@ describe('a call', () => {
     expect(server.requests[0]?.url).toBe(path);
   });
 
-  it('sends a stand-in where there is no key, and a key without the white space around it', async () => {
+  it('sends no Authorization where there is no key, and a key without the white space around it', async () => {
     const server = await startServer((_request, response) => answerJson(response, completionText()));
     await send(openProvider(server.baseUrl, { apiKey: null }));
     await send(openProvider(server.baseUrl, { apiKey: ' \n' }));
     await send(openProvider(server.baseUrl, { apiKey: `${SECRET}\n` }));
     expect(server.requests.map(({ headers }) => headers.authorization)).toEqual([
-      'Bearer none',
-      'Bearer none',
+      undefined,
+      undefined,
       `Bearer ${SECRET}`,
     ]);
   });

@@ -1,6 +1,5 @@
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { connect, type Socket } from 'node:net';
+import type { AddressInfo, Socket } from 'node:net';
 import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync } from 'node:zlib';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import type { FailureKind } from '../../../src/core/failure.js';
@@ -236,7 +235,7 @@ describe('what is asked of the transport', () => {
       maxConnections: 1,
       maxResponseBytes: 1_000,
       bodyRoom: new BodyRoom(),
-      proxy: { httpProxy: '', httpsProxy: '', noProxy: '' },
+      proxy: null,
       times: USUAL_TIMES,
     });
     onTestFinished(() => transport.close());
@@ -372,116 +371,6 @@ describe('connections', () => {
     expect(replies.every((reply) => reply.ok)).toBe(true);
     expect(server.requests).toHaveLength(8);
     expect(server.peakSockets()).toBeLessThanOrEqual(4);
-  });
-});
-
-describe('a proxy of the environment', () => {
-  /** A proxy that leads every tunnel to `port`, and remembers what was asked of it. */
-  async function startProxy(port: number, refuse?: string) {
-    const tunnels: { target: string | undefined; authorization: string | undefined }[] = [];
-    const sockets = new Set<{ destroy(): void }>();
-    const proxy = createServer();
-    proxy.on('connect', (request, socket: Socket) => {
-      sockets.add(socket);
-      tunnels.push({ target: request.url, authorization: request.headers['proxy-authorization'] });
-      if (refuse !== undefined) {
-        socket.end(refuse);
-        return;
-      }
-      const upstream = connect(port, '127.0.0.1', () => {
-        socket.write('HTTP/1.1 200 OK\r\n\r\n');
-        upstream.pipe(socket).pipe(upstream);
-      });
-      sockets.add(upstream);
-      for (const end of [upstream, socket]) end.on('error', () => {});
-    });
-    await new Promise<void>((resolve) => proxy.listen(0, '127.0.0.1', resolve));
-    onTestFinished(async () => {
-      for (const socket of sockets) socket.destroy();
-      await new Promise((resolve) => proxy.close(resolve));
-    });
-    return { tunnels, port: (proxy.address() as AddressInfo).port };
-  }
-
-  it('carries calls to other hosts', async () => {
-    const server = await startServer((_request, response) => answerJson(response, completionText()));
-    const proxy = await startProxy(server.port);
-    const environment = { HTTP_PROXY: `http://me:hunter2hunter2@127.0.0.1:${proxy.port}` };
-    const reply = await send(openProvider('http://llm.example.test/v1', { environment }));
-    expect(reply).toMatchObject({ ok: true });
-    expect(proxy.tunnels[0]?.target).toBe('llm.example.test:80');
-    expect(proxy.tunnels[0]?.authorization).toMatch(/^Basic /);
-    expect(server.requests[0]?.headers.host).toBe('llm.example.test');
-  });
-
-  it('keeps the cap on connections', async () => {
-    const server = await startServer((_request, response) => answerJson(response, completionText()));
-    const proxy = await startProxy(server.port);
-    const environment = { http_proxy: `http://127.0.0.1:${proxy.port}` };
-    const provider = openProvider('http://llm.example.test/v1', { maxConnections: 3, environment });
-    await Promise.all(Array.from({ length: 20 }, () => send(provider)));
-    expect(server.requests).toHaveLength(20);
-    expect(server.peakSockets()).toBe(3);
-  });
-
-  it('is left aside for this machine and for what NO_PROXY names', async () => {
-    const server = await startServer((_request, response) => answerJson(response, completionText()));
-    const proxy = await startProxy(server.port);
-    const environment = { HTTP_PROXY: `http://127.0.0.1:${proxy.port}`, NO_PROXY: 'llm.invalid' };
-    expect(await send(openProvider(server.baseUrl, { environment }))).toMatchObject({ ok: true });
-    expect(await send(openProvider('http://llm.invalid/v1', { environment }))).toMatchObject({
-      failure: { kind: 'network' },
-    });
-    expect(proxy.tunnels).toHaveLength(0);
-  });
-
-  it('that refuses is a failure without its password', async () => {
-    const proxy = await startProxy(
-      0,
-      'HTTP/1.1 407 Proxy Authentication Required\r\ncontent-length: 0\r\n\r\n',
-    );
-    const environment = { HTTP_PROXY: `http://me:hunter2hunter2@127.0.0.1:${proxy.port}` };
-    const reply = await send(openProvider('http://llm.example.test/v1', { environment }));
-    expect(reply).toMatchObject({
-      ok: false,
-      failure: { kind: 'network', message: expect.stringContaining('407'), isUnsent: true },
-    });
-    expect(JSON.stringify(reply)).not.toContain('hunter2');
-  });
-
-  it.each(['http', 'https'])('that opens no tunnel for %s leaves the request unsent', async (protocol) => {
-    const refusals = ['407 Who are you', '502 Bad Gateway', '503 Full'].map(
-      (status) => `HTTP/1.1 ${status}\r\ncontent-length: 0\r\n\r\n`,
-    );
-    const places = await Promise.all(refusals.map((refusal) => startProxy(0, refusal)));
-    const gone = createServer();
-    await new Promise<void>((resolve) => gone.listen(0, '127.0.0.1', resolve));
-    const { port: deadPort } = gone.address() as AddressInfo;
-    await new Promise((resolve) => gone.close(resolve));
-    for (const port of [...places.map((proxy) => proxy.port), deadPort]) {
-      const address = `http://127.0.0.1:${port}`;
-      const environment = { HTTP_PROXY: address, HTTPS_PROXY: address };
-      const reply = await send(openProvider(`${protocol}://llm.example.test/v1`, { environment }));
-      expect(reply).toMatchObject({ ok: false, failure: { kind: 'network', isUnsent: true } });
-    }
-  });
-
-  it('that hangs up before the tunnel stands is a failure, and is not asked again and again', async () => {
-    const proxy = await startProxy(0, '');
-    const environment = { HTTP_PROXY: `http://127.0.0.1:${proxy.port}` };
-    const reply = await send(openProvider('http://llm.example.test/v1', { environment }));
-    expect(reply).toMatchObject({
-      ok: false,
-      failure: { kind: 'network', code: 'PROXY_CLOSED', isUnsent: true },
-    });
-    expect(proxy.tunnels).toHaveLength(1);
-  });
-
-  it('that is no address is the user’s to mend', () => {
-    const environment = { HTTPS_PROXY: 'http://me:hunter2hunter2@[broken' };
-    expect(() => openProvider('https://llm.example.test/v1', { environment })).toThrow(
-      expect.objectContaining({ code: 'PROXY_INVALID', message: expect.not.stringContaining('hunter2') }),
-    );
   });
 });
 
