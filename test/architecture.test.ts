@@ -228,7 +228,7 @@ describe('words with one home', () => {
     const except = (file: string): boolean => /^(endpoints|simulator)\/|^core\/endpoint-name/.test(file);
     expect(
       usersOf(
-        /endpoints\/(?!endpoints?\.js|rendered-request|structured-output|recognise)|'(?:chat|responses|embeddings|completions|moderations)'/,
+        /endpoints\/(?!endpoints?\.js|rendered-request|structured-output|recognise|multi-request)|'(?:chat|responses|embeddings|completions|moderations)'/,
         except,
       ),
     ).toEqual([]);

@@ -25,6 +25,8 @@ const SENTENCES: Readonly<Record<string, string>> = {
   ENETUNREACH: 'The network cannot be reached',
   UND_ERR_SOCKET: 'The connection was closed before the answer was complete',
   UND_ERR_CONNECT_TIMEOUT: 'No connection could be made in time',
+  UND_ERR_HEADERS_TIMEOUT: 'No headers of an answer came in time',
+  UND_ERR_BODY_TIMEOUT: 'The answer stopped coming',
   UND_ERR_HEADERS_OVERFLOW: "The answer's headers are too large",
   UND_ERR_RES_CONTENT_LENGTH_MISMATCH: "The answer's length is not the one it announced",
   UND_ERR_ABORTED: 'The connection was not made',
