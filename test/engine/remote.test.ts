@@ -310,14 +310,21 @@ describe('a run that leaves its batches with the provider', () => {
 describe('a process that dies', () => {
   class Death extends Error {}
 
-  /** Dies at its `last` request or store access, before or after that has had its effect; nothing works afterwards. */
-  function mortal(last: number, after: boolean) {
+  /**
+   * Dies at a step, a request or an access to the store, before or after that has had its effect; nothing works afterwards.
+   * @param last by its number, or the first of its name
+   */
+  function mortal(last: number | string, after: boolean) {
     let done = 0;
-    const guard = async <Value>(work: () => Promise<Value>): Promise<Value> => {
+    let isDead = false;
+    const guard = async <Value>(name: string, work: () => Promise<Value>): Promise<Value> => {
       done += 1;
-      if (done > last || (done === last && !after)) throw new Death();
+      if (isDead) throw new Death();
+      isDead = done === last || name === last;
+      const isLast = isDead;
+      if (isLast && !after) throw new Death();
       const value = await work();
-      if (done >= last && after) throw new Death();
+      if (isDead) throw new Death();
       return value;
     };
     const wrap = <Target extends object>(
@@ -332,7 +339,7 @@ describe('a process that dies', () => {
           if (typeof value !== 'function') return value;
           if (plain.includes(name)) return value.bind(target);
           return (...values: unknown[]) =>
-            guard(() => Reflect.apply(value, target, values) as Promise<unknown>);
+            guard(name, () => Reflect.apply(value, target, values) as Promise<unknown>);
         },
       });
     return { wrap, count: () => done };
@@ -353,11 +360,15 @@ describe('a process that dies', () => {
     await whole.run.executeOver(lanesOf(whole, counter), seededRandom(3), undefined, counted(whole, counter));
     const steps = counter.count();
     expect(steps).toBeGreaterThan(40);
-    for (let seed = 0; seed < 12; seed += 1) {
-      const random = seededRandom(seed);
+    const random = seededRandom(20_251);
+    const deaths = [
+      ...['give', 'upload', 'create', 'retrieve', 'download', 'settle'].map((name) => [name, true] as const),
+      ...Array.from({ length: 6 }, () => [1 + Math.floor(random() * steps), random() < 0.5] as const),
+    ];
+    for (const [step, after] of deaths) {
       const rig = await rigOf({ documents: 7 });
-      const life = mortal(1 + Math.floor(random() * steps), random() < 0.5);
-      const where = `death at ${life.count()} of seed ${seed}`;
+      const life = mortal(step, after);
+      const where = `death ${after ? 'after' : 'before'} ${step}`;
       await expect(
         rig.run.executeOver(lanesOf(rig, life), seededRandom(3), undefined, counted(rig, life)),
         where,
