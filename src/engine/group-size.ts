@@ -67,9 +67,9 @@ export class GroupSize {
   }
 
   #took(documents: number, latencyMs: number): void {
-    const share = latencyMs / this.#bounds.targetLatencyMs;
+    const isSlow = latencyMs > SHRINK_ABOVE * this.#bounds.targetLatencyMs;
     // Calls of an earlier size come back later, and partial groups are quick because they are.
-    const tells = documents === this.#documents || (documents < this.#documents && share > SHRINK_ABOVE);
+    const tells = documents === this.#documents || (documents < this.#documents && isSlow);
     if (!tells) return;
     this.#latenciesMs.push(latencyMs);
     if (this.#latenciesMs.length < CALLS_JUDGED) return;

@@ -158,7 +158,8 @@ describe('a run by remote batches', () => {
     });
     const { summary } = await execute();
     expect(await answers()).toEqual(ANSWERS.map((text, index) => (index === 3 ? 'text 4' : text)));
-    expect(summary.calls.made, 'what was not run is no call').toBe(9);
+    expect(summary.calls.made, 'what was not run is no call, a lost line may have been one').toBe(11);
+    expect(summary.inDoubt.costMicroUsd).toBe(2 * MICRO_USD);
     expect(
       (
         await run.store.readResults({
@@ -169,8 +170,32 @@ describe('a run by remote batches', () => {
           includeBody: false,
         })
       ).map(({ attempts }) => attempts),
-    ).toEqual([1, 1, 1]);
+    ).toEqual([2, 2, 1]);
     expect(await run.store.maintenance.recount()).toEqual([]);
+  });
+
+  it('gives up a document whose line is missing time and again: each batch may have been billed for it', async () => {
+    const { execute, answers, batches } = await rigOf({
+      pacing: { maxAttempts: 9 },
+      server: { fateOf: ({ text }) => (text === 'text 2' ? 'missing' : `answer to ${text}`) },
+    });
+    const { summary } = await execute();
+    expect(await answers()).toEqual(ANSWERS.map((text, index) => (index === 1 ? 'bad_output' : text)));
+    expect(batches.created).toHaveLength(5);
+    expect(summary.counts).toMatchObject({ completed: 8, failed: 1 });
+  });
+
+  it('stops where there is no room for longer than the run may wait, and tells of it once', async () => {
+    const { execute, told, batches, run } = await rigOf({
+      documents: 3,
+      pacing: { maxWaitMs: 3_600_000 },
+      server: { room: 0 },
+    });
+    const { end } = await execute();
+    expect(end).toMatchObject({ reason: 'halted', failure: { kind: 'rate_limited' } });
+    expect(told('remote_queue_full')).toHaveLength(1);
+    expect(batches.created.length).toBeLessThan(25);
+    expect((await run.store.summarizeRun(run.run.id)).counts).toMatchObject({ ready: 3, failed: 0 });
   });
 
   it('tries failed lines again in a further batch, as often as calls, and fails what cannot be mended', async () => {
