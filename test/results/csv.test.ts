@@ -36,8 +36,8 @@ describe('results as CSV', () => {
     const text = csvHeader(false) + csvRows([completedRow(1), failedRow(2)], false);
     expect(text).toBe(
       `${CSV_COLUMNS.join(',')}\n` +
-        'doc-1,1,completed,positive,gpt-4o-mini-2024-07-18,stop,31,2,0,0,0.000006,1,812,req_1,2026-03-14T09:26:53.589Z,,,,,,,,,,,\n' +
-        'doc-2,2,failed,,,,31,2,0,0,0.000006,2,812,req_2,2026-03-14T09:26:53.589Z,invalid_request,Invalid value,400,invalid_value,,,,,,,\n',
+        'doc-1,1,completed,positive,gpt-4o-mini-2024-07-18,stop,31,2,0,0,0.000006,1,812,req_1,2026-03-14T09:26:53.589Z,,,,,,,,,,,,\n' +
+        'doc-2,2,failed,,,,31,2,0,0,0.000006,2,812,req_2,2026-03-14T09:26:53.589Z,invalid_request,Invalid value,400,invalid_value,,,,,,,,\n',
     );
   });
 
