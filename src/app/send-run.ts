@@ -1,6 +1,6 @@
 /** What `run` and `resume` share: a run that is imported and owned is sent over its lanes, under the eyes of who watches. */
 import type { Settings } from '../config/settings.js';
-import type { DrainEnding, TellEvent } from '../core/event.js';
+import type { Choice, DrainEnding, TellEvent } from '../core/event.js';
 import type { RunRecord } from '../core/run.js';
 import type { RunSummary } from '../core/run-summary.js';
 import { completeRun, type RunOutputs } from '../runs/complete-run.js';
@@ -17,6 +17,8 @@ export interface SendRunOptions {
   readonly store: Store;
   readonly run: RunRecord;
   readonly outputs: Omit<RunOutputs, 'stream'>;
+  /** To be tried; null: all of the run. */
+  readonly choice: Choice | null;
   /** False: batches at a provider are not waited for. */
   readonly waits: boolean;
   readonly tell: TellEvent;
@@ -30,7 +32,7 @@ export interface SentRun {
 /** @throws LlmBatchError as `connect` and `completeRun` do */
 export async function sendRun(
   context: CommandContext,
-  { settings, store, run, outputs, waits, tell }: SendRunOptions,
+  { settings, store, run, outputs, choice, waits, tell }: SendRunOptions,
 ): Promise<SentRun> {
   const runSettings = settingsOfRun(run);
   const plainHttp = plainHttpNotice(runSettings, context);
@@ -50,6 +52,7 @@ export async function sendRun(
       workerId: workerIdOf(context),
       salvagePath: await salvageFile(context, settings),
       batchFolder: await batchFolder(context, settings),
+      choice,
       waits,
       stop: context.interrupts,
       tell,

@@ -1,6 +1,6 @@
 /** `run` from its store on: the run of the input is found or made, its documents are brought in, and it is sent. */
 import type { Settings } from '../config/settings.js';
-import type { TellEvent } from '../core/event.js';
+import type { Choice, TellEvent } from '../core/event.js';
 import type { OutputPaths } from '../results/output-paths.js';
 import { givenName, runForInput } from '../runs/find-run.js';
 import { type ImportRules, importDocuments } from '../runs/import-documents.js';
@@ -24,6 +24,8 @@ export interface StartOptions {
   readonly rules: Omit<ImportRules, 'rejectsPath'>;
   /** Standard output gets the answers that this drain brings, and none that are there already. */
   readonly onlyNew: boolean;
+  /** To be tried; null: all of the run. */
+  readonly choice: Choice | null;
   /** False: batches at a provider are not waited for. */
   readonly waits: boolean;
   readonly pathsOf: (runName: string | null) => OutputPaths;
@@ -59,6 +61,7 @@ export function startRun(context: CommandContext, options: StartOptions): Promis
     });
     if (run === 'interrupted') return run;
     const outputs = { paths, force: rules.force, onlyNew: options.onlyNew };
-    return sendRun(context, { settings, store, run, outputs, waits: options.waits, tell });
+    const { choice, waits } = options;
+    return sendRun(context, { settings, store, run, outputs, choice, waits, tell });
   });
 }

@@ -101,7 +101,9 @@ async function resume(
     const run = await store.updateRun(found.id, { settings: settingsToJson(runSettings, store.folder) });
     const outputs = { paths: outputPaths, force, onlyNew: options.onlyNew ?? false };
     return exitCodeOf(
-      await sendRun(context, { settings, store, run, outputs, waits: options.wait ?? true, tell }),
+      await sendRun(context, {
+        ...{ settings, store, run, outputs, choice: null, waits: options.wait ?? true, tell },
+      }),
     );
   });
 }

@@ -4,7 +4,9 @@ import { checkConnection, checkPrices } from '../app/composition.js';
 import type { CommandContext } from '../app/context.js';
 import { startRun } from '../app/start-run.js';
 import { watchRun } from '../app/watch-run.js';
+import { parseCount } from '../config/values.js';
 import { EXIT_CODES, type ExitCode, usageError } from '../core/errors.js';
+import type { Choice } from '../core/event.js';
 import { parseParameters } from '../documents/parameter.js';
 import { createRequestBuilder } from '../documents/request.js';
 import { locateInput } from '../input/input-files.js';
@@ -29,6 +31,7 @@ import { refuseOddPlace, rememberReach } from './stored-reach.js';
 const EXAMPLES = `
 Examples:
   llm-batch run reviews.jsonl --prompt 'Classify the sentiment: {{text}}' --model gpt-4o-mini
+  llm-batch run reviews.jsonl --prompt 'Classify the sentiment: {{text}}' --limit 20      try it first
   llm-batch run reviews.csv --prompt 'Classify the sentiment: {{text}}' --rpm 500 --tpm 200k --concurrency 32
   llm-batch run reviews.jsonl --prompt '{{text}}' --remote --no-wait      half the price; resume fetches the answers
   llm-batch run photos.jsonl --prompt 'What is on this picture? {{image photo}}'
@@ -45,6 +48,8 @@ export function registerRun(program: Command, context: CommandContext, action: A
   addSettingFlags(command, ['request']);
   command
     .option('--param <name=value>', 'request parameter, e.g. temperature=0; may be repeated', collect)
+    .option('--limit <n>', 'send only the first n documents, and show their answers; the same without it goes on')
+    .option('--sample <n>', 'the same with n documents from all over the input')
     .option('--name <name>', "name of the run (default: the input's name)")
     .option('--rerun-changed', 'documents that changed since they were answered are sent and paid for again')
     .option('--keep', 'documents that changed since they were answered keep the answer they have')
@@ -72,6 +77,8 @@ export function registerRun(program: Command, context: CommandContext, action: A
 
 interface RunOptions {
   readonly param?: readonly string[];
+  readonly limit?: string;
+  readonly sample?: string;
   readonly name?: string;
   readonly rerunChanged?: boolean;
   readonly keep?: boolean;
@@ -99,6 +106,7 @@ async function run(
       'keep one of them',
     );
   }
+  const choice = choiceOf(options);
   refuseOnlyNewAlone(options);
   refuseNoWaitAlone(options.wait ?? true, settings.remote);
   const simulate = options.simulate ?? false;
@@ -149,10 +157,30 @@ async function run(
       force: options.force ?? false,
     },
     onlyNew: options.onlyNew ?? false,
+    choice,
     waits: options.wait ?? true,
     pathsOf,
     onPlaces: (paths, homes) => rememberReach(context, tell, runSettings, paths, homes),
     tell,
   });
   return sent === 'interrupted' ? EXIT_CODES.interrupted : exitCodeOf(sent);
+}
+
+/** @throws LlmBatchError (exit 2) CHOICE_INVALID, CHOSEN_TWICE */
+function choiceOf({ limit, sample }: RunOptions): Choice | null {
+  if (limit !== undefined && sample !== undefined) {
+    throw usageError('CHOSEN_TWICE', '--limit and --sample contradict each other.', 'keep one of them');
+  }
+  const by = limit === undefined ? 'sample' : 'limit';
+  const said = limit ?? sample;
+  if (said === undefined) return null;
+  try {
+    return { by, count: parseCount(said) };
+  } catch {
+    throw usageError(
+      'CHOICE_INVALID',
+      `Expected --${by} to be a whole number above 0, got ${JSON.stringify(said)}.`,
+      `for example --${by} 20`,
+    );
+  }
 }

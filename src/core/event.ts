@@ -5,6 +5,7 @@
 import type { FailureKind, ProviderFailure } from './failure.js';
 import type { LearntLimits } from './limits.js';
 import type { ProgressSnapshot } from './progress-snapshot.js';
+import type { TaskRow } from './result-row.js';
 import type { RunRecord } from './run.js';
 import type { RunSummary } from './run-summary.js';
 
@@ -18,10 +19,19 @@ export type ReachedLimit = 'cost' | 'tokens' | 'failures';
 export type DrainEnding =
   | { readonly reason: 'drained' }
   | { readonly reason: 'stopped' }
+  /** The documents that were chosen are done, others are left. */
+  | { readonly reason: 'tried' }
   /** Batches go on at the provider, as the user wanted. */
   | { readonly reason: 'left' }
   | { readonly reason: 'limit_reached'; readonly limit: ReachedLimit }
   | { readonly reason: 'halted'; readonly failure: ProviderFailure; readonly lane: string };
+
+/** Some documents of a run to be tried first. */
+export interface Choice {
+  /** The first ones, or some from all over the input. */
+  readonly by: 'limit' | 'sample';
+  readonly count: number;
+}
 
 export interface ImportCounts {
   readonly documents: number;
@@ -177,6 +187,19 @@ export type RunEvent =
     }
   /** No call is made any more, and none is open. */
   | { readonly type: 'calls_ended' }
+  /** What the documents that were chosen came to. */
+  | {
+      readonly type: 'tried';
+      readonly by: Choice['by'];
+      readonly chosen: number;
+      /** Of the whole run. */
+      readonly documents: number;
+      /** In input order; the first of them alone where they are many. */
+      readonly answers: readonly TaskRow[];
+      /** What the whole would cost if each document took what these took on average; null where that is not known. */
+      readonly wholeCostMicroUsd: number | null;
+      readonly simulated: boolean;
+    }
   | { readonly type: 'written'; readonly run: string; readonly files: WrittenPaths }
   | {
       readonly type: 'ended';

@@ -42,6 +42,8 @@ import { mayPass, StoreTrouble } from './store-trouble.js';
 export interface DrainOptions {
   readonly store: Store;
   readonly runId: number;
+  /** None but these; absent: all of the run. */
+  readonly among?: readonly number[] | undefined;
   readonly workerId: string;
   readonly lanes: readonly Lane[];
   readonly prepare: PrepareTask;
@@ -284,7 +286,7 @@ export class Drain {
   }
 
   async #claimUntilDone(): Promise<void> {
-    const { store, runId } = this.#options;
+    const { store, runId, among } = this.#options;
     while (!this.#stopping) {
       const { concurrency } = this.#pool;
       // Twice the concurrency keeps the pool fed across a commit; a quarter free is worth a claim. A single call is
@@ -303,7 +305,7 @@ export class Drain {
       if (tasks.length > 0) continue;
       // There is nobody whom a group that is not full could wait for.
       this.#packer.flush();
-      const waitMs = await store.nextDueMs(runId);
+      const waitMs = await store.nextDueMs(runId, among);
       const { held } = this.#guard;
       const isIdle = this.#held.size === held.reduce((sum, { group }) => sum + group.length, 0);
       if (waitMs === null && isIdle) {
@@ -321,8 +323,8 @@ export class Drain {
 
   /** None when the drain was asked to stop while the store was in trouble. */
   async #claim(limit: number): Promise<readonly LeasedTask[]> {
-    const { store, runId, workerId, leaseMs } = this.#options;
-    const claim = () => store.claimTasks({ runId, workerId, limit, leaseMs });
+    const { store, runId, workerId, leaseMs, among } = this.#options;
+    const claim = () => store.claimTasks({ runId, workerId, limit, leaseMs, among });
     try {
       return await this.#trouble.waitOut(claim, () => !this.#stopping);
     } catch (error) {

@@ -30,6 +30,8 @@ export interface ExecuteOptions {
   /** Opened for writing, drain lock held. */
   readonly store: Store;
   readonly run: RunRecord;
+  /** None but these tasks are sent; absent: all. */
+  readonly among?: readonly number[] | undefined;
   readonly lanes: readonly Lane[];
   /** That this machine lets the process have. */
   readonly mostConnections: number;
@@ -86,7 +88,7 @@ async function drainRun(
   options: ExecuteOptions,
   onDrain: (drain: SendingWay) => void,
 ): Promise<ExecutionReport> {
-  const { store, run, lanes, clock, tell } = options;
+  const { store, run, among, lanes, clock, tell } = options;
   const settings = settingsOfRun(run);
   const { pacing } = settings;
 
@@ -121,6 +123,7 @@ async function drainRun(
   const direct = new Drain({
     store,
     runId: run.id,
+    among,
     workerId: options.workerId,
     lanes: lanes.map((lane) => tellingOfCalls(lane, tell, clock)),
     prepare,
@@ -157,6 +160,7 @@ async function drainRun(
             store,
             ...{ workerId: options.workerId, leaseMs: LEASE_MS, clock, random: options.random, prepare },
             ...{ budget, tooManyFailures, onSettled, onNotice: tell },
+            among,
             task: isRemote ? 'send' : 'collect',
             waits: options.waits ?? true,
             folder: options.batchFolder,
@@ -167,7 +171,7 @@ async function drainRun(
   onDrain(drain);
   const { withinRun, fromEarlierRuns, waiting } = before.shared;
   if (withinRun + fromEarlierRuns + waiting > 0) tell({ type: 'sharing', ...before.shared });
-  const progress = new RunProgress({ drain, before, lanes, handedOut }, clock);
+  const progress = new RunProgress({ drain, before: await watchedOf(store, before, run.id, among), lanes, handedOut }, clock);
   tell({ type: 'started', run: run.name, progress: () => progress.snapshot() });
   await options.onReady(drain, before);
   await store.updateRun(run.id, { status: 'open', haltReason: null });
@@ -179,13 +183,27 @@ async function drainRun(
   const summary = await store.summarizeRun(run.id);
   // Interrupted while answers were handed out: all calls are made, and some documents still wait.
   const isCutShort = drained.reason === 'drained' && !isDone(summary);
-  const end: DrainEnding = isCutShort ? { reason: 'stopped' } : drained;
+  const reason = among === undefined || options.stop.count > 0 ? 'stopped' : 'tried';
+  const end: DrainEnding = isCutShort ? { reason } : drained;
   const stopped = await store.updateRun(run.id, {
     status: isDone(summary) ? 'finished' : 'open',
     stoppedAtMs: clock.now(),
     haltReason: haltReason(end),
   });
   return { end, summary, run: stopped };
+}
+
+/** What the display counts down: of a try, the documents that it is of. */
+async function watchedOf(
+  store: Store,
+  before: RunSummary,
+  runId: number,
+  among: readonly number[] | undefined,
+): Promise<RunSummary> {
+  if (among === undefined) return before;
+  const counts = { ready: 0, delayed: 0, in_progress: 0, completed: 0, failed: 0, cancelled: 0 };
+  for (const { state } of await store.readTasks(runId, among, false)) counts[state] += 1;
+  return { ...before, counts, shared: { ...before.shared, waiting: 0 } };
 }
 
 function isDone({ counts: { ready, delayed, in_progress } }: RunSummary): boolean {

@@ -65,6 +65,8 @@ export interface ClaimOptions {
   readonly limit: number;
   /** How long the worker counts as alive, where it is new. */
   readonly leaseMs: number;
+  /** None but these, and those whose answers they wait for; absent: all of the run. */
+  readonly among?: readonly number[] | undefined;
 }
 
 /** Which tasks of a run take the answer to an equal request, one with the same request hash, instead of a call. */
@@ -211,8 +213,11 @@ export interface Store {
    * alone come first. A claim ends where the worker would hold more than `MOST_CRASHED_TOGETHER`.
    */
   claimTasks(options: ClaimOptions): Promise<readonly LeasedTask[]>;
-  /** How long until the next delayed task is due, 0 when it is; null when none is delayed. */
-  nextDueMs(runId: number): Promise<number | null>;
+  /**
+   * How long until the next delayed task is due, 0 when it is; null when none is delayed.
+   * @param among as for `claimTasks`
+   */
+  nextDueMs(runId: number, among?: readonly number[]): Promise<number | null>;
   /** Calls about to be sent, and what became of leased tasks: one commit for all of it. */
   record(started: readonly CallStart[], settlements: readonly Settlement[]): Promise<RecordedProgress>;
   /**

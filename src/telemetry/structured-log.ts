@@ -36,6 +36,10 @@ function detailsOf(event: RunEvent): object {
       const { failure, series, lane } = event;
       return { lane, ...failure, ...series };
     }
+    case 'tried': {
+      const { answers: _answers, ...figures } = event;
+      return figures;
+    }
     case 'ended': {
       const { run, end, summary, files } = event;
       return { run: run.name, end: end.reason, counts: summary.counts, calls: summary.calls, files };

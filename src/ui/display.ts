@@ -9,6 +9,7 @@ import { eventLines } from './event-lines.js';
 import type { TerminalStream } from './frame-terminal.js';
 import { createProgress, type Progress } from './progress.js';
 import { renderSummary } from './summary-page.js';
+import { renderTry } from './try-page.js';
 
 export interface DisplayOptions {
   readonly stream: TerminalStream;
@@ -84,6 +85,8 @@ export class Display {
         const name = event.input === '-' ? event.input : this.#shownPath(event.input);
         return renderBadLines(event.first, event.count, name, this.#columns, appearance);
       }
+      case 'tried':
+        return renderTry(event, this.#columns, appearance);
       case 'ended':
         return this.#summaryOf(event);
       default:
@@ -114,6 +117,7 @@ export class Display {
       elapsedMs: end.elapsedMs,
       callsMade: summary.calls.made - end.before.calls.made,
       haltReason: run.haltReason,
+      isTry: end.end.reason === 'tried',
       simulated: run.simulated,
       prices: end.prices,
       files: {

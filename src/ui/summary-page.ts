@@ -20,6 +20,8 @@ export interface RunEndReport {
   readonly callsMade: number;
   /** What stopped the run by itself, e.g. `auth: invalid API key`; null when nothing did. */
   readonly haltReason: string | null;
+  /** The documents that were asked for are done, others are left. */
+  readonly isTry: boolean;
   readonly simulated: boolean;
   /** What the calls were priced by; null where that is not known. */
   readonly prices: PriceTable | null;
@@ -84,6 +86,8 @@ function headline(report: RunEndReport, open: number, columns: number, appearanc
       appearance,
     );
   }
+  if (open > 0 && report.isTry)
+    return headlineLines(`✓ ${runName} was tried, ${done}`, colours.green, columns, appearance);
   if (open > 0)
     return headlineLines(`■ ${runName} was stopped, ${done}`, colours.yellow, columns, appearance);
   if (summary.counts.cancelled > 0) {

@@ -31,6 +31,8 @@ import { ShardSettler } from './shard-settler.js';
 export interface RemoteWayOptions {
   readonly store: Store;
   readonly runId: number;
+  /** None but these; absent: all of the run. */
+  readonly among?: readonly number[] | undefined;
   readonly runName: string;
   readonly workerId: string;
   readonly leaseMs: number;
@@ -212,7 +214,7 @@ export class RemoteWay implements SendingWay {
   }
 
   async #handIn(): Promise<void> {
-    const { task, most, store, runId, waits, clock } = this.#options;
+    const { task, most, store, runId, among, waits, clock } = this.#options;
     let isInputOut = false;
     while (task === 'send' && !this.#stopping && clock.now() < this.#deadlineMs) {
       // What comes back goes together, once nothing else is on its way: three lines make no batch of their own.
@@ -233,7 +235,7 @@ export class RemoteWay implements SendingWay {
       }
       isInputOut = true;
       if (this.#open.size > 0) continue;
-      const waitMs = await store.nextDueMs(runId);
+      const waitMs = await store.nextDueMs(runId, among);
       if (waitMs === null || !waits) return;
       await this.#server.sleep(waitMs).catch(isLeft);
     }

@@ -20,6 +20,8 @@ import { ShardFile } from './shard-file.js';
 export interface BuilderOptions {
   readonly store: Store;
   readonly runId: number;
+  /** None but these; absent: all of the run. */
+  readonly among?: readonly number[] | undefined;
   readonly workerId: string;
   readonly leaseMs: number;
   readonly prepare: PrepareTask;
@@ -78,10 +80,12 @@ export class ShardBuilder {
 
   /** @returns the next batch that is ready to be handed in; null when no document is ready, or none may be sent */
   async next(): Promise<BuiltShard | null> {
-    const { store, runId, workerId, leaseMs, isStopping } = this.#options;
+    const { store, runId, workerId, leaseMs, among, isStopping } = this.#options;
     while (this.#built.length === 0 && !isStopping()) {
       const tasks =
-        this.#lacking === null ? await store.claimTasks({ runId, workerId, limit: PAGE, leaseMs }) : [];
+        this.#lacking === null
+          ? await store.claimTasks({ runId, workerId, limit: PAGE, leaseMs, among })
+          : [];
       for (const [index, task] of tasks.entries()) {
         await this.#add(task);
         if (this.#lacking === null) continue;

@@ -16,10 +16,13 @@ const PROMOTED_PER_CLAIM = 256;
 /** No other claim's token: 96 random bits, and the task's id behind it. */
 const TOKEN_BYTES = 12;
 
+const OF_RUN = `WHERE run_id = ? AND state = 'ready' AND gone = 0 AND shared_task_id IS NULL`;
+const READY = `FROM tasks INDEXED BY tasks_ready ${OF_RUN}`;
+/** Some tasks and those whose answers they wait for, found by their ids and not among all that are ready. */
+const CHOSEN = 'id IN (SELECT coalesce(shared_task_id, id) FROM tasks WHERE id IN (SELECT value FROM json_each(?)))';
+const READY_CHOSEN = `FROM tasks NOT INDEXED ${OF_RUN} AND ${CHOSEN}`;
 /** A bare `LIMIT ?` is peeked at by the planner, which then plans the statement anew at every claim. */
-const READY = `FROM tasks INDEXED BY tasks_ready
-  WHERE run_id = ? AND state = 'ready' AND gone = 0 AND shared_task_id IS NULL`;
-const FIRST_READY = `${READY} AND crash_count < ${SUSPECT_AFTER_CRASHES} ORDER BY priority DESC, line, id LIMIT ? + 0`;
+const FIRST = `AND crash_count < ${SUSPECT_AFTER_CRASHES} ORDER BY priority DESC, line, id LIMIT ? + 0`;
 /** Columns of `ClaimedRow`. */
 export const CLAIMED = `id, line, key, attempts, crash_count, throttled_since_ms,
   (SELECT body FROM documents WHERE task_id = tasks.id)`;
@@ -36,16 +39,34 @@ interface HeldRow {
   suspects: number;
 }
 
+type Claim = ReturnType<typeof claimFrom>;
+
+/** @param ready where tasks are that may be claimed; the parameters of all statements end with its own, and a limit */
+function claimFrom(database: Database.Database, ready: string) {
+  const first = `${ready} ${FIRST}`;
+  return {
+    selectReady: database.prepare<unknown[], ClaimedRow>(`SELECT ${CLAIMED} ${first}`).raw(),
+    // Read when nothing else is ready, so that there is little to sort. Those that crashed the least when they were
+    // alone come first: one that is guilty is the last to be left, one that was unlucky is not always the next.
+    selectSuspect: database
+      .prepare<unknown[], ClaimedRow>(
+        `SELECT ${CLAIMED} ${ready} ORDER BY lone_crash_count, priority DESC, line, id LIMIT 1`,
+      )
+      .raw(),
+    countSuspects: database.prepare<unknown[], number>(`SELECT count(*) ${ready}`).pluck(),
+    lease: database.prepare<unknown[]>(`${LEASE} WHERE id IN (SELECT id ${first})`),
+    leaseSuspect: database.prepare<[string, number, number]>(`${LEASE} WHERE id = ?`),
+  };
+}
+
 export class Queue {
   readonly #promote;
   readonly #held;
-  readonly #selectReady;
-  readonly #selectSuspect;
-  readonly #countSuspects;
-  readonly #lease;
-  readonly #leaseSuspect;
+  readonly #all: Claim;
+  readonly #chosen: Claim;
   readonly #cancelOpen;
   readonly #nextDue;
+  readonly #nextDueChosen;
   readonly #deleteFailedResults;
   readonly #retryFailed;
 
@@ -61,31 +82,23 @@ export class Queue {
          coalesce(sum(crash_count >= ${SUSPECT_AFTER_CRASHES}), 0) AS suspects
        FROM tasks INDEXED BY tasks_owned WHERE run_id = ? AND worker_id = ?`,
     );
-    this.#selectReady = database
-      .prepare<[number, number], ClaimedRow>(`SELECT ${CLAIMED} ${FIRST_READY}`)
-      .raw();
-    // Read when nothing else is ready, so that there is little to sort. Those that crashed the least when they were
-    // alone come first: one that is guilty is the last to be left, one that was unlucky is not always the next.
-    this.#selectSuspect = database
-      .prepare<[number], ClaimedRow>(
-        `SELECT ${CLAIMED} ${READY} ORDER BY lone_crash_count, priority DESC, line, id LIMIT 1`,
-      )
-      .raw();
-    this.#countSuspects = database.prepare<[number], number>(`SELECT count(*) ${READY}`).pluck();
-    this.#lease = database.prepare<[string, number, number, number]>(
-      `${LEASE} WHERE id IN (SELECT id ${FIRST_READY})`,
-    );
-    this.#leaseSuspect = database.prepare<[string, number, number]>(`${LEASE} WHERE id = ?`);
+    this.#all = claimFrom(database, READY);
+    this.#chosen = claimFrom(database, READY_CHOSEN);
     // The whole table in its own order, 3 s for a million: by its indexes it would be scattered reads.
     this.#cancelOpen = database.prepare<[number]>(
       `UPDATE tasks NOT INDEXED SET state = 'cancelled', not_before_ms = NULL, throttled_since_ms = NULL, ${UNOWNED},
          ${UNPAIRED}
        WHERE run_id = ? AND (state = 'ready' OR state = 'delayed' OR state = 'in_progress')`,
     );
+    const due = `WHERE run_id = ? AND state = 'delayed' AND gone = 0`;
     this.#nextDue = database
       .prepare<[number], number>(
-        `SELECT not_before_ms FROM tasks INDEXED BY tasks_delayed
-         WHERE run_id = ? AND state = 'delayed' AND gone = 0 ORDER BY not_before_ms LIMIT 1`,
+        `SELECT not_before_ms FROM tasks INDEXED BY tasks_delayed ${due} ORDER BY not_before_ms LIMIT 1`,
+      )
+      .pluck();
+    this.#nextDueChosen = database
+      .prepare<[number, string], number | null>(
+        `SELECT min(not_before_ms) FROM tasks NOT INDEXED ${due} AND ${CHOSEN}`,
       )
       .pluck();
     this.#deleteFailedResults = database.prepare<[number, string | null, string | null]>(
@@ -99,23 +112,34 @@ export class Queue {
     );
   }
 
-  /** @param nowMs by which tasks are due */
-  claim(runId: number, workerId: number, limit: number, nowMs: number): LeasedTask[] {
+  /**
+   * @param nowMs by which tasks are due
+   * @param among ids of the tasks that are wanted; absent: all of the run
+   */
+  claim(
+    runId: number,
+    workerId: number,
+    limit: number,
+    nowMs: number,
+    among?: readonly number[],
+  ): LeasedTask[] {
+    const from = among === undefined ? this.#all : this.#chosen;
+    const wanted = among === undefined ? [runId] : [runId, JSON.stringify(among)];
     this.#promote.run(runId, storableInteger(nowMs), Math.max(PROMOTED_PER_CLAIM, limit));
     const held = this.#held.get(runId, workerId);
     if (held === undefined || held.suspects > 0) return [];
     const tokenPrefix = `${randomBytes(TOKEN_BYTES).toString('base64url')}.`;
-    const ready = this.#selectReady.all(runId, limit);
+    const ready = from.selectReady.all(...wanted, limit);
     if (ready.length > 0) {
       const rows = withFewCrashed(ready, held.crashed);
-      if (rows.length > 0) this.#lease.run(tokenPrefix, workerId, runId, rows.length);
+      if (rows.length > 0) from.lease.run(tokenPrefix, workerId, ...wanted, rows.length);
       return rows.map((row) => toLeasedTask(row, tokenPrefix + row[0], nowMs));
     }
-    const suspect = held.tasks === 0 ? this.#selectSuspect.get(runId) : undefined;
+    const suspect = held.tasks === 0 ? from.selectSuspect.get(...wanted) : undefined;
     if (suspect === undefined) return [];
-    const suspectsLeft = this.#countSuspects.get(runId) ?? 1;
+    const suspectsLeft = from.countSuspects.get(...wanted) ?? 1;
     const task = toLeasedTask(suspect, tokenPrefix + suspect[0], nowMs);
-    this.#leaseSuspect.run(tokenPrefix, workerId, task.taskId);
+    from.leaseSuspect.run(tokenPrefix, workerId, task.taskId);
     return [{ ...task, suspectsLeft }];
   }
 
@@ -124,8 +148,9 @@ export class Queue {
     return this.#cancelOpen.run(runId).changes;
   }
 
-  /** Null when none is delayed. */
-  nextDueAtMs(runId: number): number | null {
+  /** Null when none is delayed. @param among as for `claim` */
+  nextDueAtMs(runId: number, among?: readonly number[]): number | null {
+    if (among !== undefined) return this.#nextDueChosen.get(runId, JSON.stringify(among)) ?? null;
     return this.#nextDue.get(runId) ?? null;
   }
 

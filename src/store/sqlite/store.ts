@@ -185,16 +185,17 @@ export class SqliteStore implements Store {
     return this.#connection.write(() => sharing.settlePage(runId, afterTaskId, limit, this.#clock.now()));
   }
 
-  claimTasks({ runId, workerId, limit, leaseMs }: ClaimOptions): Promise<readonly LeasedTask[]> {
+  claimTasks({ runId, workerId, limit, leaseMs, among }: ClaimOptions): Promise<readonly LeasedTask[]> {
     return this.#connection.write(() => {
       const nowMs = this.#schedule.now();
-      return this.#queue.claim(runId, this.#workers.claiming(workerId, leaseMs, nowMs), limit, nowMs);
+      const worker = this.#workers.claiming(workerId, leaseMs, nowMs);
+      return this.#queue.claim(runId, worker, limit, nowMs, among);
     });
   }
 
-  nextDueMs(runId: number): Promise<number | null> {
+  nextDueMs(runId: number, among?: readonly number[]): Promise<number | null> {
     return this.#connection.read(() => {
-      const dueAtMs = this.#queue.nextDueAtMs(runId);
+      const dueAtMs = this.#queue.nextDueAtMs(runId, among);
       return dueAtMs === null ? null : this.#schedule.waitMs(dueAtMs);
     });
   }
