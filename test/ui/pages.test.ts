@@ -16,6 +16,7 @@ const report: RunEndReport = {
   callsMade: 300_412,
   haltReason: null,
   simulated: false,
+  isTry: false,
   prices: { source: 'prices.json', date: '2026-11-01' },
   files: { results: 'reviews.results.jsonl', errors: 'reviews.errors.jsonl', rejects: null },
 };
