@@ -1,37 +1,68 @@
-// 20,000 short documents through embeddings at 40 ms a call: in groups of 100, and singly, in turns.
+// Documents in groups: 40 ms a call and 0.2 ms a document. A table of group size x connections, adaptive groups beside
+// it, and single calls on a sample; then a large run through groups that adapt.
 
 import { spawnSync } from 'node:child_process';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { round } from './round.mjs';
 import { ourRun, writeDocuments } from './runs.mjs';
-import { startSimulator } from './simulator.mjs';
+import { CLI, startSimulator } from './simulator.mjs';
 
 const DOCUMENTS = Number(process.env.DOCUMENTS ?? 20_000);
-const ROUNDS = Number(process.env.ROUNDS ?? 1);
+const LARGE = Number(process.env.LARGE ?? 100_000);
+const SIZES = [10, 25, 50, 100];
+const CONNECTIONS = [4, 16, 30];
+/** Single calls are measured on a twentieth. */
+const SAMPLE = Math.ceil(DOCUMENTS / 20);
 
 const folder = mkdtempSync(join(tmpdir(), 'llm-batch-bench-'));
-const simulator = await startSimulator('--latency', '40ms');
+const simulator = await startSimulator('--latency', '40ms', '--options', '{"latencyMsPerDocument":0.2}');
 try {
-  const input = writeDocuments(folder, DOCUMENTS, (index) => `${index} is a number`);
-  for (let turn = 0; turn < ROUNDS; turn += 1) {
-    const grouped = secondsOf(input, 100, `grouped-${turn}`);
-    const single = secondsOf(input, 1, `single-${turn}`);
+  const inputOf = (count) => {
+    mkdirSync(join(folder, String(count)), { recursive: true });
+    return writeDocuments(join(folder, String(count)), count, (index) => `${index} is a number`);
+  };
+  const input = inputOf(DOCUMENTS);
+  console.log(`${DOCUMENTS} documents, import and results included: documents/s (mean and p99 of a call)`);
+  for (const connections of CONNECTIONS) {
+    const fixed = SIZES.map((size) => ({ size, ...measure(input, DOCUMENTS, connections, size, size) }));
+    const adaptive = measure(input, DOCUMENTS, connections, 10, 100);
+    const best = Math.max(...fixed.map(({ perSecond }) => perSecond));
+    const cells = fixed.map((each) => `${each.size}: ${words(each)}`).join(' · ');
+    const share = round((adaptive.perSecond / best) * 100, 0);
     console.log(
-      `round ${turn + 1}: groups of 100 ${round(grouped)} s · singly ${round(single)} s · ${round(single / grouped, 1)} times as fast (target 10), import and results included`,
+      `${connections} connections · ${cells} · adaptive: ${words(adaptive)}, ${share} % of the best (target 90)`,
     );
   }
+  const single = measure(inputOf(SAMPLE), SAMPLE, 16, 1, 1);
+  const large = measure(inputOf(LARGE), LARGE, 16, 10, 100);
+  console.log(
+    `${LARGE} documents over 16 connections, adaptive: ${words(large)} (target 5,000) · singly: ${words(single)} · ${round(large.perSecond / single.perSecond, 1)} times as fast (target 10)`,
+  );
 } finally {
   simulator.stop();
   rmSync(folder, { recursive: true, force: true });
 }
 
-function secondsOf(input, groupMax, name) {
+function words({ perSecond, latency }) {
+  return `${round(perSecond, 0)}/s (${round(latency.mean, 0)} ms, ${round(latency.p99, 0)} ms)`;
+}
+
+function measure(input, documents, connections, fewest, most) {
+  const name = `run-${documents}-${connections}-${fewest}-${most}`;
+  const flags = ['--endpoint', 'embeddings', '--concurrency', String(connections)];
+  const sizes = ['--group-min', String(fewest), '--group-max', String(most)];
+  const run = ourRun({ url: simulator.url, input, folder, name }, ...flags, ...sizes);
   const startedAt = performance.now();
-  const flags = ['--endpoint', 'embeddings', '--group-max', String(groupMax)];
-  const run = ourRun({ url: simulator.url, input, folder, name }, ...flags);
-  const { status, stderr } = spawnSync(process.execPath, run, { encoding: 'utf8' });
+  output(run);
+  const seconds = (performance.now() - startedAt) / 1_000;
+  const status = JSON.parse(output([CLI, 'status', '--db', join(folder, `${name}.db`), '--json']));
+  return { perSecond: documents / seconds, latency: status.latency_ms };
+}
+
+function output(args) {
+  const { status, stdout, stderr } = spawnSync(process.execPath, args, { encoding: 'utf8' });
   if (status !== 0) throw new Error(`exit ${status}: ${stderr}`);
-  return (performance.now() - startedAt) / 1_000;
+  return stdout;
 }

@@ -158,8 +158,8 @@ export async function connect(settings: RunSettings, context: CommandContext): P
   const { clock, random, environment } = context;
   const { BodyRoom } = await import('../provider/openai/body-room.js');
   const bodyRoom = new BodyRoom();
-  const concurrency =
-    settings.pacing.concurrency === 'auto' ? MOST_AUTO_CONNECTIONS : settings.pacing.concurrency;
+  const { pacing } = settings;
+  const concurrency = pacing.concurrency === 'auto' ? MOST_AUTO_CONNECTIONS : pacing.concurrency;
   const prices = await openPriceBook(settings.pricesFile);
   const simulator = settings.simulator === null ? null : await startSimulator(context);
   const laneSettings = lanesOf(settings, simulator?.url ?? null);
@@ -173,7 +173,8 @@ export async function connect(settings: RunSettings, context: CommandContext): P
       apiKey: simulator === null ? (context.takeSecret(lane.apiKeyEnv) ?? null) : null,
       apiKeyHeader: lane.apiKeyHeader,
       ...headersOf(lane, context),
-      maxConnections: Math.min(concurrency, perLane),
+      maxConnections: Math.min(pacing.connections ?? concurrency, perLane),
+      times: pacing,
       bodyRoom,
       clock,
       environment,
@@ -231,6 +232,18 @@ export async function openProvider(
     clock,
     environment,
   });
+}
+
+/**
+ * Address and variable of the proxy that the lane's calls go through; null: none.
+ * @throws LlmBatchError PROXY_INVALID (exit 2)
+ */
+export async function proxyOf(
+  { baseUrl }: LaneSettings,
+  { environment }: CommandContext,
+): Promise<string | null> {
+  const { proxyFor } = await import('../provider/openai/proxy.js');
+  return proxyFor(new URL(baseUrl), environment)?.name ?? null;
 }
 
 /** Looks a model up once per run: a price that changes at midnight is not worth a search at every call. */

@@ -1,6 +1,6 @@
 /** The checks of `doctor`, in their order: what is here, what is stored, and who would be called. */
 import { resolve } from 'node:path';
-import { checkConnection, openProvider } from '../app/composition.js';
+import { checkConnection, openProvider, proxyOf } from '../app/composition.js';
 import type { CommandContext } from '../app/context.js';
 import { homeFolders, storeUrl, withStore } from '../app/open-store.js';
 import type { ResolvedSettings } from '../config/load.js';
@@ -88,10 +88,15 @@ async function* diagnoseLanes(
   signal: AbortSignal,
 ): AsyncGenerator<Diagnosis> {
   const model = modelOf(settings.request);
-  const open = (lane: LaneSettings) => (apiKey: string | null) => openProvider(lane, apiKey, context);
+  const open =
+    (lane: LaneSettings) =>
+    (apiKey: string | null, baseUrl: string = lane.baseUrl) =>
+      openProvider({ ...lane, baseUrl }, apiKey, context);
   for (const lane of lanesOf(settings)) {
     const apiKey = context.takeSecret(lane.apiKeyEnv) ?? null;
     yield diagnoseKey({ lane, apiKey });
+    const proxy = await proxyOf(lane, context);
+    if (proxy !== null) yield ok('proxy', `${lane.baseUrl} is reached through ${proxy}.`, lane.name);
     if (offline) continue;
     yield* diagnoseEndpoint({ lane, model, apiKey, open: open(lane), clock: context.clock, signal });
   }

@@ -120,6 +120,7 @@ export const WAYS_OUT: Readonly<Record<string, Words>> = {
   STORE_URL_UNSUPPORTED: () => 'Name a local file instead: --db llm-batch.db',
 
   // What `doctor` finds.
+  BASE_URL_MEANT: ({ meant }) => `Say --base-url ${meant}`,
   BASE_URL_WRONG: () => 'Check --base-url: it is where the API is, most often ending in /v1.',
   COUNTS_DIFFER: () =>
     'Something else has written to the store. Answers can still be read: `llm-batch results`; to go on, run the input into a new store with --db.',

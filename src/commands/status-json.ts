@@ -50,6 +50,16 @@ export function statusJson({ run, summary, owner, batches, ...rates }: RunInspec
       tokens: tokens(lane.usage),
       cost_usd: lane.costMicroUsd / 1_000_000,
     })),
+    groups:
+      rates.groups === null
+        ? null
+        : {
+            calls: rates.groups.calls,
+            documents: rates.groups.documents,
+            fewest_documents: rates.groups.fewest,
+            most_documents: rates.groups.most,
+            splits: rates.groups.splits,
+          },
     latency_ms: summary.latencyMs,
     requests_per_minute: rates.requestsPerMinute,
     requests_per_minute_limit: rates.requestsPerMinuteLimit,

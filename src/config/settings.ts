@@ -5,7 +5,7 @@
  */
 import { ENDPOINT_NAMES } from '../core/endpoint-name.js';
 import { INPUT_FORMATS } from '../core/input-format.js';
-import { amount, either, objectOf, oneOf, orNull, positive, type Shape, truth } from '../core/shape.js';
+import { amount, either, objectOf, oneOf, orNull, positive, type Shape, text, truth } from '../core/shape.js';
 import { parseHeaderName, parseHeaders } from './header-texts.js';
 import {
   parseBytes,
@@ -18,6 +18,7 @@ import {
   parseOneOf,
   parseSwitch,
   parseText,
+  parseUrlPath,
 } from './values.js';
 
 /** Those of `pacing`, `remote`, `budget` and `sharing` are stored with a run, whole; `resume` may change them. */
@@ -237,6 +238,14 @@ const TABLE = {
     parse: parseCountOrAuto,
     stored: either(positive, oneOf('auto')),
   }),
+  connections: setting('pacing', {
+    flags: '--connections <n>',
+    help: 'connections to each server, kept open between calls; calls beyond them wait for one',
+    initial: null,
+    initialText: 'as many as calls',
+    parse: parseCount,
+    stored: orNull(positive),
+  }),
   rpm: setting('pacing', {
     flags: '--rpm <n>',
     help: 'requests in any 60 seconds',
@@ -261,12 +270,35 @@ const TABLE = {
     parse: parseCount,
     stored: orNull(positive),
   }),
+  groupUrl: setting('pacing', {
+    flags: '--group-url <path>',
+    help: 'where the server takes several requests in one call, below the base URL, e.g. /batch; of any endpoint',
+    initial: null,
+    parse: parseUrlPath,
+    stored: orNull(text),
+  }),
+  groupMin: setting('pacing', {
+    flags: '--group-min <n>',
+    help: 'documents in one call at first, and at least, where the endpoint takes several',
+    initial: 10,
+    initialText: '10',
+    parse: parseCount,
+    stored: positive,
+  }),
   groupMax: setting('pacing', {
     flags: '--group-max <n>',
-    help: 'documents in one call, where the endpoint takes several (embeddings); 1 sends each alone',
+    help: 'documents in one call at most; 1 sends each alone',
     initial: 100,
     initialText: '100',
     parse: parseCount,
+    stored: positive,
+  }),
+  targetLatencyMs: setting('pacing', {
+    flags: '--target-latency <time>',
+    help: 'what a call for several documents should take: under 0.3 of it they become more, over 0.8 fewer',
+    initial: 5_000,
+    initialText: '5s',
+    parse: parseDuration,
     stored: positive,
   }),
   groupWaitMs: setting('pacing', {
@@ -290,6 +322,38 @@ const TABLE = {
     help: 'one call, headers and body together',
     initial: 300_000,
     initialText: '300s',
+    parse: parseDuration,
+    stored: amount,
+  }),
+  connectTimeoutMs: setting('pacing', {
+    flags: '--connect-timeout <time>',
+    help: 'to open a connection',
+    initial: 10_000,
+    initialText: '10s',
+    parse: parseDuration,
+    stored: amount,
+  }),
+  headersTimeoutMs: setting('pacing', {
+    flags: '--headers-timeout <time>',
+    help: "until an answer's headers; within the time of the whole call",
+    initial: null,
+    initialText: 'no limit of its own',
+    parse: parseDuration,
+    stored: orNull(amount),
+  }),
+  bodyTimeoutMs: setting('pacing', {
+    flags: '--body-timeout <time>',
+    help: "between two parts of an answer's body",
+    initial: null,
+    initialText: 'no limit of its own',
+    parse: parseDuration,
+    stored: orNull(amount),
+  }),
+  keepAliveMs: setting('pacing', {
+    flags: '--keep-alive <time>',
+    help: 'how long an idle connection is kept; less than after which the server hangs up',
+    initial: 4_000,
+    initialText: '4s',
     parse: parseDuration,
     stored: amount,
   }),

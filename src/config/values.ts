@@ -5,6 +5,12 @@ export function parseText(value: unknown): string {
   throw new Error('some text');
 }
 
+/** An address below another one. */
+export function parseUrlPath(value: unknown): string {
+  if (typeof value === 'string' && /^\/[\w.~/-]+$/.test(value) && !value.includes('//')) return value;
+  throw new Error('a path that begins with /, such as /batch');
+}
+
 export function parseList(value: unknown): string[] {
   const items = Array.isArray(value) ? value : typeof value === 'string' ? value.split(',') : [];
   const names = items.map((item) => String(item).trim()).filter((item) => item !== '');

@@ -114,6 +114,8 @@ export type RunEvent =
       readonly type: 'call_ended';
       readonly kind: FailureKind | 'aborted' | null;
       readonly latencyMs: number;
+      /** That it was for. */
+      readonly documents: number;
     } & OfLane)
   /** A call failed; its document is tried again or has failed for good. */
   | ({ readonly type: 'call_failed'; readonly line: number; readonly failure: ProviderFailure } & OfLane)
@@ -127,6 +129,10 @@ export type RunEvent =
     }
   /** Documents that took the answer, or the failure, of an equal one. */
   | { readonly type: 'answers_shared'; readonly taskIds: readonly number[]; readonly failed: number }
+  /** Calls of a model have another number of documents from here on. */
+  | { readonly type: 'groups_sized'; readonly model: string; readonly documents: number }
+  /** A call for so many documents failed: they go again in halves. */
+  | { readonly type: 'group_split'; readonly documents: number }
   | ({ readonly type: 'throttled'; readonly failure: ProviderFailure } & OfLane)
   /** Nothing that is sent over a lane is answered any more: it is paused, and asked now and then. */
   | ({ readonly type: 'lane_down'; readonly failure: ProviderFailure } & OfLane)

@@ -47,6 +47,8 @@ export interface ProgressSnapshot {
   readonly openCalls: number;
   /** Calls that may be open at once. */
   readonly concurrency: number;
+  /** In one call, on average of this drain's; null where none had several. */
+  readonly documentsPerCall: number | null;
   /** Of the last minute. */
   readonly requestsPerMinute: number;
   /** Given or learnt; null where none is known. */
@@ -81,6 +83,7 @@ export const EMPTY_SNAPSHOT: ProgressSnapshot = {
   failed: 0,
   openCalls: 0,
   concurrency: 0,
+  documentsPerCall: null,
   requestsPerMinute: 0,
   requestsPerMinuteLimit: null,
   tokensPerMinute: 0,

@@ -38,7 +38,7 @@ export interface RunRecord {
 }
 
 export interface RunObservation {
-  readonly kind: 'learnt_limit' | 'outage' | 'prices';
+  readonly kind: 'learnt_limit' | 'outage' | 'prices' | 'groups';
   /** The lane that it is about; empty for the run as a whole. */
   readonly subject: string;
   /** Null: holds no more. */

@@ -36,6 +36,11 @@ export function endpointAt(address: string): EndpointName | null {
   return takeApart(address)?.name ?? null;
 }
 
+/** What lines of Batch API files, and batches of them, call an endpoint (OpenAI's API reference, batches). */
+export function batchUrlOf(endpoint: EndpointName): string {
+  return `/v1${ENDPOINTS[endpoint].path}`;
+}
+
 /** A base URL as it was meant: users copy the address of an endpoint as well, query and all. */
 export function apiRootOf(baseUrl: string): string {
   const found = takeApart(baseUrl);

@@ -14,6 +14,7 @@ import { type Clock, type Random, WOKEN } from '../core/clock.js';
 import { LlmBatchError } from '../core/errors.js';
 import type { DrainEnding, FailedCalls, ReachedLimit } from '../core/event.js';
 import type { ProviderFailure } from '../core/failure.js';
+import { addGroups, type GroupFigures, NO_GROUPS } from '../core/group-figures.js';
 import type { Settlement, TaskOutcome } from '../core/outcome.js';
 import { haltsRun, type RetryPolicy } from '../core/retry-decision.js';
 import { type LeasedTask, SUSPECT_AFTER_CRASHES } from '../core/task.js';
@@ -29,11 +30,12 @@ import {
   withdrawCall,
 } from './call.js';
 import { type ConcurrencyController, createConcurrencyController } from './concurrency.js';
+import { type GroupSizeBounds, GroupSizes } from './group-size.js';
 import { Guard, type GuardReport } from './guard.js';
 import { Journal } from './journal.js';
 import { failed, released } from './judge-reply.js';
 import { Gate, type GateHold, type Lane } from './lane.js';
-import { type GroupBounds, Packer } from './packer.js';
+import { Packer } from './packer.js';
 import type { JoinRequests, PreparedTask, PrepareTask } from './prepared-task.js';
 import { mayPass, StoreTrouble } from './store-trouble.js';
 
@@ -46,7 +48,11 @@ export interface DrainOptions {
   readonly lanes: readonly Lane[];
   readonly prepare: PrepareTask;
   readonly join: JoinRequests;
-  readonly grouping: GroupBounds;
+  /** Documents in one call. */
+  readonly grouping: GroupSizeBounds & {
+    /** How long a partial group waits for more. */
+    readonly waitMs: number;
+  };
   readonly clock: Clock;
   readonly random: Random;
   /** Calls open at once; `auto` follows what brings answers. */
@@ -95,6 +101,10 @@ export type DrainNotice =
   | { readonly type: 'lane_up'; readonly lane: string; readonly downForMs: number }
   /** A lane's key or account fails, or its server is gone for too long; its work goes to the lanes that are left. */
   | { readonly type: 'lane_set_aside'; readonly lane: string; readonly failure: ProviderFailure }
+  /** Calls of a model have another number of documents from here on. */
+  | { readonly type: 'groups_sized'; readonly model: string; readonly documents: number }
+  /** A call for so many documents failed: they go again in halves. */
+  | { readonly type: 'group_split'; readonly documents: number }
   | { readonly type: 'limit_reached'; readonly limit: ReachedLimit }
   | {
       readonly type: 'halted';
@@ -111,6 +121,8 @@ export interface DrainSnapshot {
   readonly completed: number;
   readonly failed: number;
   readonly openCalls: number;
+  /** Of this drain. */
+  readonly groups: GroupFigures;
   /** Calls that may be open now. */
   readonly concurrency: number;
   /** Known costs of calls settled in this drain. */
@@ -135,6 +147,8 @@ export interface DrainSnapshot {
 const STORE_TROUBLE_LIMIT_MS = 60_000;
 /** A lease survives two missed heartbeats. */
 const HEARTBEATS_PER_LEASE = 3;
+/** In one transaction, which nothing else is done beside. */
+const MOST_CLAIMED = 1_000;
 const A_DAY_MS = 24 * 3_600_000;
 /** When this machine could open no more connections, no more are tried for so long. */
 const FEWER_CONNECTIONS_MS = 60_000;
@@ -146,6 +160,8 @@ export class Drain {
   readonly #trouble: StoreTrouble;
   readonly #guard: Guard<PerformedCall>;
   readonly #packer: Packer;
+  readonly #groupSizes: GroupSizes;
+  #groups = NO_GROUPS;
   /** Calls on their way to being ready, and those that are. */
   readonly #stock: ReturnType<typeof pLimit>;
   /** Calls that have left and are not back. */
@@ -157,6 +173,8 @@ export class Drain {
   readonly #openCalls = new Set<AbortController>();
   /** Groups that have left the packer and are not settled. */
   #calls = 0;
+  /** Of the group that left the packer last. */
+  #documentsPerCall = 1;
   #woken = false;
   #sleeping: AbortController | null = null;
   #completed = 0;
@@ -183,7 +201,13 @@ export class Drain {
     this.#controller = options.concurrency === 'auto' ? createConcurrencyController() : null;
     this.#pool = pLimit(this.#concurrency);
     this.#stock = pLimit(stockFor(this.#concurrency));
-    this.#packer = new Packer(options.grouping, options.clock, (group) => this.#start(group));
+    const { grouping, clock } = options;
+    this.#groupSizes = new GroupSizes(grouping);
+    const documentsFor = (prepared: PreparedTask): number => this.#groupSizes.documentsFor(kindOf(prepared));
+    this.#packer = new Packer({ documentsFor, waitMs: grouping.waitMs }, clock, (group) => {
+      this.#documentsPerCall = group.length;
+      this.#start(group);
+    });
     this.#guard = new Guard(options.isGuarded);
     this.#trouble = new StoreTrouble({
       clock: options.clock,
@@ -204,6 +228,7 @@ export class Drain {
       completed: this.#completed,
       failed: this.#failed,
       openCalls: this.#openCalls.size,
+      groups: this.#groups,
       concurrency: this.#pool.concurrency,
       waiting: this.#gate.waiting,
       hold: this.#gate.hold,
@@ -273,8 +298,9 @@ export class Drain {
         await this.#nextWake(null);
         continue;
       }
-      // Documents that wait for others to share a call with are no call yet, so that more of them are claimed.
-      const tasks = await this.#claim(Math.max(capacity - busy, this.#packer.room));
+      // As many as those calls will have, and as the groups that wait have room for, which are no calls yet.
+      const wanted = Math.max((capacity - busy) * this.#documentsPerCall, this.#packer.room);
+      const tasks = await this.#claim(Math.min(wanted, MOST_CLAIMED));
       for (const task of tasks) this.#begin(task);
       if (tasks.length > 0) continue;
       // There is nobody whom a group that is not full could wait for.
@@ -372,6 +398,7 @@ export class Drain {
   #ended(performed: PerformedCall): void {
     this.#laneHeard(performed);
     this.#adaptConcurrency(performed);
+    this.#adaptGroups(performed);
     // A suspect that is held back would not be alone any more, and nothing more could be claimed.
     if (hasSuspect(performed.group)) this.#settle(performed);
     else this.#follow(this.#guard.add(performed, this.#openCalls.size));
@@ -425,6 +452,27 @@ export class Drain {
     if (!isGone) this.#observeLatency(settlement.call, failure, nowMs);
     this.#pool.concurrency = this.#concurrency;
     this.#stock.concurrency = stockFor(this.#concurrency);
+  }
+
+  #adaptGroups({ group, settlement: { call }, isAnswered, failure, split }: PerformedCall): void {
+    const [first] = group;
+    // What goes alone says nothing of groups.
+    if (first === undefined || first.grouping === null || call === null || 'isWithdrawn' in call) return;
+    const { length: documents } = group;
+    const { onNotice } = this.#options;
+    const size = this.#groupSizes.of(kindOf(first));
+    const before = size.documents;
+    if (isAnswered) size.answered(documents, call.latencyMs);
+    else if (failure?.kind === 'too_large') size.refusedAsTooLarge(documents);
+    else if (failure?.kind === 'timeout') size.timedOut(documents);
+    if (size.documents !== before) {
+      onNotice?.({ type: 'groups_sized', model: first.model, documents: size.documents });
+    }
+    if (documents === 1) return;
+    const splits = split.length > 0 ? 1 : 0;
+    if (splits > 0) onNotice?.({ type: 'group_split', documents });
+    const one: GroupFigures = { calls: 1, documents, fewest: documents, most: documents, splits };
+    this.#groups = addGroups(this.#groups, one);
   }
 
   get #concurrency(): number {
@@ -607,6 +655,11 @@ export class Drain {
 /** Half of the calls that are open leave while a commit takes place that lasts half as long as they do. */
 function stockFor(concurrency: number): number {
   return Math.ceil(concurrency / 2);
+}
+
+/** What says how long a call takes. */
+function kindOf({ request, model }: PreparedTask): string {
+  return `${request.endpoint} ${model}`;
 }
 
 function tasksOf(group: readonly PreparedTask[]): readonly LeasedTask[] {

@@ -67,11 +67,9 @@ export async function judge(
   context: Judging,
 ): Promise<Judged> {
   const { usage, costMicroUsd } = bill;
-  const shares = shareBill(
-    usage,
-    costMicroUsd,
-    group.map(({ cost }) => cost().tokens),
-  );
+  const estimates = group.map(({ cost }) => cost().tokens);
+  const told = 'usages' in reply ? reply.usages : undefined;
+  const shares = shareBill(usage, costMicroUsd, estimates, told);
   const shareOf = (index: number): CallShare => shares[index] as CallShare;
   if ('aborted' in reply) {
     const outcomes = group.map((each, index) => released(each, shareOf(index)));

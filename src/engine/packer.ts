@@ -5,9 +5,9 @@
 import type { Clock } from '../core/clock.js';
 import type { PreparedTask } from './prepared-task.js';
 
-export interface GroupBounds {
-  /** Documents in one call; 1 sends each alone. */
-  readonly documents: number;
+export interface PackerOptions {
+  /** Documents that a call like this one's should have now; 1 sends it alone. */
+  readonly documentsFor: (prepared: PreparedTask) => number;
   /** How long a partial group waits for more. */
   readonly waitMs: number;
 }
@@ -20,13 +20,13 @@ interface Bin {
 }
 
 export class Packer {
-  readonly #bounds: GroupBounds;
+  readonly #options: PackerOptions;
   readonly #clock: Clock;
   readonly #send: (group: readonly PreparedTask[]) => void;
   readonly #bins = new Map<string, Bin>();
 
-  constructor(bounds: GroupBounds, clock: Clock, send: (group: readonly PreparedTask[]) => void) {
-    this.#bounds = bounds;
+  constructor(options: PackerOptions, clock: Clock, send: (group: readonly PreparedTask[]) => void) {
+    this.#options = options;
     this.#clock = clock;
     this.#send = send;
   }
@@ -34,13 +34,17 @@ export class Packer {
   /** Documents that would fill the groups that wait. */
   get room(): number {
     let room = 0;
-    for (const { prepared } of this.#bins.values()) room += this.#bounds.documents - prepared.length;
+    for (const { prepared } of this.#bins.values()) {
+      const [first] = prepared;
+      if (first !== undefined) room += Math.max(0, this.#options.documentsFor(first) - prepared.length);
+    }
     return room;
   }
 
   add(prepared: PreparedTask): void {
     const { grouping, cost } = prepared;
-    if (grouping === null || this.#bounds.documents === 1) {
+    const documents = grouping === null ? 1 : this.#options.documentsFor(prepared);
+    if (grouping === null || documents === 1) {
       this.#send([prepared]);
       return;
     }
@@ -55,7 +59,7 @@ export class Packer {
     bin.prepared.push(prepared);
     bin.inputs += inputs;
     bin.tokens += tokens;
-    if (bin.prepared.length >= this.#bounds.documents) this.#close(key);
+    if (bin.prepared.length >= documents) this.#close(key);
   }
 
   /** Nothing more comes: partial groups go as they are. */
@@ -64,7 +68,7 @@ export class Packer {
   }
 
   #open(key: string): Bin {
-    const cancelWait = this.#clock.after(this.#bounds.waitMs, () => this.#close(key));
+    const cancelWait = this.#clock.after(this.#options.waitMs, () => this.#close(key));
     const bin: Bin = { prepared: [], inputs: 0, tokens: 0, cancelWait };
     this.#bins.set(key, bin);
     return bin;

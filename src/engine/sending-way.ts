@@ -1,5 +1,6 @@
 /** A way of sending that a run goes, for as long as it has something to send; several are gone one after the other. */
 import type { DrainEnding } from '../core/event.js';
+import { addGroups, NO_GROUPS } from '../core/group-figures.js';
 import type { DrainSnapshot } from './drain.js';
 
 export interface SendingWay {
@@ -17,6 +18,7 @@ export const IDLE_SNAPSHOT: DrainSnapshot = {
   completed: 0,
   failed: 0,
   openCalls: 0,
+  groups: NO_GROUPS,
   concurrency: 0,
   costMicroUsd: 0,
   waiting: 0,
@@ -55,6 +57,7 @@ export class WaysInTurn implements SendingWay {
       ...now,
       completed: done.reduce((sum, { completed }) => sum + completed, now.completed),
       failed: done.reduce((sum, { failed }) => sum + failed, now.failed),
+      groups: done.reduce((sum, { groups }) => addGroups(sum, groups), now.groups),
       costMicroUsd: done.reduce((sum, { costMicroUsd }) => sum + costMicroUsd, now.costMicroUsd),
     };
   }

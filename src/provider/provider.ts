@@ -7,7 +7,7 @@ import type { EndpointName } from '../core/endpoint-name.js';
 import type { ProviderFailure } from '../core/failure.js';
 import type { RateLimitHints } from '../core/limits.js';
 import type { Redactor } from '../core/redact.js';
-import type { BilledUsage } from '../core/usage.js';
+import type { BilledUsage, TokenUsage } from '../core/usage.js';
 
 export interface ProviderRequest {
   readonly endpoint: EndpointName;
@@ -15,6 +15,8 @@ export interface ProviderRequest {
   readonly bodyJson: string;
   /** Documents that it asks for, at least one. */
   readonly parts: number;
+  /** Where several requests go in one call, below the base URL; absent: to their endpoint. */
+  readonly groupPath?: string;
 }
 
 export interface ProviderAnswer {
@@ -25,6 +27,8 @@ export interface ProviderAnswer {
   readonly model: string;
   /** Null where the server does not say. */
   readonly usage: BilledUsage | null;
+  /** What each document used, where the server says; absent: nothing but the sum is known. */
+  readonly usages?: readonly TokenUsage[];
   /** Micro-dollars where the server itself states the cost (OpenRouter, LiteLLM), else null. */
   readonly costMicroUsd: number | null;
   readonly httpStatus: number;

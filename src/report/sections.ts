@@ -26,7 +26,7 @@ const MOST_CODES = 5;
 
 /** The few figures that most readers came for. */
 export function tiles({ inspection }: ReportFacts): Markup {
-  const { summary, prices } = inspection;
+  const { summary, prices, groups } = inspection;
   const { counts, calls, usage, latencyMs } = summary;
   const total = totalOf(summary);
   const parts = [
@@ -74,9 +74,23 @@ export function tiles({ inspection }: ReportFacts): Markup {
       ),
     );
   }
+  if (groups !== null) {
+    const { calls: grouped, documents, fewest, most, splits } = groups;
+    parts.push(
+      tile(
+        'Documents a call',
+        formatCount(Math.round(documents / grouped)),
+        `${formatCount(fewest)} to ${formatCount(most)} in calls for several; ${formatCount(splits)} split`,
+      ),
+    );
+  }
   if (latencyMs !== null) {
     parts.push(
-      tile('Typical answer', formatDuration(latencyMs.p50), `95% within ${formatDuration(latencyMs.p95)}`),
+      tile(
+        'Typical answer',
+        formatDuration(latencyMs.p50),
+        `95% within ${formatDuration(latencyMs.p95)}, 99% within ${formatDuration(latencyMs.p99)}`,
+      ),
     );
   }
   return html`<dl class="tiles">${parts}</dl>`;

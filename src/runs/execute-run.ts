@@ -10,7 +10,7 @@ import { type SendingWay, WaysInTurn } from '../engine/sending-way.js';
 import type { PriceTable } from '../pricing/price-book.js';
 import type { Store } from '../store/store.js';
 import { loadOutputCheck } from './output-check-of.js';
-import { createPrepareTask, joinRequests } from './prepare-task.js';
+import { createJoinRequests, createPrepareTask } from './prepare-task.js';
 import { recoverStore } from './recover.js';
 import { openBatches, remoteWayOf } from './remote.js';
 import { createRunBudget, failureLimit } from './run-budget.js';
@@ -127,8 +127,13 @@ async function drainRun(
     workerId: options.workerId,
     lanes: lanes.map((lane) => tellingOfCalls(lane, tell, clock)),
     prepare,
-    join: joinRequests,
-    grouping: { documents: pacing.groupMax, waitMs: pacing.groupWaitMs },
+    join: createJoinRequests(pacing.groupUrl),
+    grouping: {
+      fewest: pacing.groupMin,
+      most: pacing.groupMax,
+      targetLatencyMs: pacing.targetLatencyMs,
+      waitMs: pacing.groupWaitMs,
+    },
     clock,
     random: options.random,
     ...pacing,
@@ -174,7 +179,7 @@ async function drainRun(
   await options.onReady(drain, before);
   await store.updateRun(run.id, { status: 'open', haltReason: null });
   if (!isDone(before)) await store.noteObservations(run.id, [pricesObserved(options.prices)]);
-  const stopNoting = notes.begin();
+  const stopNoting = notes.begin(() => drain.snapshot().groups);
   const drained = await drain.run().finally(stopNoting);
   await settlePairs(sharing);
 

@@ -7,11 +7,13 @@ import { loadAttachments } from '../documents/attachment.js';
 import { createStoredRequestReader } from '../documents/read.js';
 import type { Endpoint, Mistake } from '../endpoints/endpoint.js';
 import { ENDPOINTS } from '../endpoints/endpoints.js';
+import { joinBodies } from '../endpoints/multi-request.js';
 import type { RenderedRequest } from '../endpoints/rendered-request.js';
 import type { CheckOutput, JoinRequests, PreparedTask, PrepareTask } from '../engine/prepared-task.js';
 import { expectedAttachmentTokens, mostAttachmentTokens } from '../pricing/attachment-tokens.js';
 import { createInputEstimator, type InputEstimator } from '../pricing/input-estimate.js';
 import { createOutputEstimator } from '../pricing/output-estimate.js';
+import type { ProviderRequest } from '../provider/provider.js';
 import { createLikeOthers } from './like-others.js';
 import type { RunSettings } from './run-settings.js';
 
@@ -25,6 +27,7 @@ export function createPrepareTask(settings: RunSettings, check: CheckOutput | nu
   const outputs = createOutputEstimator();
   const mistakes = new Map<number, Mistake>();
   const likeOthersOf = createLikeOthers();
+  const groupPath = settings.pacing.groupUrl;
   return (task) => {
     try {
       return prepare(task);
@@ -48,7 +51,7 @@ export function createPrepareTask(settings: RunSettings, check: CheckOutput | nu
     const input = inputEstimatorOf(endpoint).measure(inputText, expectedAttachmentTokens(model, attachments));
     return {
       task,
-      grouping: groupingOf(rendered, endpoint),
+      grouping: groupPath === null ? groupingOf(rendered, endpoint) : groupingAt(groupPath, rendered),
       request: { endpoint: name, bodyJson, attachments },
       model,
       billing: {
@@ -96,30 +99,45 @@ function groupingOf({ groupKey, inputs }: RenderedRequest, endpoint: Endpoint): 
   return groupKey === null || bounds === null ? null : { key: `${path} ${groupKey}`, inputs, bounds };
 }
 
-/** Pictures and PDFs are read when the call is about to leave: of a thousand that wait none is in memory. */
-export const joinRequests: JoinRequests = (prepared) => {
-  const [first] = prepared;
-  if (first === undefined) throw new RangeError('a call without a document');
-  const { endpoint: name, bodyJson, attachments } = first.request;
-  const { grouping, placeFile } = ENDPOINTS[name];
-  const parts = prepared.length;
-  if (parts > 1) {
-    if (grouping === null) throw new RangeError(`${name} takes one document a call`);
-    return {
-      endpoint: name,
-      parts,
-      bodyJson: grouping.join(prepared.map(({ request }) => request.bodyJson)),
+/** Requests of all endpoints may share a call, but for those that are loaded when they leave. */
+function groupingAt(
+  groupPath: string,
+  { endpoint, model, serviceTier, attachments }: RenderedRequest,
+): PreparedTask['grouping'] {
+  if (attachments.some(({ file }) => file !== null)) return null;
+  const key = JSON.stringify([groupPath, endpoint, model, serviceTier]);
+  const bounds = { mostInputs: Number.POSITIVE_INFINITY, mostTokens: Number.POSITIVE_INFINITY };
+  return { key, inputs: 1, bounds };
+}
+
+/**
+ * Pictures and PDFs are read when the call is about to leave: of a thousand that wait none is in memory.
+ * @param groupPath where several requests go in one call; null: to endpoints that take arrays
+ */
+export function createJoinRequests(groupPath: string | null): JoinRequests {
+  return (prepared) => {
+    const [first] = prepared;
+    if (first === undefined) throw new RangeError('a call without a document');
+    const { endpoint, bodyJson, attachments } = first.request;
+    const { grouping, placeFile } = ENDPOINTS[endpoint];
+    const parts = prepared.length;
+    const request = (bodies: readonly string[]): ProviderRequest => {
+      if (groupPath !== null) return { endpoint, parts, groupPath, bodyJson: joinBodies(bodies) };
+      const [only = ''] = bodies;
+      if (parts === 1) return { endpoint, parts, bodyJson: only };
+      if (grouping === null) throw new RangeError(`${endpoint} takes one document a call`);
+      return { endpoint, parts, bodyJson: grouping.join(bodies) };
     };
-  }
-  if (placeFile === null || attachments.every(({ file }) => file === null))
-    return { endpoint: name, bodyJson, parts };
-  return async () => {
-    const loaded = await loadAttachments(bodyJson, attachments, placeFile);
-    return typeof loaded === 'string'
-      ? { endpoint: name, bodyJson: loaded, parts }
-      : { refused: errorWithoutCall('invalid_request', loaded.reason) };
+    if (parts > 1 || placeFile === null || attachments.every(({ file }) => file === null))
+      return request(prepared.map((each) => each.request.bodyJson));
+    return async () => {
+      const loaded = await loadAttachments(bodyJson, attachments, placeFile);
+      return typeof loaded === 'string'
+        ? request([loaded])
+        : { refused: errorWithoutCall('invalid_request', loaded.reason) };
+    };
   };
-};
+}
 
 /** No tokenizer makes more tokens of a text than it has bytes; an image in base64 is no text. */
 function mostInputTokens(model: string, bodyJson: string, attachments: readonly Attachment[]): number {

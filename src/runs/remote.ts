@@ -5,7 +5,7 @@ import type { RunRecord } from '../core/run.js';
 import type { BatchingLane, Lane } from '../engine/lane.js';
 import { RemoteWay, type RemoteWayOptions } from '../engine/remote/remote-way.js';
 import type { Store } from '../store/store.js';
-import { joinRequests } from './prepare-task.js';
+import { createJoinRequests } from './prepare-task.js';
 import { settingsOfRun } from './run-settings.js';
 
 /** Batches of a run that are begun and not settled. */
@@ -42,7 +42,7 @@ export function remoteWayOf(run: RunRecord, lanes: readonly Lane[], options: OfR
     runId: run.id,
     runName: run.name,
     lanes: batching,
-    join: joinRequests,
+    join: createJoinRequests(null),
     retry: pacing,
     timeoutMs: pacing.timeoutMs,
     graceMs: pacing.graceMs,

@@ -36,7 +36,8 @@ export function tellingOfCalls(lane: Lane, tell: TellEvent, clock: Clock): Lane 
     tell({ type: 'call_started', lane: name });
     const reply = await provider.send(request, options);
     const kind = reply.ok ? null : 'aborted' in reply ? 'aborted' : reply.failure.kind;
-    tell({ type: 'call_ended', lane: name, kind, latencyMs: clock.monotonicMs() - startedAtMs });
+    const latencyMs = clock.monotonicMs() - startedAtMs;
+    tell({ type: 'call_ended', lane: name, kind, latencyMs, documents: request.parts });
     return reply;
   };
   const { redact } = provider;

@@ -1,6 +1,7 @@
 /** What is seen of a run's servers while it is drained: kept with the run for those that look at it, and never asked of it. */
 import type { Clock } from '../core/clock.js';
 import type { RunEvent, TellEvent } from '../core/event.js';
+import { addGroups, type GroupFigures, NO_GROUPS } from '../core/group-figures.js';
 import type { JsonObject } from '../core/json.js';
 import type { LearntLimits } from '../core/limits.js';
 import type { RunObservation, RunRecord } from '../core/run.js';
@@ -29,6 +30,8 @@ export interface RunObservations {
   readonly outages: readonly Outage[];
   /** What the calls were priced by; null before the first drain, or where an earlier version drained it. */
   readonly prices: PriceTable | null;
+  /** Null where no call had several documents. */
+  readonly groups: GroupFigures | null;
 }
 
 /** A store may have come from anybody; what is odd in it counts as not seen. */
@@ -40,6 +43,7 @@ const SHAPES: Readonly<Record<RunObservation['kind'], Shape>> = {
   }),
   outage: objectOf({ sinceMs: amount, message: text }),
   prices: objectOf({ source: text, date: orNull(text) }),
+  groups: objectOf({ calls: amount, documents: amount, fewest: amount, most: amount, splits: amount }),
 };
 
 /** The inverse of what `noteObservations` and `pricesObserved` give the store. */
@@ -47,11 +51,12 @@ export function observationsOf(run: RunRecord): RunObservations {
   const ofKind = <Seen>(kind: RunObservation['kind']): Seen[] =>
     run.observations
       .filter((seen) => seen.kind === kind && SHAPES[kind](seen.value) === null)
-      .map(({ subject, value }) => ({ ...(kind === 'prices' ? {} : { lane: subject }), ...value }) as Seen);
+      .map(({ subject, value }) => ({ ...(subject === '' ? {} : { lane: subject }), ...value }) as Seen);
   return {
     learntLimits: ofKind<LearntLimit>('learnt_limit'),
     outages: ofKind<Outage>('outage'),
     prices: ofKind<PriceTable>('prices')[0] ?? null,
+    groups: ofKind<GroupFigures>('groups')[0] ?? null,
   };
 }
 
@@ -71,6 +76,7 @@ export class ObservationNotes {
   readonly #lanes: readonly Lane[];
   readonly #clock: Clock;
   readonly #tell: TellEvent;
+  readonly #groupsBefore: GroupFigures;
 
   constructor(store: Store, run: RunRecord, lanes: readonly Lane[], clock: Clock, tell: TellEvent) {
     this.#tell = tell;
@@ -78,6 +84,7 @@ export class ObservationNotes {
     this.#run = run;
     this.#lanes = lanes;
     this.#clock = clock;
+    this.#groupsBefore = observationsOf(run).groups ?? NO_GROUPS;
     this.#noted = new Map(run.observations.map((seen) => [nameOf(seen), JSON.stringify(seen.value)]));
   }
 
@@ -91,12 +98,12 @@ export class ObservationNotes {
   }
 
   /** Notes every few seconds what has changed. @returns notes a last time and ends */
-  begin(): () => Promise<void> {
+  begin(groups: () => GroupFigures): () => Promise<void> {
     const ended = new AbortController();
     const noting = (async () => {
       while (!ended.signal.aborted) {
         await this.#clock.sleep(NOTE_EVERY_MS, ended.signal);
-        await this.#note();
+        await this.#note(groups());
       }
       // A store that cannot be written ends the drain itself; what was seen is the least of the losses then.
     })().catch(() => undefined);
@@ -106,7 +113,8 @@ export class ObservationNotes {
     };
   }
 
-  async #note(): Promise<void> {
+  async #note(groups: GroupFigures): Promise<void> {
+    const together = addGroups(this.#groupsBefore, groups);
     const seen = this.#lanes.flatMap(({ name, limiter }): Seen[] => {
       const outage: Seen = {
         observation: { kind: 'outage', subject: name, value: this.#outages.get(name) ?? null },
@@ -121,6 +129,9 @@ export class ObservationNotes {
       };
       return [outage, learntLimit];
     });
+    if (together.calls > 0) {
+      seen.push({ observation: { kind: 'groups', subject: '', value: { ...together } }, event: null });
+    }
     const changed = seen.filter(
       ({ observation }) =>
         (this.#noted.get(nameOf(observation)) ?? 'null') !== JSON.stringify(observation.value),

@@ -54,6 +54,8 @@ export class RunProgress {
       failed: failed + handedOut.failed,
       openCalls: state.openCalls,
       concurrency: state.concurrency,
+      documentsPerCall:
+        state.groups.calls === 0 ? null : Math.round(state.groups.documents / state.groups.calls),
       requestsPerMinute: minute.requests,
       requestsPerMinuteLimit: minute.requestLimit,
       tokensPerMinute: minute.tokens,

@@ -67,7 +67,18 @@ const EARLIER: Pick<RunSettings, 'sharing' | 'remote'> = {
   sharing: { dedupe: false, reuse: false },
   remote: { remote: false, remoteMax: 1, pollIntervalMs: null, finishDirectByMs: null },
 };
-const EARLIER_PACING: Pick<PacingSettings, 'groupMax' | 'groupWaitMs'> = { groupMax: 1, groupWaitMs: 0 };
+const EARLIER_PACING: Partial<PacingSettings> = {
+  connections: null,
+  connectTimeoutMs: 10_000,
+  headersTimeoutMs: null,
+  bodyTimeoutMs: null,
+  keepAliveMs: 4_000,
+  groupUrl: null,
+  groupMin: 10,
+  groupMax: 1,
+  targetLatencyMs: 5_000,
+  groupWaitMs: 0,
+};
 
 /**
  * The inverse of `settingsToJson`.

@@ -117,6 +117,7 @@ const PLAYS: Readonly<Record<BehaviourName, Play>> = {
   'missing-index': answerWith('index_missing'),
   'unknown-index': answerWith('index_unknown'),
   'doubled-index': answerWith('index_doubled'),
+  'item-error': answerWith('item_error'),
   'content-filter-400': () =>
     turnAway(
       sendJson(

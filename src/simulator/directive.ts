@@ -44,6 +44,7 @@ export const BEHAVIOURS = {
   'missing-index': 'gets no vector in the answer to its call',
   'unknown-index': 'gets its vector under an index that nobody has',
   'doubled-index': 'gets two vectors',
+  'item-error': 'gets an error in the answer to a call of several requests (/batch)',
   'content-filter-400': 'is refused by the content filter before the model (400)',
   refuse: "gets the model's refusal",
   'too-long': "is longer than the model's context (400, context_length_exceeded)",

@@ -18,7 +18,8 @@ export type AnswerVariant =
   | 'shuffled'
   | 'index_missing'
   | 'index_unknown'
-  | 'index_doubled';
+  | 'index_doubled'
+  | 'item_error';
 
 /** What makes one answer's envelope differ from another's. */
 export interface AnswerStamp {

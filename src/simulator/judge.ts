@@ -281,8 +281,11 @@ export class Judge {
   }
 
   #latencyMs(inquiry: Inquiry, document: DocumentRecord): number {
-    const { latencyMs, latencyClimb, seed } = this.#settings;
-    const drawnMs = seededNumber(latencyMs, seed, 'latency', inquiry.fingerprint, document.calls);
+    const { latencyMs, latencyMsPerDocument, latencyClimb, seed } = this.#settings;
+    const documents = 1 + inquiry.companions.length;
+    const drawnMs =
+      documents * latencyMsPerDocument +
+      seededNumber(latencyMs, seed, 'latency', inquiry.fingerprint, document.calls);
     if (latencyClimb === null) return drawnMs;
     const crowd = Math.max(0, this.#books.openCalls - latencyClimb.beyondOpenCalls);
     return drawnMs + crowd * latencyClimb.msPerCall;

@@ -113,6 +113,8 @@ export interface SimulatorOptions {
   readonly seed?: number | null;
   /** Time to an admitted call's answer; a range is drawn per call. Refusals come at once. Default 0. */
   readonly latencyMs?: NumberRange | null;
+  /** Added for each document of a call. Default 0. */
+  readonly latencyMsPerDocument?: number | null;
   readonly latencyClimb?: LatencyClimb | null;
   /** Length of an answer, drawn per document; an answer keeps to the request's own output cap. Default 16. */
   readonly outputTokens?: NumberRange | null;
@@ -163,6 +165,7 @@ export interface SimulatorSettings extends Limits {
   readonly port: number;
   readonly seed: number;
   readonly latencyMs: NumberRange;
+  readonly latencyMsPerDocument: number;
   readonly latencyClimb: LatencyClimb | null;
   readonly outputTokens: NumberRange;
   readonly countRefused: boolean;
@@ -239,6 +242,7 @@ const RULES: Readonly<Record<keyof SimulatorOptions, readonly [expected: string,
   port: ['a port number from 0 to 65535', (value) => isWhole(value) && Number(value) <= 65_535],
   seed: ['a whole number of zero or more', isWhole],
   latencyMs: ['whole milliseconds, or {min, max}', isRange],
+  latencyMsPerDocument: ['milliseconds', isAmount],
   latencyClimb: [
     '{beyondOpenCalls, msPerCall}',
     (value) => isShaped(value, { beyondOpenCalls: isWhole, msPerCall: isAmount }),
@@ -304,6 +308,7 @@ export function resolveOptions(options: SimulatorOptions): SimulatorSettings {
     port: options.port ?? 0,
     seed: options.seed ?? DEFAULT_SEED,
     latencyMs: options.latencyMs ?? 0,
+    latencyMsPerDocument: options.latencyMsPerDocument ?? 0,
     latencyClimb: options.latencyClimb ?? null,
     outputTokens: options.outputTokens ?? DEFAULT_OUTPUT_TOKENS,
     rpm: options.rpm ?? null,

@@ -12,13 +12,21 @@ import type { Endpoint } from './endpoint.js';
 import type { Judge, Verdict } from './judge.js';
 import { listModels } from './model-list.js';
 import { moderations } from './moderations.js';
+import { multiRequest } from './multi-request.js';
 import { invalidRequest, type Refusal, refusal, urlNotFound } from './refusal.js';
 import { RemoteRoutes } from './remote-routes.js';
 import { deliver, sendJson } from './reply.js';
 import { responses } from './responses.js';
 
 /** What can be called; a new endpoint is a file of its own and a name here. */
-const ENDPOINTS: readonly Endpoint[] = [chatCompletions, responses, embeddings, completions, moderations];
+const ENDPOINTS: readonly Endpoint[] = [
+  chatCompletions,
+  responses,
+  embeddings,
+  completions,
+  moderations,
+  multiRequest,
+];
 const LARGEST_REQUEST_BYTES = 64 * 2 ** 20;
 
 export class Router {

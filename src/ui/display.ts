@@ -71,6 +71,8 @@ export class Display {
       case 'call_started':
       case 'call_ended':
       case 'tasks_settled':
+      case 'groups_sized':
+      case 'group_split':
         return;
     }
     for (const line of this.#linesOf(event)) this.#progress.log(line);

@@ -35,6 +35,10 @@ export function runningFields(snapshot: ProgressSnapshot, colours: ChalkInstance
       importance: 3,
     });
   }
+  if (snapshot.documentsPerCall !== null) {
+    const count = formatCount(snapshot.documentsPerCall);
+    fields.push({ variants: [`${count} documents a call`, `${count} a call`], importance: 2 });
+  }
   if (held !== null) fields.push(held);
   return fields;
 }

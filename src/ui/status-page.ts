@@ -20,7 +20,7 @@ import {
   formatTimeOfDay,
   formatTokens,
 } from './numbers.js';
-import { callFacts, documentFacts, openOf, totalOf } from './summary-facts.js';
+import { callFacts, documentFacts, groupFacts, openOf, totalOf } from './summary-facts.js';
 import { wrapToWidth } from './width.js';
 
 const BAR_CELLS = 40;
@@ -37,6 +37,7 @@ export function renderStatus(view: RunInspection, columns: number, appearance: A
     ...outageFacts(view),
     ...speedFacts(view),
     ...callFacts(summary, { callsPerSecond: null, simulated: run.simulated, prices: view.prices }),
+    ...groupFacts(view.groups),
     ...laneFacts(summary.lanes),
     ...learntFacts(view),
   ];

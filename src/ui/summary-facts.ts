@@ -2,6 +2,7 @@
 import type { ChalkInstance } from 'chalk';
 import { FAILURE_KINDS } from '../core/failure.js';
 import { printable } from '../core/foreign-text.js';
+import type { GroupFigures } from '../core/group-figures.js';
 import type { RunSummary } from '../core/run-summary.js';
 import type { PriceTable } from '../pricing/price-book.js';
 import { dotted, type Fact } from './facts.js';
@@ -143,4 +144,16 @@ function knownCostText(summary: RunSummary): string {
   if (unknown === 0) return formatMoney(summary.costMicroUsd);
   if (summary.costMicroUsd === 0) return 'not known: no price for this model and tier';
   return `${formatMoney(summary.costMicroUsd)} · and ${formatQuantity(unknown, 'call')} without a known price`;
+}
+
+/** Of calls that had several documents. */
+export function groupFacts(groups: GroupFigures | null): Fact[] {
+  if (groups === null) return [];
+  const { calls, documents, fewest, most, splits } = groups;
+  const value = dotted([
+    `${formatQuantity(calls, 'call')} of ${formatCount(Math.round(documents / calls))} documents on average`,
+    fewest === most ? null : `from ${formatCount(fewest)} to ${formatCount(most)}`,
+    splits > 0 ? `${formatCount(splits)} split` : null,
+  ]);
+  return [{ name: 'groups', value }];
 }

@@ -107,7 +107,7 @@ describe('an answer that is more than a text', () => {
     expect(plain).not.toHaveProperty('message');
 
     const table = (await workspace.run(['results', '--format', 'csv', '-o', '-'])).stdout;
-    expect(table.split('\n')[0]).toMatch(/,reasoning,message,logprobs,choices$/);
+    expect(table.split('\n')[0]).toMatch(/,reasoning,message,logprobs,choices,items$/);
     expect(table).toContain(
       ',two and two,"{""role"":""assistant"",""content"":""four"",""reasoning_content""',
     );

@@ -273,7 +273,7 @@ describe('a store', () => {
 
 describe('a server', () => {
   it.each<[what: string, status: number, body: string, check: string, level: string]>([
-    ['that keeps no list of models', 404, '{"error":{"message":"not here"}}', 'model', 'ok'],
+    ['that keeps no list of models', 404, '{"error":{"message":"not here"}}', 'model', 'warning'],
     ['that shows a web page', 200, '<!doctype html><title>Welcome</title>', 'endpoint', 'fault'],
     ['that is overloaded', 503, '{"error":{"message":"busy"}}', 'key_accepted', 'warning'],
     [
@@ -289,6 +289,30 @@ describe('a server', () => {
     const report = await doctor(['--base-url', server.baseUrl], { OPENAI_API_KEY: KEY });
     expect(report.find(check)).toMatchObject({ level });
     expect(report.exitCode).toBe(level === 'fault' ? 4 : 0);
+  });
+
+  it('that has its API one version below is told with the address that was meant', async () => {
+    const server = await startServer((request, response) =>
+      request.url.startsWith('/v1/')
+        ? answerJson(response, '{"data":[{"id":"gpt-4o-mini"}]}')
+        : answerJson(response, '{}', 404),
+    );
+    const root = server.baseUrl.slice(0, -'/v1'.length);
+    const report = await doctor(['--base-url', root], { OPENAI_API_KEY: KEY });
+    expect(report.find('endpoint')).toMatchObject({
+      level: 'fault',
+      message: expect.stringContaining(`did you mean ${server.baseUrl}?`),
+      advice: `Say --base-url ${server.baseUrl}`,
+    });
+  });
+
+  it('is told with its proxy, which stands in the environment', async () => {
+    const report = await doctor(['--base-url', 'http://llm.example/v1', '--offline'], {
+      OPENAI_API_KEY: KEY,
+      HTTP_PROXY: 'http://me:hunter2hunter2@proxy.example:3128',
+    });
+    expect(report.find('proxy')?.message).toContain('through http://proxy.example:3128 (HTTP_PROXY)');
+    expect(JSON.stringify(report.findings)).not.toContain('hunter2');
   });
 
   it('that is not there is told', async () => {

@@ -47,6 +47,7 @@ async function statusOf(name: string) {
     readonly status: string;
     readonly documents: Record<string, number>;
     readonly calls: { readonly made: number };
+    readonly cost_usd: number;
     readonly tokens: { readonly input: number; readonly output: number };
     readonly remote_batches: readonly {
       readonly state: string;
@@ -64,8 +65,8 @@ function lasting(file: string): object[] {
 }
 
 describe('run --remote', () => {
-  it('gives the same results file as calls do, but for times, costs and ids', async () => {
-    await serve();
+  it('gives the same results file as calls do, but for times, costs and ids, at half the price', async () => {
+    await serve({ prices: { inputMicroUsdPerToken: 2, outputMicroUsdPerToken: 10 } });
     writeRequests(90);
     expect((await run('--name', 'calls', '-o', 'calls.jsonl', '--quiet')).exitCode).toBe(0);
     const end = await run('--name', 'batches', '-o', 'batches.jsonl', ...REMOTE);
@@ -81,6 +82,8 @@ describe('run --remote', () => {
     );
     expect(status.tokens).toMatchObject({ input: remote.promptTokens, output: remote.completionTokens });
     expect(status.calls.made).toBe(remote.linesRun);
+    expect(status.cost_usd).toBeCloseTo(remote.costUsd, 9);
+    expect(status.cost_usd).toBeCloseTo((await statusOf('calls')).cost_usd / 2, 9);
   });
 
   it('fetches later what it did not wait for, and says where things stand meanwhile', async () => {

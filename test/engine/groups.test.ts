@@ -52,7 +52,10 @@ function answer(parts: readonly AnswerPart[], inputTokens = parts.length * 3): P
   return answerOf(parts, { usage, costMicroUsd: inputTokens * 2, requestId: 'req' });
 }
 
-function refusal(kind: 'invalid_request' | 'rate_limited' | 'overloaded', httpStatus: number): ProviderReply {
+function refusal(
+  kind: 'invalid_request' | 'rate_limited' | 'overloaded' | 'too_large',
+  httpStatus: number,
+): ProviderReply {
   const failure = { kind, httpStatus, message: 'no' };
   return { ok: false, failure, usage: null, costMicroUsd: null, hints: {} };
 }
@@ -61,15 +64,27 @@ function refusal(kind: 'invalid_request' | 'rate_limited' | 'overloaded', httpSt
 async function drained(
   texts: readonly string[],
   reply: (texts: readonly string[], call: number) => ProviderReply,
-  { documents = 64, concurrency = 4, maxAttempts = 5 } = {},
+  {
+    documents = 64,
+    fewest,
+    concurrency = 4,
+    maxAttempts = 5,
+    latencyMs = () => 40,
+  }: {
+    documents?: number;
+    fewest?: number;
+    concurrency?: number;
+    maxAttempts?: number;
+    latencyMs?: (documents: number) => number;
+  } = {},
 ) {
   stored = await StoredRun.of(texts, {}, clock);
   const { store, run } = stored;
   const calls: (readonly string[])[] = [];
   const provider: Provider = {
     async send({ bodyJson }) {
-      await clock.sleep(40);
       const asked = JSON.parse(bodyJson) as string[];
+      await clock.sleep(latencyMs(asked.length));
       calls.push(asked);
       return reply(asked, calls.length);
     },
@@ -85,7 +100,7 @@ async function drained(
     lanes: [lane],
     prepare,
     join,
-    grouping: { documents, waitMs: 100 },
+    grouping: { fewest: fewest ?? documents, most: documents, targetLatencyMs: 1_000, waitMs: 100 },
     clock,
     random: () => 0.5,
     concurrency,
@@ -181,5 +196,46 @@ describe('a group', () => {
     expect(end).toMatchObject({ reason: 'halted' });
     expect(calls.length).toBeLessThanOrEqual(20);
     expect(summary.counts).toMatchObject({ completed: 0, failed: 0, ready: 400 });
+  });
+});
+
+describe('the size of groups', () => {
+  it('doubles from the fewest to the most while calls are quick', async () => {
+    const { calls } = await drained(numbered(1_000), (texts) => answer(texts.map(vectorOf)), {
+      fewest: 10,
+      documents: 100,
+      concurrency: 2,
+    });
+    const sizes = calls.map(({ length }) => length);
+    expect([...new Set(sizes)].slice(0, 5)).toEqual([10, 20, 40, 80, 100]);
+    expect(calls.flat().toSorted()).toEqual(numbered(1_000).toSorted());
+  });
+
+  it('becomes smaller where calls have become slow, and stays where they take what they should', async () => {
+    let made = 0;
+    const { calls } = await drained(numbered(2_000), (texts) => answer(texts.map(vectorOf)), {
+      fewest: 10,
+      documents: 80,
+      concurrency: 2,
+      latencyMs(documents) {
+        made += 1;
+        return made < 18 ? 40 : 20 + documents * 12;
+      },
+    });
+    const sizes = calls.map(({ length }) => length);
+    expect(Math.max(...sizes)).toBe(80);
+    expect(new Set(sizes.slice(-6, -2))).toEqual(new Set([60]));
+  });
+
+  it('finds the most that a server takes in one call', async () => {
+    const { calls, summary } = await drained(
+      numbered(2_000),
+      (texts) => (texts.length > 32 ? refusal('too_large', 413) : answer(texts.map(vectorOf))),
+      { fewest: 10, documents: 100, concurrency: 2 },
+    );
+    expect(summary.counts).toMatchObject({ completed: 2_000 });
+    const refused = calls.filter(({ length }) => length > 32);
+    expect(refused.length).toBeLessThanOrEqual(16);
+    expect(calls.slice(-20, -4).every(({ length }) => length >= 30 && length <= 32)).toBe(true);
   });
 });

@@ -16,7 +16,7 @@ function prepared(taskId: number, key: string | null = 'k', inputs = 1, tokens =
 function packing(documents = 3, waitMs = 100) {
   const clock = new FakeClock();
   const groups: number[][] = [];
-  const packer = new Packer({ documents, waitMs }, clock, (group) =>
+  const packer = new Packer({ documentsFor: () => documents, waitMs }, clock, (group) =>
     groups.push(group.map(({ task }) => task.taskId)),
   );
   return { packer, clock, groups };

@@ -158,7 +158,8 @@ describe('a run by remote batches', () => {
     });
     const { summary } = await execute();
     expect(await answers()).toEqual(ANSWERS.map((text, index) => (index === 3 ? 'text 4' : text)));
-    expect(summary.calls.made, 'what was not run is no call').toBe(9);
+    expect(summary.calls.made, 'what was not run is no call, a lost line may have been one').toBe(11);
+    expect(summary.inDoubt.costMicroUsd).toBe(2 * MICRO_USD);
     expect(
       (
         await run.store.readResults({
@@ -169,8 +170,32 @@ describe('a run by remote batches', () => {
           includeBody: false,
         })
       ).map(({ attempts }) => attempts),
-    ).toEqual([1, 1, 1]);
+    ).toEqual([2, 2, 1]);
     expect(await run.store.maintenance.recount()).toEqual([]);
+  });
+
+  it('gives up a document whose line is missing time and again: each batch may have been billed for it', async () => {
+    const { execute, answers, batches } = await rigOf({
+      pacing: { maxAttempts: 9 },
+      server: { fateOf: ({ text }) => (text === 'text 2' ? 'missing' : `answer to ${text}`) },
+    });
+    const { summary } = await execute();
+    expect(await answers()).toEqual(ANSWERS.map((text, index) => (index === 1 ? 'bad_output' : text)));
+    expect(batches.created).toHaveLength(5);
+    expect(summary.counts).toMatchObject({ completed: 8, failed: 1 });
+  });
+
+  it('stops where there is no room for longer than the run may wait, and tells of it once', async () => {
+    const { execute, told, batches, run } = await rigOf({
+      documents: 3,
+      pacing: { maxWaitMs: 3_600_000 },
+      server: { room: 0 },
+    });
+    const { end } = await execute();
+    expect(end).toMatchObject({ reason: 'halted', failure: { kind: 'rate_limited' } });
+    expect(told('remote_queue_full')).toHaveLength(1);
+    expect(batches.created.length).toBeLessThan(25);
+    expect((await run.store.summarizeRun(run.run.id)).counts).toMatchObject({ ready: 3, failed: 0 });
   });
 
   it('tries failed lines again in a further batch, as often as calls, and fails what cannot be mended', async () => {
@@ -310,14 +335,21 @@ describe('a run that leaves its batches with the provider', () => {
 describe('a process that dies', () => {
   class Death extends Error {}
 
-  /** Dies at its `last` request or store access, before or after that has had its effect; nothing works afterwards. */
-  function mortal(last: number, after: boolean) {
+  /**
+   * Dies at a step, a request or an access to the store, before or after that has had its effect; nothing works afterwards.
+   * @param last by its number, or the first of its name
+   */
+  function mortal(last: number | string, after: boolean) {
     let done = 0;
-    const guard = async <Value>(work: () => Promise<Value>): Promise<Value> => {
+    let isDead = false;
+    const guard = async <Value>(name: string, work: () => Promise<Value>): Promise<Value> => {
       done += 1;
-      if (done > last || (done === last && !after)) throw new Death();
+      if (isDead) throw new Death();
+      isDead = done === last || name === last;
+      const isLast = isDead;
+      if (isLast && !after) throw new Death();
       const value = await work();
-      if (done >= last && after) throw new Death();
+      if (isDead) throw new Death();
       return value;
     };
     const wrap = <Target extends object>(
@@ -332,7 +364,7 @@ describe('a process that dies', () => {
           if (typeof value !== 'function') return value;
           if (plain.includes(name)) return value.bind(target);
           return (...values: unknown[]) =>
-            guard(() => Reflect.apply(value, target, values) as Promise<unknown>);
+            guard(name, () => Reflect.apply(value, target, values) as Promise<unknown>);
         },
       });
     return { wrap, count: () => done };
@@ -353,11 +385,15 @@ describe('a process that dies', () => {
     await whole.run.executeOver(lanesOf(whole, counter), seededRandom(3), undefined, counted(whole, counter));
     const steps = counter.count();
     expect(steps).toBeGreaterThan(40);
-    for (let seed = 0; seed < 12; seed += 1) {
-      const random = seededRandom(seed);
+    const random = seededRandom(20_251);
+    const deaths = [
+      ...['give', 'upload', 'create', 'retrieve', 'download', 'settle'].map((name) => [name, true] as const),
+      ...Array.from({ length: 6 }, () => [1 + Math.floor(random() * steps), random() < 0.5] as const),
+    ];
+    for (const [step, after] of deaths) {
       const rig = await rigOf({ documents: 7 });
-      const life = mortal(1 + Math.floor(random() * steps), random() < 0.5);
-      const where = `death at ${life.count()} of seed ${seed}`;
+      const life = mortal(step, after);
+      const where = `death ${after ? 'after' : 'before'} ${step}`;
       await expect(
         rig.run.executeOver(lanesOf(rig, life), seededRandom(3), undefined, counted(rig, life)),
         where,

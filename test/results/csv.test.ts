@@ -36,8 +36,8 @@ describe('results as CSV', () => {
     const text = csvHeader(false) + csvRows([completedRow(1), failedRow(2)], false);
     expect(text).toBe(
       `${CSV_COLUMNS.join(',')}\n` +
-        'doc-1,1,completed,positive,gpt-4o-mini-2024-07-18,stop,31,2,0,0,0.000006,1,812,req_1,2026-03-14T09:26:53.589Z,,,,,,,,,,,\n' +
-        'doc-2,2,failed,,,,31,2,0,0,0.000006,2,812,req_2,2026-03-14T09:26:53.589Z,invalid_request,Invalid value,400,invalid_value,,,,,,,\n',
+        'doc-1,1,completed,positive,gpt-4o-mini-2024-07-18,stop,31,2,0,0,0.000006,1,812,req_1,2026-03-14T09:26:53.589Z,,,,,,,,,,,,\n' +
+        'doc-2,2,failed,,,,31,2,0,0,0.000006,2,812,req_2,2026-03-14T09:26:53.589Z,invalid_request,Invalid value,400,invalid_value,,,,,,,,\n',
     );
   });
 
@@ -118,6 +118,6 @@ describe('results as CSV', () => {
       { id: 'doc-2', output: 'positive', mood: '', id_2: '', document_2: '' },
       { id: 'doc-3', output: '', mood: '', id_2: '', document_2: '' },
     ]);
-    expect(csvHeader(true, fields)).toMatch(/,choices,mood,id_2,document_2,document\n$/);
+    expect(csvHeader(true, fields)).toMatch(/,choices,items,mood,id_2,document_2,document\n$/);
   });
 });

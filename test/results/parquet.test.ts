@@ -63,6 +63,7 @@ describe('results as Parquet', () => {
       message: null,
       logprobs: null,
       choices: null,
+      items: null,
     });
     expect(failed).toMatchObject({
       status: 'failed',

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { runSettingsFrom } from '../../src/commands/asked-settings.js';
 import { resolveSettings } from '../../src/config/load.js';
-import { createPrepareTask, joinRequests } from '../../src/runs/prepare-task.js';
+import { createJoinRequests, createPrepareTask } from '../../src/runs/prepare-task.js';
 import { temporaryFolder } from '../support/program.js';
 import { samplePdf, samplePng } from '../support/sample-images.js';
 
@@ -49,7 +49,7 @@ async function prepareWith(prompt: string | null) {
   return (document: object) => {
     const prepared = prepare({ ...TASK, body: JSON.stringify(document) });
     if ('refused' in prepared) throw new Error(prepared.refused.message);
-    return { ...prepared, request: joinRequests([prepared]) };
+    return { ...prepared, request: createJoinRequests(null)([prepared]) };
   };
 }
 

@@ -42,7 +42,7 @@ it('has no line for each document and each call', () => {
   const silent: RunEvent[] = [
     { type: 'importing', documents: 1, bytesRead: 1 },
     { type: 'call_started', lane: 'a' },
-    { type: 'call_ended', lane: 'a', kind: null, latencyMs: 4 },
+    { type: 'call_ended', lane: 'a', kind: null, latencyMs: 4, documents: 3 },
     { type: 'tasks_settled', completed: [1], failed: [], retried: [] },
   ];
   expect(logged(...silent)).toEqual([]);

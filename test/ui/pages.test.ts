@@ -16,6 +16,7 @@ const report: RunEndReport = {
   callsMade: 300_412,
   haltReason: null,
   simulated: false,
+  isTry: false,
   prices: { source: 'prices.json', date: '2026-11-01' },
   files: { results: 'reviews.results.jsonl', errors: 'reviews.errors.jsonl', rejects: null },
 };
@@ -113,6 +114,7 @@ const view: RunInspection = {
   tokensPerMinuteLimit: 2_000_000,
   learntLimits: [],
   etaMs: 3_840_000,
+  groups: null,
   prices: { source: 'prices.json', date: null },
 };
 
@@ -121,6 +123,11 @@ function statusOf(change: Partial<RunInspection>, columns = 90): string {
 }
 
 describe('the status page', () => {
+  it('tells of calls that had several documents', () => {
+    const groups = { calls: 120, documents: 9_480, fewest: 10, most: 100, splits: 2 };
+    expect(statusOf({ groups })).toContain('120 calls of 79 documents on average · from 10 to 100 · 2 split');
+  });
+
   it('shows who drains a run, how far and how fast', () => {
     expect(statusOf({})).toBe(
       `reviews · running for 45 min, process 4711 on laptop

@@ -89,6 +89,8 @@ const UNEXPLAINED: ProviderFailure = {
 
 const ENDED: readonly (string | null)[] = ['failed', 'completed', 'expired', 'cancelled'];
 
+type Progress = Parameters<Store['remote']['note']>[1];
+
 export class RemoteWay implements SendingWay {
   readonly #options: RemoteWayOptions;
   readonly #server: Server;
@@ -97,6 +99,8 @@ export class RemoteWay implements SendingWay {
   /** Batches that are begun and not settled, as the store has them. */
   readonly #open = new Map<number, BatchRecord>();
   readonly #lives = new Set<Promise<void>>();
+  /** Since when (monotonic) there has been no room for a batch, with none of ours in the way. */
+  readonly #fullSinceMs = new Map<number, number>();
   #deadlineMs = Number.POSITIVE_INFINITY;
   #completed = 0;
   #failed = 0;
@@ -275,16 +279,14 @@ export class RemoteWay implements SendingWay {
         if (!(remote.state === 'failed' && remote.isQueueFull)) {
           return await this.#settle(batch, lane, remote.state, remote.failure);
         }
-        const message = remote.failure?.message ?? null;
-        batch = await this.#note(batch, {
-          ...{ state: 'creating', remoteId: null, refusals: batch.refusals + 1, remoteState: null, message },
-        });
+        const failure = remote.failure ?? UNEXPLAINED;
+        batch = await this.#refused(batch, failure, { state: 'creating', remoteId: null, remoteState: null });
         if (task === 'cancel' || clock.now() >= this.#deadlineMs) {
           await this.#giveUp(batch);
           return NOTHING_SPENT;
         }
         if (!waits) return NOTHING_SPENT;
-        await this.#waitForRoom(batch, message);
+        await this.#waitForRoom(batch, failure);
       }
     } catch (error) {
       if (!(error instanceof BatchRefused)) throw error;
@@ -310,7 +312,7 @@ export class RemoteWay implements SendingWay {
     const path = this.#pathOf(batch);
     let mayBeThere = isInDoubt;
     if (batch.inputFileId === null) {
-      const inputFileId = await this.#server.ask((options) => batches.upload(path, options), true);
+      const inputFileId = await this.#server.ask((options) => batches.upload(path, options));
       batch = await this.#note(batch, { inputFileId });
     }
     batch = await this.#note(batch, { state: 'creating' });
@@ -334,8 +336,8 @@ export class RemoteWay implements SendingWay {
       if (reply.ok) return this.#submitted(batch, reply.value, path);
       const { failure } = reply;
       if (failure.code === QUEUE_FULL) {
-        batch = await this.#note(batch, { refusals: batch.refusals + 1, message: failure.message });
-        await this.#waitForRoom(batch, failure.message);
+        batch = await this.#refused(batch, failure, {});
+        await this.#waitForRoom(batch, failure);
         continue;
       }
       mayBeThere = mayHaveBeenDone(failure);
@@ -432,7 +434,10 @@ export class RemoteWay implements SendingWay {
 
   async #settle(batch: BatchRecord, lane: BatchingLane, state: string, failure: ProviderFailure | null) {
     const why = failure ?? (state === 'failed' ? UNEXPLAINED : null);
-    const settled = await this.#settler.settle(batch, lane, this.#pathOf(batch), why);
+    const settled = await this.#settler.settle(batch, lane, this.#pathOf(batch), {
+      failure: why,
+      isComplete: state === 'completed',
+    });
     await rm(this.#pathOf(batch), { force: true });
     this.#open.delete(batch.id);
     const { completed, failed, returned, billed } = settled;
@@ -452,19 +457,42 @@ export class RemoteWay implements SendingWay {
     return billed;
   }
 
-  async #waitForRoom(batch: BatchRecord, message: string | null): Promise<void> {
-    this.#options.onNotice({ type: 'remote_queue_full', ...shardOf(batch), message: message ?? '' });
-    await this.#server.sleep(this.#pollDelayMs(batch.refusals + 2));
+  /** The provider's queue is full. */
+  #refused(batch: BatchRecord, { message }: ProviderFailure, progress: Progress): Promise<BatchRecord> {
+    if (batch.refusals === 0) {
+      this.#options.onNotice({ type: 'remote_queue_full', ...shardOf(batch), message });
+    }
+    return this.#note(batch, { ...progress, refusals: batch.refusals + 1, message });
+  }
+
+  /**
+   * Others' batches fill the queue as well as our own, which are waited for however long they take.
+   * @throws BatchRefused where there was no room for too long; WayLeft
+   */
+  async #waitForRoom(batch: BatchRecord, failure: ProviderFailure): Promise<void> {
+    const { clock, retry } = this.#options;
+    const nowMs = clock.monotonicMs();
+    const areOursThere = [...this.#open.values()].some(({ state }) => state === 'submitted');
+    if (areOursThere) this.#fullSinceMs.delete(batch.id);
+    const sinceMs = this.#fullSinceMs.get(batch.id) ?? nowMs;
+    if (!areOursThere) this.#fullSinceMs.set(batch.id, sinceMs);
+    if (nowMs - sinceMs >= retry.maxWaitMs) throw new BatchRefused(failure);
+    await this.#server.sleep(this.#delayMs(batch.refusals));
+  }
+
+  #pollDelayMs(polls: number): number {
+    return this.#delayMs(this.#options.pollIntervalMs === null ? polls : 0);
   }
 
   /** From seconds to minutes: the longer it takes, the longer it will take. */
-  #pollDelayMs(polls: number): number {
+  #delayMs(times: number): number {
     const { pollIntervalMs, random } = this.#options;
-    const delayMs = pollIntervalMs ?? Math.min(POLL_MS.longest, POLL_MS.first * 2 ** Math.min(polls, 20));
+    const firstMs = pollIntervalMs ?? POLL_MS.first;
+    const delayMs = Math.min(Math.max(POLL_MS.longest, firstMs), firstMs * 2 ** Math.min(times, 20));
     return delayMs * (1 - JITTER + 2 * JITTER * random());
   }
 
-  async #note(batch: BatchRecord, progress: Parameters<Store['remote']['note']>[1]): Promise<BatchRecord> {
+  async #note(batch: BatchRecord, progress: Progress): Promise<BatchRecord> {
     await this.#options.store.remote.note(batch.id, progress);
     const noted = { ...batch, ...progress };
     this.#open.set(batch.id, noted);

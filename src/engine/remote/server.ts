@@ -39,8 +39,6 @@ export interface ServerOptions {
   readonly maxWaitMs: number;
 }
 
-/** A file of 200 MB takes this long over a slow line. */
-const FILE_TIMEOUT_MS = 3_600_000;
 const FIRST_WAIT_MS = 1_000;
 
 export class Server {
@@ -90,17 +88,13 @@ export class Server {
   /** Asks once. @throws WayLeft before it is asked, or where it was cut off */
   async once<Value>(
     request: (options: SendOptions) => Promise<RemoteReply<Value>>,
-    isFile = false,
   ): Promise<Exclude<RemoteReply<Value>, { readonly aborted: true }>> {
     if (this.#left) throw new WayLeft();
     const controller = new AbortController();
     this.#open.add(controller);
     const { timeoutMs } = this.#options;
     try {
-      const reply = await request({
-        timeoutMs: isFile ? Math.max(FILE_TIMEOUT_MS, timeoutMs) : timeoutMs,
-        signal: controller.signal,
-      });
+      const reply = await request({ timeoutMs, signal: controller.signal });
       if ('aborted' in reply) throw new WayLeft();
       return reply;
     } finally {
@@ -112,13 +106,10 @@ export class Server {
    * Asks until there is an answer; for what may be asked twice.
    * @throws BatchRefused, WayLeft
    */
-  async ask<Value>(
-    request: (options: SendOptions) => Promise<RemoteReply<Value>>,
-    isFile = false,
-  ): Promise<Value> {
+  async ask<Value>(request: (options: SendOptions) => Promise<RemoteReply<Value>>): Promise<Value> {
     const sinceMs = this.#options.clock.monotonicMs();
     for (let failures = 0; ; failures += 1) {
-      const reply = await this.once(request, isFile);
+      const reply = await this.once(request);
       if (reply.ok) return reply.value;
       await this.waitAfter(reply.failure, failures, sinceMs);
     }

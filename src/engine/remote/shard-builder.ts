@@ -6,7 +6,7 @@ import type { BatchRecord } from '../../core/batch-record.js';
 import type { Clock } from '../../core/clock.js';
 import { errorWithoutCall, type TaskOutcome } from '../../core/outcome.js';
 import type { LeasedTask } from '../../core/task.js';
-import { ENDPOINTS } from '../../endpoints/endpoints.js';
+import { batchUrlOf } from '../../endpoints/endpoints.js';
 import type { ProviderRequest } from '../../provider/provider.js';
 import type { Store } from '../../store/store.js';
 import { mostTokensOf, NOTHING_SPENT, type RunBudget } from '../billing.js';
@@ -235,7 +235,7 @@ function keyOf({ request: { endpoint }, model }: PreparedTask): string {
 
 function lineOf({ task }: PreparedTask, { endpoint, bodyJson }: ProviderRequest, lane: BatchingLane): string {
   const head = JSON.stringify({
-    ...{ custom_id: customIdOf(task), method: 'POST', url: `/v1${ENDPOINTS[endpoint].path}` },
+    ...{ custom_id: customIdOf(task), method: 'POST', url: batchUrlOf(endpoint) },
   });
   return `${head.slice(0, -1)},"body":${lane.remote.bodyFor(bodyJson)}}\n`;
 }

@@ -1,16 +1,15 @@
 /**
  * Stores what came of a batch: its files are fetched to the disk and read line by line, in whatever order and however
- * often a line stands there. What no line tells of was not run, and goes back.
+ * often a line stands there.
  */
 import { rm } from 'node:fs/promises';
-import type { BatchRecord, BatchSettlement } from '../../core/batch-record.js';
+import type { BatchRecord, BatchSettlement, RemoteCall } from '../../core/batch-record.js';
 import type { Clock, Random } from '../../core/clock.js';
 import type { ProviderFailure } from '../../core/failure.js';
 import type { TaskOutcome } from '../../core/outcome.js';
 import { haltsRun, type RetryPolicy } from '../../core/retry-decision.js';
 import type { LeasedTask } from '../../core/task.js';
 import type { ProviderReply, ProviderRequest } from '../../provider/provider.js';
-import type { RemoteLine } from '../../provider/remote-batches.js';
 import type { Store } from '../../store/store.js';
 import { mostTokensOf, NOTHING_SPENT } from '../billing.js';
 import { plus, type Spending } from '../budget.js';
@@ -44,6 +43,21 @@ export interface SettledShard {
   readonly halting: ProviderFailure | null;
 }
 
+/** How a batch ended. */
+export interface ShardEnd {
+  /** Why it failed as a whole; null: it did not. */
+  readonly failure: ProviderFailure | null;
+  /** It was worked off to its last line. */
+  readonly isComplete: boolean;
+}
+
+type TaskSettlement = BatchSettlement & { readonly task: LeasedTask };
+
+const LINE_MISSING: ProviderFailure = {
+  kind: 'bad_output',
+  message: 'The batch was worked off, and its files have no line for this document',
+};
+
 /** Lines that are stored in one commit. */
 const PAGE = 200;
 /** However few lines there are, no more text than this is held. */
@@ -67,15 +81,10 @@ export class ShardSettler {
 
   /**
    * @param path where its files may be put, with an ending each
-   * @param failure why the batch as a whole failed; null: it did not
+   * @param end why the batch as a whole failed, null where it did not, and whether it was worked off
    * @throws WayLeft where the user asked to stop: the rest is settled at the next start
    */
-  async settle(
-    batch: BatchRecord,
-    lane: BatchingLane,
-    path: string,
-    failure: ProviderFailure | null,
-  ): Promise<SettledShard> {
+  async settle(batch: BatchRecord, lane: BatchingLane, path: string, end: ShardEnd): Promise<SettledShard> {
     const { store, server } = this.#options;
     const tally: Tally = {
       ...{ billed: NOTHING_SPENT, completed: 0, failed: 0, returned: 0, malformedLines: 0, halting: null },
@@ -85,11 +94,11 @@ export class ShardSettler {
     for (const [ending, fileId] of Object.entries(files)) {
       if (fileId === null) continue;
       const file = `${path}.${ending}`;
-      await server.ask((options) => lane.remote.batches.download(fileId, file, options), true);
+      await server.ask((options) => lane.remote.batches.download(fileId, file, options));
       await this.#settleFile(batch, lane, file, tally);
       await rm(file, { force: true });
     }
-    await this.#settleRest(batch, lane, failure, tally);
+    await this.#settleRest(batch, lane, end, tally);
     await store.remote.end(batch.id);
     return tally;
   }
@@ -117,7 +126,7 @@ export class ShardSettler {
     lines: readonly string[],
     tally: Tally,
   ): Promise<void> {
-    const { store, onSettled } = this.#options;
+    const { store } = this.#options;
     const { batches } = lane.remote;
     const named = lines.flatMap((line) => taskIdsIn(line));
     const tasks = await store.remote.tasksOf(batch.id, { taskIds: named, limit: named.length });
@@ -132,7 +141,7 @@ export class ShardSettler {
       const { endpoint, bodyJson } = prepared.request;
       return { endpoint, bodyJson, parts: 1 };
     };
-    const settlements: (BatchSettlement & { readonly task: LeasedTask })[] = [];
+    const settlements: TaskSettlement[] = [];
     for (const line of lines) {
       const read = batches.readLine(line, requestOf);
       const found = 'malformed' in read ? undefined : waiting.get(read.customId);
@@ -142,29 +151,16 @@ export class ShardSettler {
       waiting.delete(read.customId);
       settlements.push(await this.#settlementOf(read, found.prepared, batch, lane, tally));
     }
-    if (settlements.length === 0) return;
-    const lost = new Set(await store.remote.settle(batch.id, settlements));
-    const kept = settlements.filter(({ task }) => !lost.has(task.taskId));
-    for (const { call, outcome } of kept) {
-      if (outcome.action === 'completed') tally.completed += 1;
-      else if (outcome.action === 'failed') tally.failed += 1;
-      else tally.returned += 1;
-      const { usage = null, costMicroUsd = null } = call ?? {};
-      tally.billed = plus(tally.billed, {
-        costMicroUsd: costMicroUsd ?? (call === null ? 0 : (call.mostCostMicroUsd ?? 0)),
-        tokens: usage === null ? 0 : usage.inputTokens + usage.outputTokens,
-      });
-    }
-    onSettled(kept);
+    if (settlements.length > 0) await this.#store(batch, settlements, tally);
   }
 
   async #settlementOf(
-    line: Exclude<RemoteLine, { readonly malformed: string }>,
+    line: { readonly reply: ProviderReply } | { readonly unrun: string },
     prepared: PreparedTask,
     batch: BatchRecord,
     lane: BatchingLane,
     tally: Tally,
-  ): Promise<BatchSettlement & { readonly task: LeasedTask }> {
+  ): Promise<TaskSettlement> {
     const { task } = prepared;
     if ('unrun' in line || 'aborted' in line.reply)
       return { task, call: null, outcome: released({ task }, null) };
@@ -199,39 +195,47 @@ export class ShardSettler {
     return { task, call, outcome };
   }
 
-  /** Documents that no line told of: what failed the batch fails them, and else they were not run. */
-  async #settleRest(
-    batch: BatchRecord,
-    lane: BatchingLane,
-    failure: ProviderFailure | null,
-    tally: Tally,
-  ): Promise<void> {
-    const { store, onSettled, server } = this.#options;
+  /**
+   * Documents that no line told of. What failed the batch fails them; in one that was worked off they may have been
+   * answered, and billed; else they were not run.
+   */
+  async #settleRest(batch: BatchRecord, lane: BatchingLane, end: ShardEnd, tally: Tally): Promise<void> {
+    const { store, server } = this.#options;
+    const failure = end.failure ?? (end.isComplete ? LINE_MISSING : null);
     while (failure !== null && !haltsRun(failure.kind)) {
       if (server.isLeft) throw new WayLeft();
       const tasks = await store.remote.tasksOf(batch.id, { limit: PAGE });
       if (tasks.length === 0) return;
-      const settlements: (BatchSettlement & { readonly task: LeasedTask })[] = [];
+      const settlements: TaskSettlement[] = [];
       for (const task of tasks) {
         const prepared = this.#options.prepare(task);
-        const rejection = { ok: false, failure, usage: null, costMicroUsd: null, hints: {} } as const;
-        const [outcome] =
-          'refused' in prepared
-            ? [released({ task }, null)]
-            : (await this.#judge(prepared, rejection, { usage: null, costMicroUsd: null }, lane)).outcomes;
-        if (outcome !== undefined)
-          settlements.push({ task, call: null, outcome: { ...outcome, share: null } });
+        if ('refused' in prepared) {
+          settlements.push({ task, call: null, outcome: released({ task }, null) });
+          continue;
+        }
+        const reply = { ok: false, failure, usage: null, costMicroUsd: null, hints: {} } as const;
+        const settlement = await this.#settlementOf({ reply }, prepared, batch, lane, tally);
+        // A batch that failed was not run, and has no calls.
+        settlements.push(end.failure === null ? settlement : withoutCall(settlement));
       }
-      await store.remote.settle(batch.id, settlements);
-      for (const { outcome } of settlements) {
-        if (outcome.action === 'failed') tally.failed += 1;
-        else tally.returned += 1;
-      }
-      onSettled(settlements);
+      await this.#store(batch, settlements, tally);
     }
     for (let returned = PAGE; returned > 0; tally.returned += returned) {
       returned = await store.remote.giveBack(batch.id, PAGE * 10);
     }
+  }
+
+  async #store(batch: BatchRecord, settlements: readonly TaskSettlement[], tally: Tally): Promise<void> {
+    const { store, onSettled } = this.#options;
+    const lost = new Set(await store.remote.settle(batch.id, settlements));
+    const kept = settlements.filter(({ task }) => !lost.has(task.taskId));
+    for (const { call, outcome } of kept) {
+      if (outcome.action === 'completed') tally.completed += 1;
+      else if (outcome.action === 'failed') tally.failed += 1;
+      else tally.returned += 1;
+      if (call !== null) tally.billed = plus(tally.billed, billedFor(call));
+    }
+    onSettled(kept);
   }
 
   #judge(prepared: PreparedTask, reply: ProviderReply, bill: Bill, lane: BatchingLane): Promise<Judged> {
@@ -244,6 +248,18 @@ export class ShardSettler {
         throttledForMs === null ? null : clock.monotonicMs() - throttledForMs,
     });
   }
+}
+
+function withoutCall({ task, outcome }: TaskSettlement): TaskSettlement {
+  return { task, call: null, outcome: { ...outcome, share: null } };
+}
+
+/** What is not known to be less counts as the most that it could be. */
+function billedFor({ usage, costMicroUsd, mostCostMicroUsd, mostTokens }: RemoteCall): Spending {
+  return {
+    costMicroUsd: costMicroUsd ?? mostCostMicroUsd ?? 0,
+    tokens: usage === null ? mostTokens : usage.inputTokens + usage.outputTokens,
+  };
 }
 
 /** Of tasks that a line may be about, before it is read whole. */

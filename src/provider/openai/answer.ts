@@ -1,14 +1,15 @@
 /** What a response with status 2xx really says: the envelope here, each document's part of it at its endpoint. */
 import type { ProviderFailure } from '../../core/failure.js';
 import { isJsonObject, type Json, type JsonObject, parseForeignJson, UnusualShape } from '../../core/json.js';
-import { NO_TOKENS } from '../../core/usage.js';
+import { NO_TOKENS, type TokenUsage } from '../../core/usage.js';
 import type { FailedReading, PartReading } from '../../endpoints/endpoint.js';
 import { ENDPOINTS } from '../../endpoints/endpoints.js';
+import { envelopeOf, itemsOf, readItems } from '../../endpoints/multi-request.js';
 import type { AnswerPart, ProviderAnswer, ProviderRejection, ProviderRequest } from '../provider.js';
 import { buildFailure, classifyErrorUnderOk, cleanText, type FailureContext } from './classify.js';
 import { errorObjectOf, looksLikeHtml, readText } from './error-body.js';
 import { type HeaderReader, readRateLimitHints, readRequestId } from './headers.js';
-import { readBilledUsage, readCostMicroUsd } from './usage.js';
+import { readBilledUsage, readCostMicroUsd, readUsage } from './usage.js';
 
 /** A response as it was received, whole. */
 export interface ReceivedAnswer {
@@ -33,9 +34,11 @@ export function readAnswer(
     return rejectUnreadable(received, error, context);
   }
 
-  const { readAnswer: readParts, tellsUsage } = ENDPOINTS[request.endpoint];
+  const endpoint = ENDPOINTS[request.endpoint];
+  const items = request.groupPath !== undefined && isJsonObject(body) ? itemsOf(body, request.parts) : null;
+  if (items !== null) body = envelopeOf(body as JsonObject, items);
   const told = isJsonObject(body) ? readBilledUsage(body) : null;
-  const usage = told ?? (tellsUsage ? null : NO_TOKENS);
+  const usage = told ?? (endpoint.tellsUsage ? null : NO_TOKENS);
   const costMicroUsd = readCostMicroUsd(isJsonObject(body) ? body['usage'] : null, headers);
   const hints = readRateLimitHints(headers, context.nowMs);
   const reject = (failure: ProviderFailure): ProviderRejection => ({
@@ -51,7 +54,13 @@ export function readAnswer(
   if (!isJsonObject(body)) {
     return reject(buildFailure('bad_output', 'The answer is JSON, but no object', context, received));
   }
-  const read = readParts({ body, content, isUtf8, usage }, request);
+  if (request.groupPath !== undefined && items === null) {
+    return reject(buildFailure('bad_output', 'The answer has no results', context, received));
+  }
+  const answer = { body, content, isUtf8, usage };
+  const read =
+    items === null ? endpoint.readAnswer(answer, request) : readItems(endpoint, items, answer, request);
+  const usages = items === null ? [] : items.flatMap((item) => usageOfItem(item));
   if ('ok' in read) return reject(failureOf(read, received, context));
   const [only] = read;
   if (read.length === 1 && only?.ok === false) return reject(failureOf(only, received, context));
@@ -61,11 +70,17 @@ export function readAnswer(
     parts: read.map((part) => answerPart(part, received, context)),
     model: typeof body['model'] === 'string' ? cleanText(body['model'], context) : '',
     usage,
+    ...(usages.length === read.length && { usages }),
     costMicroUsd,
     httpStatus: status,
     requestId: requestId === null ? null : cleanText(requestId, context),
     hints,
   };
+}
+
+function usageOfItem(item: JsonObject | string): TokenUsage[] {
+  const usage = typeof item === 'string' ? null : readUsage(item['usage']);
+  return usage === null ? [] : [usage];
 }
 
 function answerPart(part: PartReading, received: ReceivedAnswer, context: FailureContext): AnswerPart {

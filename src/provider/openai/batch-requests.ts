@@ -1,6 +1,6 @@
 /** The requests of the Batch API (`/files`, `/batches`) behind the port to remote batches. */
 import { isJsonObject, type JsonObject, parseForeignJson } from '../../core/json.js';
-import { ENDPOINTS } from '../../endpoints/endpoints.js';
+import { batchUrlOf } from '../../endpoints/endpoints.js';
 import type { ProviderAborted, ProviderRejection, SendOptions } from '../provider.js';
 import type { RemoteBatch, RemoteBatches, RemoteReply } from '../remote-batches.js';
 import { errorIn, rejectUnreadable } from './answer.js';
@@ -65,7 +65,7 @@ export function createRemoteBatches(
     create({ inputFileId, endpoint, metadata }, options) {
       const bodyJson = JSON.stringify({
         input_file_id: inputFileId,
-        endpoint: ENDPOINTS[endpoint].urls[0],
+        endpoint: batchUrlOf(endpoint),
         completion_window: COMPLETION_WINDOW,
         metadata,
       });

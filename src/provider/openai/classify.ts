@@ -65,7 +65,16 @@ function describeRefusal(
     message = `${message}: ${metadata['raw'].slice(0, READ_MESSAGE_LENGTH)}`;
   }
   // Without a code of the API it is likelier that the address is wrong than the model's name.
-  return kind === 'not_found' && codesOf(error).length === 0 ? `${message} (${method} ${url})` : message;
+  return kind === 'not_found' && codesOf(error).length === 0
+    ? `${message} (${method} ${url})${versionless(url)}`
+    : message;
+}
+
+/** Most APIs are below a version, and their bare host is what gets copied. */
+function versionless(url: string): string {
+  const { origin, pathname } = new URL(url);
+  const isBelow = /\/v\d/.test(pathname) || pathname.includes('/deployments/');
+  return isBelow ? '' : `; did you mean ${origin}/v1 as the base URL?`;
 }
 
 function describeRedirect(

@@ -12,6 +12,9 @@ import { createRemoteBatches } from './batch-requests.js';
 import { BodyRoom } from './body-room.js';
 import { buildFailure, classifyRefusal, type FailureContext } from './classify.js';
 import { classifyConnectionFailure } from './connection-failure.js';
+
+import { type ConnectionTimes, USUAL_TIMES } from './dispatcher.js';
+
 import { NO_HINTS, readRateLimitHints } from './headers.js';
 import { hasNoList, MODELS_PATH, readModels } from './models.js';
 import { passwordsOf, proxyFor } from './proxy.js';
@@ -32,6 +35,8 @@ export interface OpenAIProviderOptions {
   readonly secrets?: readonly string[];
   /** Connections open at once; more calls than this wait for one, within their deadline. */
   readonly maxConnections: number;
+  /** Absent: as usual. */
+  readonly times?: ConnectionTimes;
   /** The largest body that is accepted, after decompression. Default 64 MiB. */
   readonly maxResponseBytes?: number;
   /** Of all providers of a run together; default one of its own. */
@@ -68,6 +73,7 @@ export function createOpenAIProvider(options: OpenAIProviderOptions): RemoteProv
     baseUrl,
     proxy,
     maxConnections: options.maxConnections,
+    times: options.times ?? USUAL_TIMES,
     maxResponseBytes: options.maxResponseBytes ?? DEFAULT_MAX_RESPONSE_BYTES,
     bodyRoom: options.bodyRoom ?? new BodyRoom(),
   });
@@ -171,7 +177,7 @@ export function createOpenAIProvider(options: OpenAIProviderOptions): RemoteProv
 
   return {
     send(request, options): Promise<ProviderReply> {
-      const { path } = ENDPOINTS[request.endpoint];
+      const path = request.groupPath ?? ENDPOINTS[request.endpoint].path;
       return exchange({ method: 'post', path, bodyJson: request.bodyJson }, options, (received, context) =>
         readAnswer(request, received, context),
       );

@@ -25,6 +25,8 @@ const SENTENCES: Readonly<Record<string, string>> = {
   ENETUNREACH: 'The network cannot be reached',
   UND_ERR_SOCKET: 'The connection was closed before the answer was complete',
   UND_ERR_CONNECT_TIMEOUT: 'No connection could be made in time',
+  UND_ERR_HEADERS_TIMEOUT: 'No headers of an answer came in time',
+  UND_ERR_BODY_TIMEOUT: 'The answer stopped coming',
   UND_ERR_HEADERS_OVERFLOW: "The answer's headers are too large",
   UND_ERR_RES_CONTENT_LENGTH_MISMATCH: "The answer's length is not the one it announced",
   UND_ERR_ABORTED: 'The connection was not made',
@@ -36,6 +38,9 @@ const SENTENCES: Readonly<Record<string, string>> = {
   BAD_CONTENT_ENCODING: 'The compressed answer could not be unpacked',
   RESPONSE_TOO_LARGE: 'The answer is larger than this program accepts',
 };
+
+/** Undici's words for it are "bad response"; it takes none. */
+const UNASKED_CONTINUE = "The server answered '100 Continue', which nobody asked for";
 
 const KINDS: Readonly<Record<string, FailureKind>> = {
   // Nothing can be sent until somebody has mended that.
@@ -64,7 +69,8 @@ const CERTIFICATE = /CERT|^DEPTH_ZERO|^UNABLE_TO_|^SELF_SIGNED|^HOSTNAME_MISMATC
 /** Classifies an exchange that broke off. The code goes along, so that like failures can be counted. */
 export function classifyConnectionFailure(error: TransportError, context: FailureContext): ProviderFailure {
   const { code, detail } = error;
-  const sentence = SENTENCES[code] ?? sentenceFor(code);
+  const isUnasked = code === 'UND_ERR_SOCKET' && detail === 'bad response';
+  const sentence = isUnasked ? UNASKED_CONTINUE : (SENTENCES[code] ?? sentenceFor(code));
   const told = detail === '' || detail.includes(code) ? detail || code : `${code}: ${detail}`;
   // A proxy's trouble is told with its own name.
   const message = code.startsWith('PROXY_')

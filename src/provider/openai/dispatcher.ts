@@ -4,29 +4,46 @@ import type { ProxyRoute } from './proxy.js';
 import type { HeaderRecord } from './response.js';
 import { connectorThrough, connectorTo, proxyAuthorization, proxyError, proxyRefusalCode } from './tunnel.js';
 
+/** Of the connections, each in milliseconds. */
+export interface ConnectionTimes {
+  readonly connectTimeoutMs: number;
+  /** Null: the deadline of the call alone. */
+  readonly headersTimeoutMs: number | null;
+  /** Between two parts of a body; null as above. */
+  readonly bodyTimeoutMs: number | null;
+  readonly keepAliveMs: number;
+}
+
 export interface DispatcherOptions {
   readonly baseUrl: URL;
   /** Connections open at once; further calls wait for one. */
   readonly maxConnections: number;
   /** Null: straight to the server. */
   readonly proxy: ProxyRoute | null;
+  readonly times: ConnectionTimes;
 }
 
-/** Shorter than the 5 s after which Node and uvicorn servers hang up, so that no call meets a dying socket. */
-const KEEP_ALIVE_MS = 4_000;
-const CONNECT_TIMEOUT_MS = 10_000;
+/** What holds where nothing is said. */
+export const USUAL_TIMES: ConnectionTimes = {
+  connectTimeoutMs: 10_000,
+  // One deadline of the caller covers everything; undici's own would cut slow models off at 300 s.
+  headersTimeoutMs: null,
+  bodyTimeoutMs: null,
+  // Shorter than the 5 s after which Node and uvicorn servers hang up, so that no call meets a dying socket.
+  keepAliveMs: 4_000,
+};
 /** Node gives each address of a host 250 ms, too short for a satellite link. */
 const ADDRESS_ATTEMPT_MS = 1_000;
 
 /** Opens the pool, to the server or to the proxy before it. */
-export function createDispatcher({ baseUrl, maxConnections, proxy }: DispatcherOptions): Dispatcher {
-  const connect = { timeout: CONNECT_TIMEOUT_MS, autoSelectFamilyAttemptTimeout: ADDRESS_ATTEMPT_MS };
+export function createDispatcher({ baseUrl, maxConnections, proxy, times }: DispatcherOptions): Dispatcher {
+  const connect = { timeout: times.connectTimeoutMs, autoSelectFamilyAttemptTimeout: ADDRESS_ATTEMPT_MS };
   const options = {
     connections: maxConnections,
-    keepAliveTimeout: KEEP_ALIVE_MS,
-    // One deadline of the caller covers everything; undici's own would cut slow models off at 300 s.
-    headersTimeout: 0,
-    bodyTimeout: 0,
+    // Undici knows no shorter one.
+    keepAliveTimeout: Math.max(1, times.keepAliveMs),
+    headersTimeout: times.headersTimeoutMs ?? 0,
+    bodyTimeout: times.bodyTimeoutMs ?? 0,
   };
   // One pool rather than an agent of pools: an agent forgets a pool whose connections have all broken and
   // opens another beside it, over the cap.
@@ -37,7 +54,7 @@ export function createDispatcher({ baseUrl, maxConnections, proxy }: DispatcherO
   }
   return new Pool(baseUrl.origin, {
     ...options,
-    connect: connectorThrough(proxy, connect, CONNECT_TIMEOUT_MS),
+    connect: connectorThrough(proxy, connect, times.connectTimeoutMs),
   });
 }
 

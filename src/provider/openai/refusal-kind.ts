@@ -26,6 +26,8 @@ const CODE_KINDS: Readonly<Record<string, FailureKind>> = {
   billing_hard_limit_reached: 'quota_exhausted',
   billing_not_active: 'quota_exhausted',
   billing_error: 'quota_exhausted',
+  // LiteLLM's own, of a key or a team.
+  budget_exceeded: 'quota_exhausted',
   access_terminated: 'quota_exhausted',
   insufficient_balance: 'quota_exhausted',
   insufficient_credits: 'quota_exhausted',

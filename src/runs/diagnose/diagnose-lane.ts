@@ -13,7 +13,7 @@ export interface LaneLook {
   readonly model: string;
   readonly apiKey: string | null;
   /** Opens the way to the lane's endpoint, with this key or with none. */
-  readonly open: (apiKey: string | null) => Promise<Provider>;
+  readonly open: (apiKey: string | null, baseUrl?: string) => Promise<Provider>;
   readonly clock: Clock;
   readonly signal: AbortSignal;
 }
@@ -54,14 +54,36 @@ export async function* diagnoseEndpoint(look: LaneLook): AsyncGenerator<Diagnosi
     );
     return;
   }
+  const meant = probe.outcome === 'unlisted' ? await betterAddress(look) : null;
+  if (meant !== null) {
+    const message = `${lane.baseUrl} answers, but the API is elsewhere: did you mean ${meant}?`;
+    yield fault(
+      'endpoint',
+      message,
+      { code: 'BASE_URL_MEANT', facts: { meant } },
+      EXIT_CODES.halted,
+      lane.name,
+    );
+    return;
+  }
   yield ok('endpoint', `${lane.baseUrl} answers, in ${tookMs} ms.`, lane.name);
   yield await lookAtKey(look, probe);
   if (probe.outcome !== 'failed') yield lookAtModel(look, probe);
   yield lookAtLimits(lane, probe.hints);
 }
 
-async function probeWith(look: LaneLook, apiKey: string | null): Promise<ProviderProbe> {
-  const provider = await look.open(apiKey);
+/** Where models are listed, or a key is wanted for them, one version below an address that knows of none. */
+async function betterAddress(look: LaneLook): Promise<string | null> {
+  const url = new URL(look.lane.baseUrl);
+  if (/\/v\d/.test(url.pathname)) return null;
+  url.pathname = `${url.pathname.replace(/\/$/, '')}/v1`;
+  const probe = await probeWith(look, look.apiKey, url.href);
+  const isThere = probe.outcome === 'listed' || (probe.outcome === 'failed' && probe.failure.kind === 'auth');
+  return isThere ? url.href : null;
+}
+
+async function probeWith(look: LaneLook, apiKey: string | null, baseUrl?: string): Promise<ProviderProbe> {
+  const provider = await look.open(apiKey, baseUrl);
   try {
     return await provider.probe({ timeoutMs: PROBE_TIMEOUT_MS, signal: look.signal });
   } finally {
@@ -86,13 +108,23 @@ async function lookAtKey(
   const { lane, apiKey } = look;
   if (probe.outcome === 'failed') return refused(look, probe.failure);
   if (probe.outcome === 'unlisted') {
-    return ok('key_accepted', 'Not known: the server keeps no list of models to ask for.', lane.name);
+    return notKnown('key_accepted', 'Not known: the server keeps no list of models to ask for.', lane);
   }
   if (apiKey === null) return ok('key_accepted', 'The server wants none for its list of models.', lane.name);
   const anonymous = await probeWith(look, null);
   return anonymous.outcome === 'listed'
-    ? ok('key_accepted', 'Not known: the server tells its models to anybody.', lane.name)
+    ? notKnown('key_accepted', 'Not known: the server tells its models to anybody.', lane)
     : ok('key_accepted', `The server takes ${lane.apiKeyEnv}.`, lane.name);
+}
+
+/** What could not be learnt is no tick. */
+function notKnown(check: 'key_accepted' | 'model', message: string, lane: LaneSettings): Diagnosis {
+  return warning(
+    check,
+    message,
+    'The first call of a run will show it; the others wait for that one.',
+    lane.name,
+  );
 }
 
 function refused({ lane, apiKey }: LaneLook, failure: ProviderFailure): Diagnosis {
@@ -122,7 +154,7 @@ function refused({ lane, apiKey }: LaneLook, failure: ProviderFailure): Diagnosi
 function lookAtModel({ lane, model }: LaneLook, probe: ProviderProbe): Diagnosis {
   const name = lane.models[model] ?? model;
   if (probe.outcome !== 'listed') {
-    return ok('model', `${name}: not known, the server keeps no list of models.`, lane.name);
+    return notKnown('model', `${name}: not known, the server keeps no list of models.`, lane);
   }
   if (isListed(name, probe.models)) return ok('model', `${name} is known to the server.`, lane.name);
   const { models } = probe;

@@ -17,6 +17,7 @@ export interface Diagnosis {
     | 'deleted_runs'
     | 'settings'
     | 'key'
+    | 'proxy'
     | 'endpoint'
     | 'key_accepted'
     | 'model'

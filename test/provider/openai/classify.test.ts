@@ -431,7 +431,29 @@ describe('one kind for each way a server refuses', () => {
     ['a text', 429, 'Too many requests', 'rate_limited'],
     ['no body', 429, '', 'rate_limited'],
     ['the same code with 403', 403, openai('Slow', null, 'rate_limit_exceeded'), 'rate_limited'],
+    [
+      "a minute's quota, whatever stands beside it",
+      429,
+      { error: { message: 'Insufficient quota: tokens per minute exceeded', status: 'x', type: 'y' } },
+      'rate_limited',
+    ],
+
     // 429: no wait helps
+    ['GitHub', 429, openai('You have exceeded your monthly quota', null, null), 'quota_exhausted'],
+    ['Anthropic', 429, openai("You've hit your monthly spend limit", null, null), 'quota_exhausted'],
+    [
+      'Cohere',
+      429,
+      { message: 'You are using a Trial key, which is limited to 1000 API calls / month.' },
+      'quota_exhausted',
+    ],
+    ['a plan', 429, { message: 'Plan usage limit reached' }, 'quota_exhausted'],
+    [
+      'Anthropic, as 400',
+      400,
+      openai('You have reached your specified API usage limits.', 'invalid_request_error', null),
+      'quota_exhausted',
+    ],
     [
       'no money left',
       429,

@@ -5,6 +5,7 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import type { FailureKind } from '../../../src/core/failure.js';
 import { isLoopback } from '../../../src/core/loopback.js';
 import { BodyRoom } from '../../../src/provider/openai/body-room.js';
+import { USUAL_TIMES } from '../../../src/provider/openai/dispatcher.js';
 import { createTransport } from '../../../src/provider/openai/transport.js';
 import {
   answerJson,
@@ -210,6 +211,21 @@ describe('what a server can do to a call', () => {
   });
 });
 
+describe('times of a connection', () => {
+  it('cut a call off whose headers, or the rest of whose body, do not come', async () => {
+    const silent = await startRawServer(() => undefined);
+    const half = await startRawServer((socket) => socket.write(`${JSON_HEAD}content-length: 100\r\n\r\n{`));
+    const times = { ...USUAL_TIMES, headersTimeoutMs: 20, bodyTimeoutMs: 20 };
+    const replies = await Promise.all(
+      [silent, half].map(({ baseUrl }) => send(openProvider(baseUrl, { times }))),
+    );
+    expect(replies).toMatchObject([
+      { ok: false, failure: { kind: 'timeout', code: 'UND_ERR_HEADERS_TIMEOUT' } },
+      { ok: false, failure: { kind: 'timeout', code: 'UND_ERR_BODY_TIMEOUT' } },
+    ]);
+  });
+});
+
 describe('what is asked of the transport', () => {
   it('goes to the configured origin only, and with a text for a body', async () => {
     const server = await startServer((_request, response) => answerJson(response, completionText()));
@@ -220,6 +236,7 @@ describe('what is asked of the transport', () => {
       maxResponseBytes: 1_000,
       bodyRoom: new BodyRoom(),
       proxy: null,
+      times: USUAL_TIMES,
     });
     onTestFinished(() => transport.close());
     const headers = new Headers();

@@ -5,9 +5,9 @@
 import { existsSync } from 'node:fs';
 import Database from 'better-sqlite3';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { seededRandom } from '../support/seeded-random.js';
-import { type SimulatorProcess, startSimulatorProcess } from '../support/simulator-process.js';
-import { numberedDocuments, Workspace } from '../support/workspace.js';
+import { seededRandom } from '../../support/seeded-random.js';
+import { type SimulatorProcess, startSimulatorProcess } from '../../support/simulator-process.js';
+import { numberedDocuments, Workspace } from '../../support/workspace.js';
 
 const DOCUMENTS = 600;
 const MODELS = ['gpt-4o-mini', 'gpt-4o', 'gpt-4.1-mini'];
@@ -49,11 +49,12 @@ function count(condition: string): number {
   }
 }
 
+const CASES = Object.keys(MOMENTS).flatMap((moment) => [moment, moment]);
+
 describe('a run by remote batches that is killed', () => {
-  for (const [index, moment] of Object.keys(MOMENTS)
-    .flatMap((name) => [name, name])
-    .entries()) {
-    it(`${moment} (KILL_SEED=${SEED + index}) creates no batch twice and answers every document once`, async () => {
+  it.each(CASES.map((moment, index) => [moment, SEED + index] as const))(
+    '%s, creates no batch twice and answers every document once (KILL_SEED=%s)',
+    async (moment, seed) => {
       const requests = numberedDocuments(DOCUMENTS).map(({ id, text }, line) => ({
         ...{ id, model: MODELS[line % MODELS.length], messages: [{ role: 'user', content: text }] },
       }));
@@ -68,7 +69,7 @@ describe('a run by remote batches that is killed', () => {
         // Not in a closer circle: the one to be killed needs the processor too.
         await new Promise((resolve) => setTimeout(resolve, 2));
       }
-      const delayMs = seededRandom(SEED + index)() * LATEST_MS;
+      const delayMs = seededRandom(seed)() * LATEST_MS;
       await new Promise((resolve) => setTimeout(resolve, delayMs));
       life.kill('SIGKILL');
       expect((await life.ended).signal, 'killed before its end').toBe('SIGKILL');
@@ -87,6 +88,6 @@ describe('a run by remote batches that is killed', () => {
       };
       expect(status.calls.made).toBe(DOCUMENTS);
       expect(status.tokens).toMatchObject({ input: books.promptTokens, output: books.completionTokens });
-    });
-  }
+    },
+  );
 });
