@@ -8,10 +8,16 @@ import { renderRunList } from '../ui/run-list.js';
 import type { Action } from './action.js';
 import { addSettingFlags, readSettings } from './setting-flags.js';
 
+const EXAMPLES = `
+Examples:
+  llm-batch list
+  llm-batch list --db /data/reviews.db`;
+
 export function registerList(program: Command, context: CommandContext, action: Action): void {
   const command = program
     .command('list')
-    .description('the runs of the store, newest first: state, documents, cost, age');
+    .description('the runs of the store, newest first: state, documents, cost, age')
+    .addHelpText('after', EXAMPLES);
   addSettingFlags(command, ['store', 'display']);
   command.action(action(() => list(command, context)));
 }
