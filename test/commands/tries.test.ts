@@ -101,6 +101,22 @@ describe('a prompt is tried on a few documents', () => {
     expect((await workspace.status()).documents['pending']).toBeLessThanOrEqual(1);
   });
 
+  it('and one that is run again says what changed, what is there already, and how to go on as it was', async () => {
+    workspace.writeDocuments('docs.jsonl', numberedDocuments(3));
+    const prompted = (prompt: string, ...args: string[]) =>
+      run('run', 'docs.jsonl', '--prompt', `${prompt} {{text}}`, ...args);
+    await prompted('Shorten:');
+    expect((await prompted('Shorten:')).stderr).toMatch(/^Nothing to send: all 3 were answered earlier\.$/m);
+    const refused = await prompted('Translate:', '--model', 'gpt-4o');
+    expect(refused.exitCode).toBe(2);
+    expect(refused.stderr).toContain('(changed: the prompt, the model)');
+    expect(refused.stderr).toContain('`llm-batch resume docs` goes on as it was');
+    expect(refused.stderr).toContain('pay for them');
+    expect(await callsMade()).toBe(3);
+    await prompted('Shorten:', '--simulate');
+    expect((await prompted('Translate:', '--simulate')).stderr).not.toMatch(/\bpa(y|id)/);
+  });
+
   it.each([
     [['--limit', '4', '--sample', '4'], /--limit and --sample contradict each other/],
     [['--sample', 'some'], /Expected --sample to be a whole number above 0, got "some"/],
