@@ -2,7 +2,8 @@
 import { readFileSync } from 'node:fs';
 import { Command } from 'commander';
 import type { CommandContext } from '../app/context.js';
-import { EXIT_CODES, type ExitCode } from '../core/errors.js';
+import { EXIT_CODES, type ExitCode, usageError } from '../core/errors.js';
+import { shellWord } from '../ui/next-command.js';
 import type { Action } from './action.js';
 import { registerCancel } from './cancel.js';
 import { registerCheck } from './check.js';
@@ -42,7 +43,7 @@ export function buildProgram(context: CommandContext): Program {
 
   const command = new Command('llm-batch')
     .description('Run a file of documents through an LLM API: durable, within its limits, resumable.')
-    .version(packageVersion())
+    .version(packageVersion(), '-v, --version')
     .helpCommand(false)
     .showSuggestionAfterError()
     .showHelpAfterError('  try: llm-batch --help')
@@ -79,10 +80,24 @@ export function buildProgram(context: CommandContext): Program {
   return {
     command,
     async run(argv) {
-      await command.parseAsync([...argv]);
+      refuseInputAlone(command, argv[2]);
+      const [node = '', script = '', word, ...rest] = argv;
+      // As other programs are asked; a command of its own would stand in every list of commands.
+      await command.parseAsync(word === 'help' ? [node, script, ...rest, '--help'] : [...argv]);
       return exitCode;
     },
   };
+}
+
+/** `llm-batch docs.jsonl`: commander would look for a command of a like name. @throws LlmBatchError (exit 2) COMMAND_MISSING */
+function refuseInputAlone(program: Command, word: string | undefined): void {
+  if (word === undefined || !/^[^-].*[./*]/.test(word)) return;
+  if (program.commands.some((verb) => verb.name() === word)) return;
+  throw usageError(
+    'COMMAND_MISSING',
+    `${shellWord(word)} is no command.`,
+    `to send the documents of a file: llm-batch run ${shellWord(word)}`,
+  );
 }
 
 function packageVersion(): string {

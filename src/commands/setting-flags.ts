@@ -13,12 +13,15 @@ export function addSettingFlags(
   groups: readonly SettingGroup[],
   hidden: readonly (keyof Settings)[] = [],
 ): Command {
-  for (const { name, flags, help, initialText, environment, repeats } of settingsIn(groups)) {
+  for (const { name, flags, short, help, initialText, environment, repeats } of settingsIn(groups)) {
     const notes = [
       ...(initialText === undefined ? [] : [`default ${initialText}`]),
       ...(environment === '' ? [] : [environment]),
     ];
-    const option = new Option(flags, `${help} (${notes.join('; ')})`).hideHelp(hidden.includes(name));
+    const option = new Option(
+      short === undefined ? flags : `${short}, ${flags}`,
+      `${help} (${notes.join('; ')})`,
+    ).hideHelp(hidden.includes(name));
     command.addOption(repeats === true ? option.argParser(collect) : option);
   }
   return command;

@@ -36,6 +36,8 @@ export type SettingGroup =
 interface SettingLine<Value, Initial extends Value | null> {
   /** As commander takes it, e.g. `--rpm <n>`. */
   readonly flags: string;
+  /** Of one letter, e.g. `-m`. */
+  readonly short?: string;
   /** Absent: after the flag, `LLM_BATCH_RPM`. */
   readonly environment?: string;
   readonly help: string;
@@ -101,12 +103,14 @@ const TABLE = {
   }),
   model: setting('request', {
     flags: '--model <name>',
+    short: '-m',
     help: 'model for documents that name none',
     initial: null,
     parse: parseText,
   }),
   prompt: setting('request', {
     flags: '--prompt <template>',
+    short: '-p',
     help: 'user message; {{field}} and {{a.b}} are filled from each document, {{image field}} with its images or PDFs',
     initial: null,
     parse: parseText,

@@ -117,6 +117,23 @@ describe('a prompt is tried on a few documents', () => {
     expect((await prompted('Translate:', '--simulate')).stderr).not.toMatch(/\bpa(y|id)/);
   });
 
+  it('by the short names that other programs have', async () => {
+    workspace.writeDocuments('docs.jsonl', numberedDocuments(2));
+    await run('run', 'docs.jsonl', '-m', 'gpt-4o', '-p', 'Shorten: {{text}}', '--limit', '1');
+    expect(workspace.readLines('docs.results.jsonl')).toMatchObject([
+      { id: 'doc-1', model: 'simulated/gpt-4o' },
+    ]);
+    const inProcess = (...args: string[]) => runInProcess(args, { folder: workspace.folder });
+    const { exitCode, stderr } = await inProcess('docs.jsonl');
+    expect({ exitCode, stderr }).toMatchObject({
+      exitCode: 2,
+      stderr: expect.stringContaining('llm-batch run docs.jsonl'),
+    });
+    const asked = [await inProcess('run', '--help'), await inProcess('help', 'run')];
+    expect(asked[1]?.stdout).toBe(asked[0]?.stdout);
+    expect((await inProcess('-v')).stdout).toMatch(/^\d+\.\d+\.\d+\n$/);
+  });
+
   it.each([
     [['--limit', '4', '--sample', '4'], /--limit and --sample contradict each other/],
     [['--sample', 'some'], /Expected --sample to be a whole number above 0, got "some"/],
