@@ -31,8 +31,8 @@ export const WAYS_OUT: Readonly<Record<string, Words>> = {
   PRICES_UNREADABLE: () => 'Give the path of a JSON file to --prices.',
 
   // Inputs and what becomes of them.
-  CHANGED_ANSWERED: () =>
-    '--rerun-changed to pay for them again, --keep to keep the answers they have, or --name for a run of its own',
+  CHANGED_ANSWERED: ({ run, simulated }) =>
+    `--rerun-changed to ${simulated === true ? 'send' : 'pay for'} them again, --keep to keep the answers they have, or --name for a run of its own; \`llm-batch resume ${shellWord(String(run))}\` goes on as it was`,
   INPUT_BAD_LINES: ({ badLines, documents }) => {
     const them = badLines === 1 ? 'it' : 'them';
     const mend = `mend ${them}; \`llm-batch check\`, with the same input and flags, says how`;
@@ -98,6 +98,8 @@ export const WAYS_OUT: Readonly<Record<string, Words>> = {
   OUTPUT_WRITE: unwritten,
 
   // The store.
+  COMPARE_ENDING: () => 'name a file that ends in .html or .csv',
+  COMPARE_ONE: () => 'name two or more, as `llm-batch list` shows them',
   STORE_CANNOT_OPEN: () =>
     'Check that its folder exists and that this user may write there, or name another file with --db.',
   STORE_CORRUPT: ({ path }) =>

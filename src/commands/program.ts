@@ -6,10 +6,12 @@ import { EXIT_CODES, type ExitCode } from '../core/errors.js';
 import type { Action } from './action.js';
 import { registerCancel } from './cancel.js';
 import { registerCheck } from './check.js';
+import { registerCompare } from './compare.js';
 import { registerCompletion } from './completion.js';
 import { registerDoctor } from './doctor.js';
 import { registerEstimate } from './estimate.js';
 import { registerFailures } from './failures.js';
+import { registerList } from './list.js';
 import { registerPrune } from './prune.js';
 import { registerReport } from './report.js';
 import { registerResults } from './results.js';
@@ -55,10 +57,12 @@ export function buildProgram(context: CommandContext): Program {
   for (const register of [
     registerRun,
     registerResume,
+    registerList,
     registerStatus,
     registerResults,
     registerFailures,
     registerReport,
+    registerCompare,
     registerRetry,
     registerCancel,
     registerPrune,

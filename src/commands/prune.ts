@@ -4,7 +4,13 @@ import type { CommandContext } from '../app/context.js';
 import { withStore } from '../app/open-store.js';
 import { parseDuration } from '../config/values.js';
 import { EXIT_CODES, type ExitCode, usageError } from '../core/errors.js';
-import { findOldRuns, type OldRun, type PruneReport, pruneRuns } from '../runs/prune-runs.js';
+import {
+  findRunsToPrune,
+  type OldRun,
+  type PruneChoice,
+  type PruneReport,
+  pruneRuns,
+} from '../runs/prune-runs.js';
 import { appearanceOf } from '../ui/colours.js';
 import { formatBytes, formatQuantity } from '../ui/numbers.js';
 import { renderOldRuns } from '../ui/prune-page.js';
@@ -14,6 +20,7 @@ import { addSettingFlags, readSettings } from './setting-flags.js';
 
 const EXAMPLES = `
 Examples:
+  llm-batch prune reviews                       this run alone
   llm-batch prune --older-than 30d --dry-run    only list them
   llm-batch prune --older-than 30d --yes        in a script
 
@@ -22,34 +29,44 @@ The run that is being drained or imported is never deleted. Results files stay w
 export function registerPrune(program: Command, context: CommandContext, action: Action): void {
   const command = program
     .command('prune')
-    .description('delete runs that were last active long ago, answers and all, and give their room back')
+    .argument('[run...]', 'names of runs; instead of an age')
+    .description(
+      'delete runs, answers and all, and give their room back: those named, or those last active long ago',
+    )
     .addHelpText('after', EXAMPLES)
-    .requiredOption('--older-than <time>', 'time without activity, with its unit: 30d, 12h')
+    .option('--older-than <time>', 'time without activity, with its unit: 30d, 12h')
     .option('--dry-run', 'only list the runs that would be deleted')
     .option('-y, --yes', 'do not ask');
   addSettingFlags(command, ['store', 'display']);
-  command.action(action((options: PruneFlags) => prune(command, context, options)));
+  command.action(
+    action((names: readonly string[], options: PruneFlags) => prune(command, context, names, options)),
+  );
 }
 
 interface PruneFlags {
-  readonly olderThan: string;
+  readonly olderThan?: string;
   readonly dryRun?: boolean;
   readonly yes?: boolean;
 }
 
-async function prune(command: Command, context: CommandContext, flags: PruneFlags): Promise<ExitCode> {
+async function prune(
+  command: Command,
+  context: CommandContext,
+  names: readonly string[],
+  flags: PruneFlags,
+): Promise<ExitCode> {
   const { settings } = await readSettings(command, context);
   const { clock, stdout, stderr, environment, interrupts } = context;
-  const olderThanMs = parseAge(flags.olderThan);
+  const wanted = wantedRuns(names, flags);
   return withStore(context, settings, flags.dryRun ? 'read' : 'change', async (store) => {
     const nowMs = clock.now();
-    const old = await findOldRuns(store, olderThanMs, nowMs);
+    const old = await findRunsToPrune(store, wanted, nowMs);
     if (old.length > 0) {
       const appearance = appearanceOf(stdout, environment, settings.color);
       stdout.write(`${renderOldRuns(old, nowMs, stdout.columns || 100, appearance).join('\n')}\n`);
     }
     if (flags.dryRun) {
-      stderr.write(`${describe(old, flags.olderThan)} Nothing was deleted.\n`);
+      stderr.write(`${describe(old, wanted)} Nothing was deleted.\n`);
       return EXIT_CODES.completed;
     }
     if (old.length > 0 && !(await confirm(context, question(old), flags.yes ?? false))) {
@@ -63,9 +80,25 @@ async function prune(command: Command, context: CommandContext, flags: PruneFlag
       old.map(({ run }) => run),
       { clock, signal: leave.signal },
     ).finally(stopListening);
-    stderr.write(`${outcome(old, report, flags.olderThan)}\n`);
+    stderr.write(`${outcome(old, report, wanted)}\n`);
     return report.isComplete ? EXIT_CODES.completed : EXIT_CODES.interrupted;
   });
+}
+
+type WantedRuns = PruneChoice & { readonly age: string | null };
+
+/** @throws LlmBatchError (exit 2) PRUNE_WHAT, AGE_INVALID */
+function wantedRuns(names: readonly string[], { olderThan }: PruneFlags): WantedRuns {
+  if ((names.length === 0) === (olderThan === undefined)) {
+    throw usageError(
+      'PRUNE_WHAT',
+      names.length === 0
+        ? 'Nothing says which runs are to be deleted.'
+        : 'Runs are deleted by name or by age, not by both.',
+      'name runs, as `llm-batch list` shows them, or give an age: --older-than 30d',
+    );
+  }
+  return { names, olderThanMs: olderThan === undefined ? 0 : parseAge(olderThan), age: olderThan ?? null };
 }
 
 /** A bare number would mean seconds, as for every other setting, where days were meant. */
@@ -80,7 +113,9 @@ function parseAge(text: string): number {
   );
 }
 
-function describe(old: readonly OldRun[], age: string): string {
+function describe(old: readonly OldRun[], { age }: WantedRuns): string {
+  if (age === null && old.length === 0) return 'A run that is imported or sent now is not deleted.';
+  if (age === null) return `${formatQuantity(old.length, 'run')} would be deleted.`;
   if (old.length === 0) return `No run was last active more than ${age} ago.`;
   return `${formatQuantity(old.length, 'run')} last active more than ${age} ago.`;
 }
@@ -91,11 +126,11 @@ function question(old: readonly OldRun[]): string {
   return `Delete ${runs} for good, with the answers to ${formatQuantity(documents, 'document')}?`;
 }
 
-function outcome(old: readonly OldRun[], report: PruneReport, age: string): string {
+function outcome(old: readonly OldRun[], report: PruneReport, wanted: WantedRuns): string {
   const { deleted, reclaimedBytes, isComplete } = report;
   const spared = old.length - deleted.length;
   const parts = [
-    old.length === 0 ? describe(old, age) : `${formatQuantity(deleted.length, 'run')} deleted.`,
+    old.length === 0 ? describe(old, wanted) : `${formatQuantity(deleted.length, 'run')} deleted.`,
     isComplete && spared > 0 ? `${formatQuantity(spared, 'run')} left: in use again, or gone already.` : '',
     reclaimedBytes > 0 ? `${formatBytes(reclaimedBytes)} given back to the file system.` : '',
     isComplete ? '' : 'Interrupted before all of their room was free; `llm-batch prune` goes on.',

@@ -48,7 +48,10 @@ export function registerRun(program: Command, context: CommandContext, action: A
   addSettingFlags(command, ['request']);
   command
     .option('--param <name=value>', 'request parameter, e.g. temperature=0; may be repeated', collect)
-    .option('--limit <n>', 'send only the first n documents, and show their answers; the same without it goes on')
+    .option(
+      '--limit <n>',
+      'send only the first n documents, and show their answers; the same without it goes on',
+    )
     .option('--sample <n>', 'the same with n documents from all over the input')
     .option('--name <name>', "name of the run (default: the input's name)")
     .option('--rerun-changed', 'documents that changed since they were answered are sent and paid for again')

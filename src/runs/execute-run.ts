@@ -171,7 +171,10 @@ async function drainRun(
   onDrain(drain);
   const { withinRun, fromEarlierRuns, waiting } = before.shared;
   if (withinRun + fromEarlierRuns + waiting > 0) tell({ type: 'sharing', ...before.shared });
-  const progress = new RunProgress({ drain, before: await watchedOf(store, before, run.id, among), lanes, handedOut }, clock);
+  const progress = new RunProgress(
+    { drain, before: await watchedOf(store, before, run.id, among), lanes, handedOut },
+    clock,
+  );
   tell({ type: 'started', run: run.name, progress: () => progress.snapshot() });
   await options.onReady(drain, before);
   await store.updateRun(run.id, { status: 'open', haltReason: null });

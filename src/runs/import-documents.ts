@@ -12,7 +12,7 @@ import type { Store } from '../store/store.js';
 import { applyImport, ImportInterrupted, type ImportOptions, importNew, planImport } from './import-input.js';
 import { noteWrittenFile } from './outputs.js';
 import { readPages, untilStopped, type WantedInput } from './read-documents.js';
-import { lanesOf, type RunSettings, settingsToJson } from './run-settings.js';
+import { lanesOf, type RunSettings, settingsOfRun, settingsToJson } from './run-settings.js';
 import { answererOf, answererSoFar } from './share-answers.js';
 import { type SpooledInput, spoolStandardInput } from './standard-input.js';
 
@@ -136,7 +136,7 @@ class Import {
       const plan = await planImport(importOptions, answerers);
       await this.#endReading();
       tell({ type: 'planned', run: existing.name, ...plan });
-      refuseRepeatedPayment(existing, plan, rules.changed);
+      refuseRepeatedPayment(existing, plan, rules.changed, settings);
       const now = {
         ...settings,
         ...(this.#description === null ? {} : { input: this.#description }),
@@ -212,10 +212,32 @@ class Import {
   }
 }
 
-function refuseRepeatedPayment(run: RunRecord, plan: ImportPlan, changed: ImportRules['changed']): void {
+function refuseRepeatedPayment(
+  run: RunRecord,
+  plan: ImportPlan,
+  changed: ImportRules['changed'],
+  settings: RunSettings,
+): void {
   if (plan.changedFinished === 0 || changed !== 'ask') return;
   throw usageError(
     'CHANGED_ANSWERED',
-    `${plan.changedFinished} documents of run '${run.name}' have an answer already, but would now be sent differently; nothing was called or changed.`,
+    `${plan.changedFinished} documents of run '${run.name}' have an answer already, but would now be sent differently (changed: ${whatChanged(settingsOfRun(run), settings)}); nothing was called or changed.`,
+    { run: run.name, simulated: run.simulated },
   );
+}
+
+/** Words for what makes requests other ones. */
+function whatChanged(before: RunSettings, now: RunSettings): string {
+  const parts = [
+    ['the prompt', before.request.promptTemplate, now.request.promptTemplate],
+    ['the system message', before.request.systemTemplate, now.request.systemTemplate],
+    ['the model', before.request.model, now.request.model],
+    ['the endpoint', before.request.endpoint, now.request.endpoint],
+    ['the parameters', before.request.parameters, now.request.parameters],
+    ['the form of answers', before.answers.check, now.answers.check],
+  ] as const;
+  const changed = parts.filter(
+    ([, one, other]) => JSON.stringify(one ?? null) !== JSON.stringify(other ?? null),
+  );
+  return changed.length === 0 ? 'the documents' : changed.map(([words]) => words).join(', ');
 }

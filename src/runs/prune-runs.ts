@@ -7,6 +7,7 @@ import type { Clock } from '../core/clock.js';
 import { LlmBatchError } from '../core/errors.js';
 import type { RunRecord } from '../core/run.js';
 import type { Store } from '../store/store.js';
+import { findRun } from './find-run.js';
 
 export interface OldRun {
   readonly run: RunRecord;
@@ -33,15 +34,28 @@ const LARGEST_PAGE = { rows: 20_000, bytes: 16_000_000 };
 /** How long another process may have to wait for its turn to write. */
 const PAGE_MS = 30;
 
+export interface PruneChoice {
+  /** Empty: all runs of that age. */
+  readonly names: readonly string[];
+  /** 0: of any age. */
+  readonly olderThanMs: number;
+}
+
 /**
- * Runs without activity for so long, oldest first; the one that is being drained or imported now is none of them.
- * @param olderThanMs 0: all of them
+ * Runs of these names, without activity for so long, oldest first; the one that is being drained or imported now is none
+ * of them.
+ * @throws LlmBatchError (exit 2) RUN_UNKNOWN
  */
-export async function findOldRuns(store: Store, olderThanMs: number, nowMs: number): Promise<OldRun[]> {
+export async function findRunsToPrune(
+  store: Store,
+  { names, olderThanMs }: PruneChoice,
+  nowMs: number,
+): Promise<OldRun[]> {
   const owner = await store.readOwner();
+  for (const name of names) await findRun(store, name);
   const old: OldRun[] = [];
   for (const run of await store.listRuns()) {
-    if (run.name === owner?.runName) continue;
+    if (run.name === owner?.runName || (names.length > 0 && !names.includes(run.name))) continue;
     const { counts, gone, lastCallAtMs } = await store.summarizeRun(run.id);
     const lastActiveAtMs = Math.max(run.createdAtMs, run.stoppedAtMs ?? 0, lastCallAtMs ?? 0);
     if (nowMs - lastActiveAtMs < olderThanMs) continue;

@@ -7,9 +7,12 @@ import { renderBadLines } from './bad-lines.js';
 import type { Appearance } from './colours.js';
 import { eventLines } from './event-lines.js';
 import type { TerminalStream } from './frame-terminal.js';
+import { formatCount } from './numbers.js';
 import { createProgress, type Progress } from './progress.js';
+import { openOf, totalOf } from './summary-facts.js';
 import { renderSummary } from './summary-page.js';
 import { renderTry } from './try-page.js';
+import { wrapToWidth } from './width.js';
 
 export interface DisplayOptions {
   readonly stream: TerminalStream;
@@ -126,8 +129,11 @@ export class Display {
         rejects: shown(this.#rejectsPath),
       },
     };
+    const { completed, failed } = end.before.counts;
+    const isOld = report.callsMade === 0 && totalOf(end.before) > 0 && openOf(end.before) === 0;
     const gone = 'The reader of standard output has gone; the run was stopped.';
     return [
+      ...(isOld ? wrapToWidth(nothingToSend(completed, failed), this.#columns) : []),
       ...(readerGone ? [appearance.colours.yellow(gone)] : []),
       ...renderSummary(report, this.#columns, appearance),
     ];
@@ -141,4 +147,10 @@ export class Display {
     const short = relative(this.#options.workingFolder, path);
     return short === '' || short.startsWith('..') ? path : short;
   }
+}
+
+/** Before the figures, which are those of the whole run. */
+function nothingToSend(completed: number, failed: number): string {
+  if (failed === 0) return `Nothing to send: all ${formatCount(completed)} were answered earlier.`;
+  return `Nothing to send: ${formatCount(completed)} were answered earlier, ${formatCount(failed)} failed.`;
 }

@@ -19,7 +19,8 @@ const TOKEN_BYTES = 12;
 const OF_RUN = `WHERE run_id = ? AND state = 'ready' AND gone = 0 AND shared_task_id IS NULL`;
 const READY = `FROM tasks INDEXED BY tasks_ready ${OF_RUN}`;
 /** Some tasks and those whose answers they wait for, found by their ids and not among all that are ready. */
-const CHOSEN = 'id IN (SELECT coalesce(shared_task_id, id) FROM tasks WHERE id IN (SELECT value FROM json_each(?)))';
+const CHOSEN =
+  'id IN (SELECT coalesce(shared_task_id, id) FROM tasks WHERE id IN (SELECT value FROM json_each(?)))';
 const READY_CHOSEN = `FROM tasks NOT INDEXED ${OF_RUN} AND ${CHOSEN}`;
 /** A bare `LIMIT ?` is peeked at by the planner, which then plans the statement anew at every claim. */
 const FIRST = `AND crash_count < ${SUSPECT_AFTER_CRASHES} ORDER BY priority DESC, line, id LIMIT ? + 0`;

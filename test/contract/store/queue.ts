@@ -10,6 +10,7 @@ import {
   documents,
   drain,
   failed,
+  LEASE_MS,
   openRun,
   RERUN,
   released,
@@ -64,6 +65,27 @@ export function queueContract(storeOf: StoreOf): void {
       const ids = claims.flat().map((task) => task.taskId);
       expect(ids).toHaveLength(20);
       expect(new Set(ids).size).toBe(20);
+    });
+
+    it('stay among the tasks that are wanted, and wait for none but those', async () => {
+      const store = await storeOf();
+      const runId = await openRun(
+        store,
+        [1, 2, 3, 4].map((line) => document(line, { priority: -line })),
+      );
+      const ids = (await store.listTasks(runId, 0, 9)).map(({ taskId }) => taskId);
+      const among = [ids[1] as number, ids[3] as number];
+      const claimAmong = (limit: number) =>
+        store.claimTasks({ runId, workerId: WORKER, limit, leaseMs: LEASE_MS, among });
+      const [second] = await claimAmong(1);
+      const [fourth, ...others] = await claimAmong(9);
+      expect([second?.line, fourth?.line, others]).toEqual([2, 4, []]);
+      await store.record([], [retried(await claimOne(store, runId), 5_000)]);
+      expect(await store.nextDueMs(runId, among)).toBeNull();
+      if (!fourth) throw new Error('claimed too few');
+      await store.record([], [retried(fourth, 7_000)]);
+      expect(await store.nextDueMs(runId, among)).toBe(7_000);
+      expect(await store.nextDueMs(runId)).toBe(5_000);
     });
 
     it('stay within their run', async () => {

@@ -1,0 +1,96 @@
+/** `compare <run> <run>…`: the same documents under several prompts or models, side by side. */
+import { resolve } from 'node:path';
+import type { Command } from 'commander';
+import type { CommandContext } from '../app/context.js';
+import { withStore } from '../app/open-store.js';
+import { EXIT_CODES, type ExitCode, usageError } from '../core/errors.js';
+import { printable } from '../core/foreign-text.js';
+import { writeData } from '../core/terminal-gate.js';
+import { openAtomicFile } from '../results/atomic-file.js';
+import { comparisonCsv } from '../results/comparison-csv.js';
+import { answerText, type Comparison, compareRuns } from '../runs/compare-runs.js';
+import { appearanceOf } from '../ui/colours.js';
+import { renderComparison } from '../ui/comparison-page.js';
+import type { Action } from './action.js';
+import { addSettingFlags, readSettings } from './setting-flags.js';
+
+const EXAMPLES = `
+Examples:
+  llm-batch compare v1 v2
+  llm-batch compare v1 v2 v3 --csv > comparison.csv
+  llm-batch compare v1 v2 -o comparison.html
+
+Compared are the documents that all of these runs have answered; answers agree that are the same text.`;
+
+export function registerCompare(program: Command, context: CommandContext, action: Action): void {
+  const command = program
+    .command('compare')
+    .argument('<run...>', 'names of two runs or more')
+    .description(
+      'the same documents under several prompts or models, side by side: answers, tokens, cost, time',
+    )
+    .addHelpText('after', EXAMPLES)
+    .option('--csv', 'every document as a row of CSV on standard output')
+    .option('-o, --output <file>', 'a page for a browser (.html) or CSV (.csv)')
+    .option('--force', 'overwrite a file that is there');
+  addSettingFlags(command, ['store', 'display']);
+  command.action(
+    action((runs: readonly string[], options: CompareOptions) => compare(command, context, runs, options)),
+  );
+}
+
+interface CompareOptions {
+  readonly csv?: boolean;
+  readonly output?: string;
+  readonly force?: boolean;
+}
+
+async function compare(
+  command: Command,
+  context: CommandContext,
+  names: readonly string[],
+  options: CompareOptions,
+): Promise<ExitCode> {
+  const { settings } = await readSettings(command, context);
+  const { stdout, stderr, environment } = context;
+  const { output } = options;
+  if (output !== undefined && !/\.(html|csv)$/i.test(output)) {
+    throw usageError('COMPARE_ENDING', `What ${output} is to hold its ending does not say.`);
+  }
+  return withStore(context, settings, 'read', async (store) => {
+    const comparison = await compareRuns(store, names);
+    if (output !== undefined) {
+      const path = resolve(context.workingFolder, output);
+      const file = await openAtomicFile(path, { mayReplace: options.force ?? false });
+      try {
+        await file.write(/\.html$/i.test(output) ? await pageOf(comparison) : csvOf(comparison));
+        await file.commit();
+      } finally {
+        await file.abort();
+      }
+      if (!settings.quiet) stderr.write(`Comparison written to ${printable(path)}\n`);
+    } else if (options.csv) {
+      writeData(stdout, csvOf(comparison));
+    } else {
+      const appearance = appearanceOf(stdout, environment, settings.color);
+      stdout.write(`${renderComparison(comparison, stdout.columns || 100, appearance).join('\n')}\n`);
+    }
+    return EXIT_CODES.completed;
+  });
+}
+
+async function pageOf(comparison: Comparison): Promise<string> {
+  const { renderComparisonPage } = await import('../report/comparison.js');
+  return renderComparisonPage(comparison);
+}
+
+function csvOf({ runs, documents }: Comparison): string {
+  return comparisonCsv(
+    runs.map(({ run }) => run.name),
+    documents.map(({ key, agrees, answers }) => ({
+      key,
+      agrees,
+      answers: answers.map((row) => ({ text: answerText(row), row })),
+    })),
+  );
+}

@@ -1,0 +1,45 @@
+/** `list`: the runs of the store. */
+import type { Command } from 'commander';
+import type { CommandContext } from '../app/context.js';
+import { withStore } from '../app/open-store.js';
+import { EXIT_CODES, type ExitCode } from '../core/errors.js';
+import { appearanceOf } from '../ui/colours.js';
+import { renderRunList } from '../ui/run-list.js';
+import type { Action } from './action.js';
+import { addSettingFlags, readSettings } from './setting-flags.js';
+
+const EXAMPLES = `
+Examples:
+  llm-batch list
+  llm-batch list --db /data/reviews.db`;
+
+export function registerList(program: Command, context: CommandContext, action: Action): void {
+  const command = program
+    .command('list')
+    .description('the runs of the store, newest first: state, documents, cost, age')
+    .addHelpText('after', EXAMPLES);
+  addSettingFlags(command, ['store', 'display']);
+  command.action(action(() => list(command, context)));
+}
+
+async function list(command: Command, context: CommandContext): Promise<ExitCode> {
+  const { settings } = await readSettings(command, context);
+  const { stdout, stderr, environment, clock } = context;
+  return withStore(context, settings, 'read', async (store) => {
+    const owner = await store.readOwner();
+    const runs = await Promise.all(
+      (await store.listRuns()).map(async (run) => ({
+        run,
+        summary: await store.summarizeRun(run.id),
+        isBusy: run.name === owner?.runName,
+      })),
+    );
+    if (runs.length === 0) stderr.write('The store holds no run yet.\n');
+    else {
+      const appearance = appearanceOf(stdout, environment, settings.color);
+      const lines = renderRunList(runs, clock.now(), stdout.columns || 100, appearance);
+      stdout.write(`${lines.join('\n')}\n`);
+    }
+    return EXIT_CODES.completed;
+  });
+}

@@ -1,0 +1,59 @@
+/** The runs of a store, a line each. */
+import type { RunRecord } from '../core/run.js';
+import type { RunSummary } from '../core/run-summary.js';
+import type { Appearance } from './colours.js';
+import { dotted } from './facts.js';
+import { formatAgo, formatCount, formatMoney } from './numbers.js';
+import { openOf, totalOf } from './summary-facts.js';
+import { renderTable } from './table.js';
+
+export interface ListedRun {
+  readonly run: RunRecord;
+  readonly summary: RunSummary;
+  /** A process imports or sends it now. */
+  readonly isBusy: boolean;
+}
+
+/** A header and a line a run, none wider than `columns`. */
+export function renderRunList(
+  runs: readonly ListedRun[],
+  nowMs: number,
+  columns: number,
+  appearance: Appearance,
+): string[] {
+  return renderTable(
+    [
+      { header: 'run' },
+      { header: 'state' },
+      { header: 'documents', align: 'right' },
+      { header: 'left' },
+      { header: 'cost', align: 'right' },
+      { header: 'age' },
+      { header: 'input' },
+    ],
+    runs.map(({ run, summary, isBusy }) => [
+      run.name,
+      stateOf(run, isBusy),
+      formatCount(totalOf(summary)),
+      dotted([
+        openOf(summary) > 0 ? `${formatCount(openOf(summary))} pending` : null,
+        summary.counts.failed > 0 ? `${formatCount(summary.counts.failed)} failed` : null,
+      ]),
+      costOf(run, summary),
+      formatAgo(nowMs - run.createdAtMs),
+      run.inputPath === '-' ? 'standard input' : run.inputPath,
+    ]),
+    columns,
+    appearance,
+  );
+}
+
+function stateOf({ status }: RunRecord, isBusy: boolean): string {
+  if (isBusy) return 'running';
+  return status === 'open' ? 'stopped' : status;
+}
+
+function costOf({ simulated }: RunRecord, { costMicroUsd, callsWithoutCost }: RunSummary): string {
+  if (simulated) return 'simulated';
+  return callsWithoutCost > 0 && costMicroUsd === 0 ? 'not known' : formatMoney(costMicroUsd);
+}
