@@ -91,9 +91,23 @@ export interface AdvisedFailure {
   readonly message: string;
 }
 
-/** The advice for one failure: where a model refuses a parameter, what to do about that one. */
+/** What a proxy does to all calls is none of the key's doing. */
+const PROXY_ADVICE: Readonly<Record<string, FailureAdvice>> = {
+  PROXY_AUTH: {
+    meaning: 'the proxy wants a user name and a password',
+    advice: 'set HTTPS_PROXY (or HTTP_PROXY) to http://USER:PASSWORD@host:port, then resume',
+    worthRetrying: true,
+  },
+  PROXY_REFUSED: {
+    meaning: 'the proxy does not allow calls to this server',
+    advice: 'have the server allowed there, or name it in NO_PROXY, then resume',
+    worthRetrying: true,
+  },
+};
+
+/** The advice for one failure: for a proxy's refusal and a refused parameter, what to do about that. */
 export function adviceOn({ kind, code, message }: AdvisedFailure): FailureAdvice {
-  const advice = FAILURE_ADVICE[kind];
+  const advice = PROXY_ADVICE[code ?? ''] ?? FAILURE_ADVICE[kind];
   const name = /'([a-z_.]{1,40})'/.exec(message)?.[1];
   if (name === undefined || (code !== 'unsupported_parameter' && code !== 'unsupported_value')) return advice;
   if (name === 'max_tokens') {

@@ -13,7 +13,9 @@ import { resolveSettings } from '../../src/config/load.js';
 import { systemClock } from '../../src/core/clock.js';
 import type { LlmBatchError } from '../../src/core/errors.js';
 import { type LaneSettings, lanesOf, type RunSettings, settingsToJson } from '../../src/runs/run-settings.js';
+import { runInProcess } from '../support/in-process.js';
 import { runSettingsOf } from '../support/run-settings.js';
+import { numberedDocuments, Workspace } from '../support/workspace.js';
 
 const KEY = 'a-plain-key-of-a-gateway';
 
@@ -236,4 +238,27 @@ it('a model that is called as what every object has goes out under its name', as
     await connection.lanes[0]?.provider.send(request, { timeoutMs: 60_000, signal });
   }
   expect(models).toEqual(['renamed', 'constructor', '__proto__']);
+});
+
+describe('a proxy', () => {
+  it('that wants a password stops the run, and the way out is the proxy’s, not the key’s', async () => {
+    const workspace = new Workspace();
+    onTestFinished(() => workspace.remove());
+    workspace.writeDocuments('docs.jsonl', numberedDocuments(3));
+    const proxy = createServer((_request, response) => response.writeHead(407).end());
+    await new Promise<void>((resolve) => proxy.listen(0, '127.0.0.1', resolve));
+    onTestFinished(() => void proxy.close());
+    const { port } = proxy.address() as AddressInfo;
+    const end = await runInProcess(
+      ['run', 'docs.jsonl', '--prompt', '{{text}}', '--base-url', 'http://api.example/v1'],
+      {
+        folder: workspace.folder,
+        environment: { OPENAI_API_KEY: 'sk-test', HTTP_PROXY: `http://127.0.0.1:${port}` },
+      },
+    );
+    expect(end.exitCode, end.stderr).toBe(4);
+    expect(end.stderr).toMatch(/The proxy wants a user name and a password/);
+    expect(end.stderr).toContain('try: set HTTPS_PROXY (or HTTP_PROXY) to http://USER:PASSWORD@host:port');
+    expect(end.stderr).not.toContain('set a key');
+  });
 });
