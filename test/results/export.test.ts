@@ -65,7 +65,7 @@ describe('writing results with columns for the fields of outputs', () => {
     ];
     await writeResults(toFile(path, { format: 'csv', spreadOutput: true, readPage: pagesOf(objects, 1) }));
     const lines = readFileSync(path, 'utf8').split('\n');
-    expect(lines[0]).toMatch(/,choices,a,b$/);
+    expect(lines[0]).toMatch(/,choices,items,a,b$/);
     expect(lines.slice(1, 4).map((line) => line.slice(-3))).toEqual(
       [',1,', ',,,', ',3,2'].map((end) => end.slice(-3)),
     );
