@@ -37,7 +37,7 @@ export const NOTHING_SPENT: Spending = { costMicroUsd: 0, tokens: 0 };
  * @param answeredTier `service_tier` of the answer; null where it names none, or nothing was answered
  */
 export function billedFor(
-  call: CallEnd | null,
+  call: Pick<CallEnd, 'usage' | 'costMicroUsd' | 'httpStatus'> | null,
   most: Spending,
   askedTier: string | null,
   answeredTier: string | null,

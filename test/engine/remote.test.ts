@@ -265,6 +265,25 @@ describe('a cap on cost', () => {
     expect(await run.store.maintenance.recount()).toEqual([]);
   });
 
+  it('counts a line that the server refused at nothing, so that its document can be sent again', async () => {
+    const tried = new Set<string>();
+    const { execute, answers } = await rigOf({
+      budget: { maxCostMicroUsd: 9 * MICRO_USD },
+      server: {
+        // Asked of each line by its name, since both files of a batch ask.
+        fateOf({ customId, text }) {
+          if (text !== 'text 2') return `answer to ${text}`;
+          if (tried.size === 0) tried.add(customId);
+          return tried.has(customId)
+            ? { failure: { kind: 'overloaded', message: 'busy', httpStatus: 500 } }
+            : `answer to ${text}`;
+        },
+      },
+    });
+    expect((await execute()).end).toEqual({ reason: 'drained' });
+    expect(await answers()).toEqual(ANSWERS);
+  });
+
   it('counts what is at the provider also after a restart', async () => {
     const { execute, batches } = await rigOf({
       budget: { maxCostMicroUsd: 6 * MICRO_USD },

@@ -3,7 +3,7 @@
  * often a line stands there.
  */
 import { rm } from 'node:fs/promises';
-import type { BatchRecord, BatchSettlement, RemoteCall } from '../../core/batch-record.js';
+import type { BatchRecord, BatchSettlement } from '../../core/batch-record.js';
 import type { Clock, Random } from '../../core/clock.js';
 import type { ProviderFailure } from '../../core/failure.js';
 import type { TaskOutcome } from '../../core/outcome.js';
@@ -11,7 +11,7 @@ import { haltsRun, type RetryPolicy } from '../../core/retry-decision.js';
 import type { LeasedTask } from '../../core/task.js';
 import type { ProviderReply, ProviderRequest } from '../../provider/provider.js';
 import type { Store } from '../../store/store.js';
-import { mostTokensOf, NOTHING_SPENT } from '../billing.js';
+import { billedFor, mostTokensOf, NOTHING_SPENT } from '../billing.js';
 import { plus, type Spending } from '../budget.js';
 import { type Bill, billOf, callEndOf, type Judged, judge, released } from '../judge-reply.js';
 import type { BatchingLane } from '../lane.js';
@@ -87,7 +87,12 @@ export class ShardSettler {
   async settle(batch: BatchRecord, lane: BatchingLane, path: string, end: ShardEnd): Promise<SettledShard> {
     const { store, server } = this.#options;
     const tally: Tally = {
-      ...{ billed: NOTHING_SPENT, completed: 0, failed: 0, returned: 0, malformedLines: 0, halting: null },
+      billed: NOTHING_SPENT,
+      completed: 0,
+      failed: 0,
+      returned: 0,
+      malformedLines: 0,
+      halting: null,
     };
     await store.remote.note(batch.id, { state: 'settling' });
     const files = { output: batch.outputFileId, errors: batch.errorFileId };
@@ -175,9 +180,7 @@ export class ShardSettler {
       callId: _,
       latencyMs: __,
       ...end
-    } = callEndOf(line.reply, failure, bill, {
-      ...{ callId: 0, finishedAtMs, latencyMs: 0 },
-    });
+    } = callEndOf(line.reply, failure, bill, { callId: 0, finishedAtMs, latencyMs: 0 });
     const mostCostMicroUsd = atBatchPrice.mostOf(
       billing.model,
       billing.mostInputTokens,
@@ -233,7 +236,9 @@ export class ShardSettler {
       if (outcome.action === 'completed') tally.completed += 1;
       else if (outcome.action === 'failed') tally.failed += 1;
       else tally.returned += 1;
-      if (call !== null) tally.billed = plus(tally.billed, billedFor(call));
+      if (call === null) continue;
+      const most = { costMicroUsd: call.mostCostMicroUsd ?? 0, tokens: call.mostTokens };
+      tally.billed = plus(tally.billed, billedFor(call, most, null, null));
     }
     onSettled(kept);
   }
@@ -243,7 +248,9 @@ export class ShardSettler {
     // Other lines fared as they did: nothing that a server does is an outage here, and each failure is an attempt.
     const circumstances = { trouble: null, refusal: null, lane, finishedAtMs: clock.now() };
     return judge([prepared], reply, bill, circumstances, {
-      ...{ clock, random, retry },
+      clock,
+      random,
+      retry,
       throttledSinceMs: ({ throttledForMs }) =>
         throttledForMs === null ? null : clock.monotonicMs() - throttledForMs,
     });
@@ -252,14 +259,6 @@ export class ShardSettler {
 
 function withoutCall({ task, outcome }: TaskSettlement): TaskSettlement {
   return { task, call: null, outcome: { ...outcome, share: null } };
-}
-
-/** What is not known to be less counts as the most that it could be. */
-function billedFor({ usage, costMicroUsd, mostCostMicroUsd, mostTokens }: RemoteCall): Spending {
-  return {
-    costMicroUsd: costMicroUsd ?? mostCostMicroUsd ?? 0,
-    tokens: usage === null ? mostTokens : usage.inputTokens + usage.outputTokens,
-  };
 }
 
 /** Of tasks that a line may be about, before it is read whole. */
