@@ -8,7 +8,7 @@ import { printable } from '../core/foreign-text.js';
 import { writeData } from '../core/terminal-gate.js';
 import { openAtomicFile } from '../results/atomic-file.js';
 import { comparisonCsv } from '../results/comparison-csv.js';
-import { answerText, type Comparison, compareRuns } from '../runs/compare-runs.js';
+import { type Comparison, compareRuns } from '../runs/compare-runs.js';
 import { appearanceOf } from '../ui/colours.js';
 import { renderComparison } from '../ui/comparison-page.js';
 import type { Action } from './action.js';
@@ -87,10 +87,6 @@ async function pageOf(comparison: Comparison): Promise<string> {
 function csvOf({ runs, documents }: Comparison): string {
   return comparisonCsv(
     runs.map(({ run }) => run.name),
-    documents.map(({ key, agrees, answers }) => ({
-      key,
-      agrees,
-      answers: answers.map((row) => ({ text: answerText(row), row })),
-    })),
+    documents,
   );
 }

@@ -1,5 +1,6 @@
 /** How the commands that read an input take it. */
 import type { Command } from 'commander';
+import { inputWords } from '../ui/run-words.js';
 
 /** `<input...>`: the action gets a list. */
 export function addInputArgument(command: Command): Command {
@@ -13,5 +14,5 @@ export function addInputArgument(command: Command): Command {
 export function shownInput(inputs: readonly string[]): string {
   const [only = ''] = inputs;
   if (inputs.length > 1) return `${inputs.length} files`;
-  return only === '-' ? 'standard input' : only;
+  return inputWords(only);
 }

@@ -25,7 +25,7 @@ import {
   refuseOnlyNewAlone,
 } from './output-flags.js';
 import { collect } from './repeated-flag.js';
-import { addSettingFlags, readSettings } from './setting-flags.js';
+import { addSettingFlags, OTHER_RUN_GROUPS, readSettings } from './setting-flags.js';
 import { refuseOddPlace, rememberReach } from './stored-reach.js';
 
 const EXAMPLES = `
@@ -63,16 +63,7 @@ export function registerRun(program: Command, context: CommandContext, action: A
     .option('--force', 'overwrite a results file of another run')
     .option('--dry-run', 'print tokens, cost and time and the first request; send and store nothing')
     .option('--simulate', 'rehearse against a simulated server on this machine: free, nobody is called');
-  addSettingFlags(command, [
-    'input',
-    'connection',
-    'pacing',
-    'remote',
-    'budget',
-    'sharing',
-    'store',
-    'display',
-  ]);
+  addSettingFlags(command, OTHER_RUN_GROUPS);
   command.action(
     action((inputs: readonly string[], options: RunOptions) => run(command, context, inputs, options)),
   );

@@ -27,25 +27,27 @@ export function addSettingFlags(
   return command;
 }
 
+/** What a `run` takes besides the request. */
+export const OTHER_RUN_GROUPS = [
+  'input',
+  'connection',
+  'pacing',
+  'remote',
+  'budget',
+  'sharing',
+  'store',
+  'display',
+] as const;
+
 /**
  * All that a `run` takes besides the request, so that its command line can be used with a verb that only looks.
  * @param shown those that mean something to this command
  */
 export function addOtherRunFlags(command: Command, shown: readonly (keyof Settings)[]): Command {
-  const groups = [
-    'input',
-    'connection',
-    'pacing',
-    'remote',
-    'budget',
-    'sharing',
-    'store',
-    'display',
-  ] as const;
-  const hidden = settingsIn(groups)
+  const hidden = settingsIn(OTHER_RUN_GROUPS)
     .map(({ name }) => name)
     .filter((name) => !shown.includes(name));
-  return addSettingFlags(command, groups, hidden);
+  return addSettingFlags(command, OTHER_RUN_GROUPS, hidden);
 }
 
 /**

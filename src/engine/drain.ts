@@ -36,7 +36,7 @@ import { Journal } from './journal.js';
 import { failed, released } from './judge-reply.js';
 import { Gate, type GateHold, type Lane } from './lane.js';
 import { Packer } from './packer.js';
-import type { JoinRequests, PreparedTask, PrepareTask } from './prepared-task.js';
+import { type JoinRequests, kindOf, type PreparedTask, type PrepareTask } from './prepared-task.js';
 import { mayPass, StoreTrouble } from './store-trouble.js';
 
 export interface DrainOptions {
@@ -655,11 +655,6 @@ export class Drain {
 /** Half of the calls that are open leave while a commit takes place that lasts half as long as they do. */
 function stockFor(concurrency: number): number {
   return Math.ceil(concurrency / 2);
-}
-
-/** What says how long a call takes. */
-function kindOf({ request, model }: PreparedTask): string {
-  return `${request.endpoint} ${model}`;
 }
 
 function tasksOf(group: readonly PreparedTask[]): readonly LeasedTask[] {

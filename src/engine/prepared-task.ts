@@ -54,6 +54,11 @@ export type CheckOutput = (
   output: string,
 ) => Promise<{ readonly outputJson: string } | { readonly problem: string }>;
 
+/** The model at its endpoint: what says how long a call takes, and what may go in one batch. */
+export function kindOf({ request, model }: PreparedTask): string {
+  return `${request.endpoint} ${model}`;
+}
+
 /** What a call for these documents charges the limits. */
 export function costOf(prepared: readonly PreparedTask[]): Cost {
   const costs = prepared.map(({ cost }) => cost());

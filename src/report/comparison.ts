@@ -1,13 +1,15 @@
 /** Several runs side by side as one HTML page that needs nothing else. */
 import { printable } from '../core/foreign-text.js';
-import { answerText, type Comparison } from '../runs/compare-runs.js';
+import type { Comparison } from '../runs/compare-runs.js';
 import { FIGURES } from '../ui/comparison-page.js';
 import { formatCount, formatPercent, formatQuantity } from '../ui/numbers.js';
-import { html, Markup } from './html.js';
-import { PAGE_STYLE } from './page-style.js';
+import { html } from './html.js';
+import { pageHead } from './page-head.js';
 
 /** Documents on the page, those that differ before the others; more than that is a matter for the CSV. */
 const MOST_SHOWN = 1_000;
+
+const CELLS = 'td { vertical-align: top; white-space: pre-wrap; overflow-wrap: anywhere; }';
 
 export function renderComparisonPage({ runs, documents }: Comparison): string {
   const differing = documents.filter(({ agrees }) => !agrees);
@@ -16,16 +18,7 @@ export function renderComparisonPage({ runs, documents }: Comparison): string {
   const names = runs.map(({ run }) => printable(run.name));
   const page = html`
 <html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="generator" content="llm-batch">
-<meta name="color-scheme" content="light dark">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; base-uri 'none'; form-action 'none'; style-src 'unsafe-inline'">
-<title>${names.join(' · ')}</title>
-<style>${new Markup(PAGE_STYLE)}
-td { vertical-align: top; white-space: pre-wrap; overflow-wrap: anywhere; }</style>
-</head>
+${pageHead({ title: names.join(' · '), styleAfter: CELLS, scripts: [] })}
 <body>
 <header><h1>${names.join(' · ')}</h1></header>
 <main>
@@ -36,7 +29,7 @@ td { vertical-align: top; white-space: pre-wrap; overflow-wrap: anywhere; }</sty
 </table></section>
 <section class="card"><table>
 <thead><tr><th scope="col">document</th>${names.map((name) => html`<th scope="col">${name}</th>`)}</tr></thead>
-<tbody>${shown.map(({ key, agrees, answers }) => html`<tr><th scope="row">${printable(key)}${agrees ? null : ' ≠'}</th>${answers.map((row) => html`<td>${printable(answerText(row))}</td>`)}</tr>`)}</tbody>
+<tbody>${shown.map(({ key, agrees, answers }) => html`<tr><th scope="row">${printable(key)}${agrees ? null : ' ≠'}</th>${answers.map(({ text }) => html`<td>${printable(text)}</td>`)}</tr>`)}</tbody>
 </table>
 ${shown.length < documents.length ? html`<p class="hint">The first ${formatCount(shown.length)} of ${formatCount(documents.length)} documents.</p>` : null}
 </section>

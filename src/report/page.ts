@@ -1,13 +1,12 @@
 /** The report as one HTML page that needs nothing else: no network, no other file. */
-import { createHash } from 'node:crypto';
 import { printable } from '../core/foreign-text.js';
 import { haltReasonText } from '../ui/halt-reason.js';
 import { chartFigure, drawable } from './chart.js';
 import type { ChartLibrary } from './chart-library.js';
 import { embeddedJson, html, Markup } from './html.js';
 import { latencyChart } from './latency-chart.js';
+import { pageHead } from './page-head.js';
 import { PAGE_SCRIPT } from './page-script.js';
-import { PAGE_STYLE } from './page-style.js';
 import type { ReportFacts } from './report-facts.js';
 import { failuresSection, lanesSection, runSection, tiles } from './sections.js';
 import { timelineCharts } from './timeline-charts.js';
@@ -26,19 +25,9 @@ export function renderReport(facts: ReportFacts, library: ChartLibrary): string 
   if (summary.latencyMs !== null && facts.latencies.length > 0) {
     charts.splice(1, 0, latencyChart(facts.latencies, summary.latencyMs));
   }
-  const title = `Report of ${printable(run.name)}`;
   const page = html`
 <html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="generator" content="llm-batch">
-<meta name="color-scheme" content="light dark">
-<meta http-equiv="Content-Security-Policy" content="${contentPolicy([library.script, PAGE_SCRIPT])}">
-<title>${title}</title>
-<style>${new Markup(library.style)}
-${new Markup(PAGE_STYLE)}</style>
-</head>
+${pageHead({ title: `Report of ${printable(run.name)}`, styleBefore: library.style, scripts: [library.script, PAGE_SCRIPT] })}
 <body>
 <header>
 <h1><bdi>${printable(run.name)}</bdi> <span class="status ${run.status}">${run.status}</span></h1>
@@ -63,10 +52,4 @@ ${runSection(facts)}
 </html>
 `;
   return `${reportMark(run.name)}${page.text}`;
-}
-
-/** Nothing but these two scripts runs and nothing is loaded, whatever a document may have brought in. */
-function contentPolicy(scripts: readonly string[]): string {
-  const hashes = scripts.map((script) => `'sha256-${createHash('sha256').update(script).digest('base64')}'`);
-  return `default-src 'none'; base-uri 'none'; form-action 'none'; style-src 'unsafe-inline'; script-src ${hashes.join(' ')}`;
 }

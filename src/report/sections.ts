@@ -16,6 +16,7 @@ import {
   formatQuantity,
   formatTokens,
 } from '../ui/numbers.js';
+import { inputWords } from '../ui/run-words.js';
 import { doubtText, openOf, priceTableText, sharingParts, totalOf } from '../ui/summary-facts.js';
 import { html, type Markup } from './html.js';
 import type { ReportFacts } from './report-facts.js';
@@ -193,7 +194,7 @@ export function runSection({ inspection }: ReportFacts): Markup {
   const text = (value: string): Markup => html`<bdi>${printable(value)}</bdi>`;
   const block = (value: string): Markup => html`<pre tabindex="0">${disarmed(value)}</pre>`;
   const facts: [string, Markup][] = [
-    ['Input', text(run.inputPath === '-' ? 'standard input' : run.inputPath)],
+    ['Input', text(inputWords(run.inputPath))],
     ['Endpoint', text(request.endpoint ?? 'what each document shows')],
     ['Model', text(request.model ?? `${modelOf(request)} (default)`)],
     ['Server', text([...new Set(lanesOf(settings).map((lane) => lane.baseUrl))].join(', '))],

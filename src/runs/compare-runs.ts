@@ -29,7 +29,13 @@ export interface ComparedDocument {
   /** All answers are equal. */
   readonly agrees: boolean;
   /** One a run, in their order. */
-  readonly answers: readonly ResultRow[];
+  readonly answers: readonly ComparedAnswer[];
+}
+
+export interface ComparedAnswer {
+  /** As people read it: its text, or its JSON. */
+  readonly text: string;
+  readonly row: ResultRow;
 }
 
 export interface Comparison {
@@ -59,7 +65,7 @@ export async function compareRuns(store: Store, names: readonly string[]): Promi
   }
   const documents = [...(wanted?.keys() ?? [])]
     .map((name) => runs.map((run) => rowsOf.get(run)?.get(name) as ResultRow))
-    .map((answers) => documentOf(answers))
+    .map((rows) => documentOf(rows))
     .sort((one, other) => one.line - other.line);
   return { runs: runs.map((run, index) => comparedRun(run, index, documents)), documents };
 }
@@ -75,7 +81,11 @@ async function answersOf(
   let afterLine = 0;
   for (;;) {
     const page = await store.readResults({
-      ...{ runId: run.id, only: 'completed', afterLine, limit: PAGE_ROWS, includeBody: wanted === null },
+      runId: run.id,
+      only: 'completed',
+      afterLine,
+      limit: PAGE_ROWS,
+      includeBody: false,
     });
     const last = page.at(-1);
     if (last === undefined) return rows;
@@ -89,20 +99,19 @@ async function answersOf(
   }
 }
 
-function documentOf(answers: readonly ResultRow[]): ComparedDocument {
-  const [first] = answers as readonly [ResultRow];
-  const texts = new Set(answers.map(answerText));
-  return { key: first.key, line: first.line, agrees: texts.size === 1, answers };
+function documentOf(rows: readonly ResultRow[]): ComparedDocument {
+  const { key, line } = rows[0] as ResultRow;
+  const answers = rows.map((row) => ({ text: answerText(row), row }));
+  return { key, line, agrees: new Set(answers.map(({ text }) => text)).size === 1, answers };
 }
 
-/** An answer as people read it: its text, or its JSON. */
-export function answerText({ result }: ResultRow): string {
+function answerText({ result }: ResultRow): string {
   const output: unknown = JSON.parse(result?.outputJson ?? 'null');
   return typeof output === 'string' ? output.trim() : JSON.stringify(output);
 }
 
 function comparedRun(run: RunRecord, index: number, documents: readonly ComparedDocument[]): ComparedRun {
-  const rows = documents.map(({ answers }) => answers[index] as ResultRow);
+  const rows = documents.map(({ answers }) => (answers[index] as ComparedAnswer).row);
   const sum = (figure: (row: ResultRow) => number | null | undefined): number =>
     rows.reduce((total, row) => total + (figure(row) ?? 0), 0);
   const latencies = rows.flatMap(({ latencyMs }) => (latencyMs === null ? [] : [latencyMs]));
@@ -111,10 +120,7 @@ function comparedRun(run: RunRecord, index: number, documents: readonly Compared
   return {
     run,
     models: [...new Set(rows.flatMap(({ result }) => (result === null ? [] : [result.model])))].sort(),
-    agreeing: documents.filter(({ answers: [first] }, at) => {
-      const row = rows[at];
-      return first !== undefined && row !== undefined && answerText(first) === answerText(row);
-    }).length,
+    agreeing: documents.filter(({ answers }) => answers[index]?.text === answers[0]?.text).length,
     inputTokens: sum(({ usage }) => usage?.inputTokens),
     outputTokens: sum(({ usage }) => usage?.outputTokens),
     costMicroUsd: isPriced ? sum(({ costMicroUsd }) => costMicroUsd) : null,

@@ -4,6 +4,7 @@ import { printable } from '../core/foreign-text.js';
 import { type Appearance, inCharacterSet } from './colours.js';
 import { lineReason } from './line-words.js';
 import { formatCount, formatQuantity } from './numbers.js';
+import { inputWords } from './run-words.js';
 import { displayWidth, padToWidth, wrapToWidth } from './width.js';
 
 export interface BadLineNote {
@@ -46,6 +47,6 @@ export function renderBadLines(
   });
   const more =
     total > shown.length ? [appearance.colours.dim(`  … and ${formatCount(total - shown.length)} more`)] : [];
-  const title = `${formatQuantity(total, 'bad line')} in ${inputName === '-' ? 'standard input' : printable(inputName)}:`;
+  const title = `${formatQuantity(total, 'bad line')} in ${printable(inputWords(inputName))}:`;
   return [title, ...lines, ...more].map((line) => inCharacterSet(line, appearance));
 }

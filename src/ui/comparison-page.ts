@@ -1,5 +1,5 @@
 /** Several runs side by side in a terminal. */
-import { answerText, type ComparedRun, type Comparison } from '../runs/compare-runs.js';
+import type { ComparedRun, Comparison } from '../runs/compare-runs.js';
 import { type Appearance, inCharacterSet } from './colours.js';
 import { formatCount, formatDuration, formatMoney, formatPercent, formatQuantity } from './numbers.js';
 import { renderTable } from './table.js';
@@ -39,10 +39,7 @@ export function renderComparison(
           '',
           ...renderTable(
             [{ header: 'where they differ' }, ...runs.map(({ run }) => ({ header: run.name }))],
-            shown.map(({ key, answers }) => [
-              key,
-              ...answers.map((row) => answerText(row).replace(/\s+/g, ' ')),
-            ]),
+            shown.map(({ key, answers }) => [key, ...answers.map(({ text }) => text.replace(/\s+/g, ' '))]),
             columns,
             appearance,
           ),

@@ -2,6 +2,7 @@
 import type { OldRun } from '../runs/prune-runs.js';
 import type { Appearance } from './colours.js';
 import { formatAgo, formatCount } from './numbers.js';
+import { inputWords, stateWord } from './run-words.js';
 import { renderTable } from './table.js';
 
 /** A header and a line a run, none wider than `columns`. */
@@ -21,10 +22,10 @@ export function renderOldRuns(
     ],
     runs.map(({ run, documents, lastActiveAtMs }) => [
       run.name,
-      run.status === 'open' ? 'stopped' : run.status,
+      stateWord(run),
       formatCount(documents),
       formatAgo(nowMs - lastActiveAtMs),
-      run.inputPath === '-' ? 'standard input' : run.inputPath,
+      inputWords(run.inputPath),
     ]),
     columns,
     appearance,

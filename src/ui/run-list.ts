@@ -4,6 +4,7 @@ import type { RunSummary } from '../core/run-summary.js';
 import type { Appearance } from './colours.js';
 import { dotted } from './facts.js';
 import { formatAgo, formatCount, formatMoney } from './numbers.js';
+import { inputWords, stateWord } from './run-words.js';
 import { openOf, totalOf } from './summary-facts.js';
 import { renderTable } from './table.js';
 
@@ -33,7 +34,7 @@ export function renderRunList(
     ],
     runs.map(({ run, summary, isBusy }) => [
       run.name,
-      stateOf(run, isBusy),
+      isBusy ? 'running' : stateWord(run),
       formatCount(totalOf(summary)),
       dotted([
         openOf(summary) > 0 ? `${formatCount(openOf(summary))} pending` : null,
@@ -41,16 +42,11 @@ export function renderRunList(
       ]),
       costOf(run, summary),
       formatAgo(nowMs - run.createdAtMs),
-      run.inputPath === '-' ? 'standard input' : run.inputPath,
+      inputWords(run.inputPath),
     ]),
     columns,
     appearance,
   );
-}
-
-function stateOf({ status }: RunRecord, isBusy: boolean): string {
-  if (isBusy) return 'running';
-  return status === 'open' ? 'stopped' : status;
 }
 
 function costOf({ simulated }: RunRecord, { costMicroUsd, callsWithoutCost }: RunSummary): string {

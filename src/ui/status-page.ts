@@ -20,6 +20,7 @@ import {
   formatTimeOfDay,
   formatTokens,
 } from './numbers.js';
+import { inputWords } from './run-words.js';
 import { callFacts, documentFacts, groupFacts, openOf, totalOf } from './summary-facts.js';
 import { wrapToWidth } from './width.js';
 
@@ -30,7 +31,7 @@ export function renderStatus(view: RunInspection, columns: number, appearance: A
   const { run, summary } = view;
   const { colours } = appearance;
   const facts: Fact[] = [
-    { name: 'input', value: run.inputPath === '-' ? 'standard input' : printable(run.inputPath) },
+    { name: 'input', value: printable(inputWords(run.inputPath)) },
     { name: 'started', value: formatAgo(view.nowMs - run.createdAtMs) },
     ...documentFacts(summary, colours),
     ...batchFacts(view),

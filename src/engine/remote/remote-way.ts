@@ -324,11 +324,9 @@ export class RemoteWay implements SendingWay {
       const reply = await this.#server.once((options) =>
         batches.create(
           {
-            ...{
-              inputFileId: batch.inputFileId ?? '',
-              endpoint: batch.endpoint,
-              metadata: this.#metadataOf(batch),
-            },
+            inputFileId: batch.inputFileId ?? '',
+            endpoint: batch.endpoint,
+            metadata: this.#metadataOf(batch),
           },
           options,
         ),
@@ -364,7 +362,10 @@ export class RemoteWay implements SendingWay {
     const { clock, onNotice } = this.#options;
     const { id: remoteId, state: remoteState } = remote;
     const noted = await this.#note(batch, {
-      ...{ state: 'submitted', remoteId, remoteState, submittedAtMs: clock.now() },
+      state: 'submitted',
+      remoteId,
+      remoteState,
+      submittedAtMs: clock.now(),
     });
     await rm(path, { force: true });
     onNotice({ type: 'remote_submitted', ...shardOf(batch), requests: batch.lines, remoteId });
@@ -418,7 +419,12 @@ export class RemoteWay implements SendingWay {
     if (isNew) {
       const { state } = remote;
       this.#options.onNotice({
-        ...{ type: 'remote_polled', ...shardOf(batch), state, requests: total, completed, failed },
+        type: 'remote_polled',
+        ...shardOf(batch),
+        state,
+        requests: total,
+        completed,
+        failed,
       });
     }
     return this.#note(batch, {

@@ -13,7 +13,7 @@ import { mostTokensOf, NOTHING_SPENT, type RunBudget } from '../billing.js';
 import { type Lacking, plus, type Spending } from '../budget.js';
 import { failed, released } from '../judge-reply.js';
 import type { BatchingLane } from '../lane.js';
-import type { JoinRequests, PreparedTask, PrepareTask } from '../prepared-task.js';
+import { type JoinRequests, kindOf, type PreparedTask, type PrepareTask } from '../prepared-task.js';
 import { customIdOf } from './custom-id.js';
 import { ShardFile } from './shard-file.js';
 
@@ -128,7 +128,7 @@ export class ShardBuilder {
       shard.bytes + bytes > limits.bytes ||
       shard.inputs + inputs > limits.inputs;
     if (isFull) {
-      await this.#close(keyOf(prepared));
+      await this.#close(kindOf(prepared));
       shard = await this.#shardFor(prepared, request);
       line = lineOf(prepared, request, shard.lane);
       bytes = Buffer.byteLength(line);
@@ -147,14 +147,19 @@ export class ShardBuilder {
 
   async #shardFor(prepared: PreparedTask, { endpoint }: ProviderRequest): Promise<OpenShard> {
     const { store, runId, clock, pathOf, nextLane } = this.#options;
-    const key = keyOf(prepared);
+    // All lines of a batch are of one model and one address.
+    const key = kindOf(prepared);
     const known = this.#open.get(key);
     if (known !== undefined) return known;
     const [oldest] = this.#open.keys();
     if (this.#open.size >= MOST_OPEN && oldest !== undefined) await this.#close(oldest);
     const lane = nextLane();
     const batch = await store.remote.begin({
-      ...{ runId, kind: 'batch', lane: lane.name, endpoint, model: prepared.model },
+      runId,
+      kind: 'batch',
+      lane: lane.name,
+      endpoint,
+      model: prepared.model,
       createdAtMs: clock.now(),
     });
     const file = await ShardFile.create(pathOf(batch));
@@ -228,14 +233,7 @@ export class ShardBuilder {
   }
 }
 
-/** Where it goes; all lines of a batch are of one model and one address. */
-function keyOf({ request: { endpoint }, model }: PreparedTask): string {
-  return `${endpoint} ${model}`;
-}
-
 function lineOf({ task }: PreparedTask, { endpoint, bodyJson }: ProviderRequest, lane: BatchingLane): string {
-  const head = JSON.stringify({
-    ...{ custom_id: customIdOf(task), method: 'POST', url: batchUrlOf(endpoint) },
-  });
+  const head = JSON.stringify({ custom_id: customIdOf(task), method: 'POST', url: batchUrlOf(endpoint) });
   return `${head.slice(0, -1)},"body":${lane.remote.bodyFor(bodyJson)}}\n`;
 }
