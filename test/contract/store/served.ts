@@ -1,6 +1,8 @@
 /** Tasks that are handed in over HTTP: what is asked of every backend. */
 import { describe, expect, it } from 'vitest';
+import type { Settlement } from '../../../src/core/outcome.js';
 import type { NewServedTask } from '../../../src/core/served-task.js';
+import type { LeasedTask } from '../../../src/core/task.js';
 import type { Store } from '../../../src/store/store.js';
 import { callEnd, claim, claimOne, completed, failed, openRun, results, startCall } from './builders.js';
 import type { StoreOf } from './store-of.js';
@@ -26,7 +28,11 @@ async function servedRun(store: Store, name = 'served'): Promise<number> {
   return runId;
 }
 
-async function end(store: Store, runId: number, settle = completed): Promise<void> {
+async function end(
+  store: Store,
+  runId: number,
+  settle: (task: LeasedTask) => Settlement = (task) => completed(task),
+): Promise<void> {
   const task = await claimOne(store, runId);
   await store.record([], [settle(task)]);
 }
@@ -154,7 +160,7 @@ export function servedContract(storeOf: StoreOf): void {
       expect(await store.served.nextWebhookMs()).toBeNull();
       await end(store, runId);
       expect(await store.served.nextWebhookMs()).toBe(0);
-      await end(store, runId, failed);
+      await end(store, runId, (task) => failed(task));
       await store.served.cancel('task_3');
       await store.served.cancel('task_4');
       const messages = await store.served.takeWebhooks(10, 1_000);
@@ -224,7 +230,7 @@ export function servedContract(storeOf: StoreOf): void {
       const store = await storeOf();
       const runId = await servedRun(store);
       await store.served.submit(runId, [served(1, { webhookUrl: HOOK })], ROOM);
-      await end(store, runId, failed);
+      await end(store, runId, (task) => failed(task));
       const [before] = await store.served.takeWebhooks(1, 60_000);
       if (before === undefined) throw new Error('one was due');
       expect(await store.retryTasks(runId, { key: 'task_1' })).toBe(1);
