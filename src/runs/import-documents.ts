@@ -113,7 +113,7 @@ class Import {
 
   async #importNew(newRun: Omit<NewRun, 'settings'>): Promise<RunRecord> {
     const { store, settings, input, tell } = this.#options;
-    const run = await store.createRun({ ...newRun, settings: settingsToJson(settings, store.folder) });
+    const run = await store.createRun({ ...newRun, settings: settingsToJson(settings, store) });
     this.#run = run;
     const report = await importNew(this.#importOptions(run, input));
     await this.#endReading();
@@ -142,7 +142,7 @@ class Import {
         ...(this.#description === null ? {} : { input: this.#description }),
       };
       const reimport = { keepFinished: rules.changed === 'keep', answerers };
-      return await applyImport(importOptions, reimport, settingsToJson(now, store.folder));
+      return await applyImport(importOptions, reimport, settingsToJson(now, store));
     } finally {
       await spool?.remove();
     }
@@ -181,7 +181,7 @@ class Import {
     const { store, settings } = this.#options;
     this.#description = description;
     if (this.#existing !== null || this.#run === null) return;
-    const described = settingsToJson({ ...settings, input: description }, store.folder);
+    const described = settingsToJson({ ...settings, input: description }, store);
     this.#run = await store.updateRun(this.#run.id, { settings: described });
   }
 
