@@ -127,6 +127,8 @@ export interface Store {
    * run by the store, those in a run's settings by whoever writes these.
    */
   readonly folder: string | null;
+  /** Where the user works: where that folder is a part of it, paths in it are kept like those inside. */
+  readonly workingFolder?: string | undefined;
 
   /** What this backend can and cannot do; code branches on these, never on a backend's name. */
   readonly capabilities: {

@@ -34,7 +34,7 @@ export interface RunRow {
  * @param folder where the store lies now
  * @throws Error as SQLite's own for a damaged file
  */
-export function toRun(row: RunRow, folder: string): RunRecord {
+export function toRun(row: RunRow, folder: string | null): RunRecord {
   const outputs = storedJson(row.output_paths_json);
   const settings = storedJson(row.settings_json);
   if (!Array.isArray(outputs) || !isJsonObject(settings)) throw damaged();

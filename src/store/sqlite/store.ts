@@ -49,7 +49,7 @@ import { Workers } from './workers.js';
 export async function openSqliteStore(path: string, options: OpenDatabaseOptions): Promise<Store> {
   const connection = await openDatabase(path, options);
   try {
-    return new SqliteStore(connection, options.clock);
+    return new SqliteStore(connection, options);
   } catch (cause) {
     connection.close();
     // Its statements do not fit a schema that says it is ours.
@@ -60,6 +60,7 @@ export async function openSqliteStore(path: string, options: OpenDatabaseOptions
 export class SqliteStore implements Store {
   readonly capabilities = { sharedDrain: false };
   readonly folder: string;
+  readonly workingFolder: string | undefined;
   readonly maintenance: StoreMaintenance;
   readonly remote: RemoteStore;
   readonly #connection: Connection;
@@ -79,8 +80,9 @@ export class SqliteStore implements Store {
   readonly #schedule: Schedule;
   #sharing: Sharing | null = null;
 
-  constructor(connection: Connection, clock: Clock) {
+  constructor(connection: Connection, { clock, workingFolder }: OpenDatabaseOptions) {
     const { database } = connection;
+    this.workingFolder = workingFolder;
     this.#connection = connection;
     this.#clock = clock;
     this.#schedule = new Schedule(clock);
@@ -89,7 +91,7 @@ export class SqliteStore implements Store {
     this.maintenance = new SqliteMaintenance(connection);
     // The same by whatever name the file was opened.
     this.folder = dirname(realpathSync(connection.path));
-    this.#runs = new Runs(database, this.folder);
+    this.#runs = new Runs(database, this);
     this.#keys = new KeyIndex(database);
     this.#imports = new Imports(database, this.#keys);
     this.#queue = new Queue(database);
