@@ -37,7 +37,7 @@ import { Journal } from './journal.js';
 import { failed, released } from './judge-reply.js';
 import { Gate, type GateHold, type Lane } from './lane.js';
 import { Packer } from './packer.js';
-import { type JoinRequests, kindOf, type PreparedTask, type PrepareTask } from './prepared-task.js';
+import { halvesOf, type JoinRequests, kindOf, type PreparedTask, type PrepareTask } from './prepared-task.js';
 import { mayPass, StoreTrouble } from './store-trouble.js';
 
 export interface DrainOptions {
@@ -375,9 +375,20 @@ export class Drain {
   }
 
   async #perform(group: readonly PreparedTask[], send: (ready: ReadyCall) => Promise<void>): Promise<void> {
+    if (this.#isTooLargeByNow(group)) {
+      for (const half of halvesOf(group)) this.#start(half);
+      this.#calls -= 1;
+      return;
+    }
     const made = await this.#makeReady(group);
     if ('callId' in made) await send(made);
     else this.#ended(made);
+  }
+
+  /** Calls have fewer documents than when it was packed: it would be refused, or be too slow, as those before it were. */
+  #isTooLargeByNow(group: readonly PreparedTask[]): boolean {
+    const [first] = group;
+    return first !== undefined && group.length > 1 && group.length > this.#groupSizes.documentsFor(kindOf(first));
   }
 
   /** Resolves when the call has a slot: until then it keeps its place in the stock. */
