@@ -14,6 +14,7 @@ import type { LeasedTask, NewTask, TaskPlace } from '../core/task.js';
 import type { LatencyCount, RunTimeline } from '../core/timeline.js';
 import type { StoreMaintenance } from './maintenance.js';
 import type { RemoteStore } from './remote-store.js';
+import type { ServedStore } from './served-store.js';
 
 /** One step by which a store of an earlier version is brought up to date. */
 export interface MigrationStep {
@@ -138,6 +139,7 @@ export interface Store {
 
   readonly maintenance: StoreMaintenance;
   readonly remote: RemoteStore;
+  readonly served: ServedStore;
 
   /**
    * Becomes the one process that drains this store, so that every worker before it is dead; freed by `close` or by the kernel when the process dies.
