@@ -21,6 +21,7 @@ import type {
   ReimportOptions,
   RescueReport,
   ResultPageOptions,
+  RunWork,
   SharedPage,
   SharingOptions,
   Store,
@@ -191,12 +192,16 @@ export class SqliteStore implements Store {
     return this.#connection.write(() => sharing.settlePage(runId, afterTaskId, limit, this.#clock.now()));
   }
 
-  claimTasks({ runId, workerId, limit, leaseMs, among }: ClaimOptions): Promise<readonly LeasedTask[]> {
+  claimTasks({ workerId, leaseMs, ...claim }: ClaimOptions): Promise<readonly LeasedTask[]> {
     return this.#connection.write(() => {
       const nowMs = this.#schedule.now();
       const worker = this.#workers.claiming(workerId, leaseMs, nowMs);
-      return this.#queue.claim(runId, worker, limit, nowMs, among);
+      return this.#queue.claim(claim, worker, nowMs);
     });
+  }
+
+  listWork(): Promise<readonly RunWork[]> {
+    return this.#connection.read(() => this.#queue.work(this.#schedule.now()));
   }
 
   nextDueMs(runId: number, among?: readonly number[]): Promise<number | null> {
