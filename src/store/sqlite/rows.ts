@@ -90,15 +90,18 @@ export type ClaimedRow = [
   body: string,
   maxAttempts: number | null,
   traceparent: string | null,
+  submittedAtMs: number | null,
 ];
 
 export function toLeasedTask(row: ClaimedRow, attemptToken: string, nowMs: number): LeasedTask {
-  const [taskId, line, key, attempts, crashCount, throttledSinceMs, body, maxAttempts, traceparent] = row;
+  const [taskId, line, key, attempts, crashCount, throttledSinceMs, body, ...served] = row;
+  const [maxAttempts, traceparent, submittedAtMs] = served;
   const throttledForMs = throttledSinceMs === null ? null : Math.max(0, nowMs - throttledSinceMs);
   return {
     ...{ taskId, line, key, body, attempts, crashCount, throttledForMs, attemptToken },
     ...(maxAttempts !== null && { maxAttempts }),
     ...(traceparent !== null && { traceparent }),
+    ...(submittedAtMs !== null && { submittedAtMs }),
   };
 }
 

@@ -154,7 +154,7 @@ export function servedContract(storeOf: StoreOf): void {
       expect(await store.served.nextWebhookMs()).toBeNull();
       await end(store, runId);
       expect(await store.served.nextWebhookMs()).toBe(0);
-      await end(store, runId, failed);
+      await end(store, runId, (task) => failed(task));
       await store.served.cancel('task_3');
       await store.served.cancel('task_4');
       const messages = await store.served.takeWebhooks(10, 1_000);
@@ -224,7 +224,7 @@ export function servedContract(storeOf: StoreOf): void {
       const store = await storeOf();
       const runId = await servedRun(store);
       await store.served.submit(runId, [served(1, { webhookUrl: HOOK })], ROOM);
-      await end(store, runId, failed);
+      await end(store, runId, (task) => failed(task));
       const [before] = await store.served.takeWebhooks(1, 60_000);
       if (before === undefined) throw new Error('one was due');
       expect(await store.retryTasks(runId, { key: 'task_1' })).toBe(1);
