@@ -66,6 +66,8 @@ export interface LeasedTask {
   readonly maxAttempts?: number;
   /** Of the trace in which it was handed in (W3C Trace Context). */
   readonly traceparent?: string;
+  /** When it was handed in, where that is known of it alone. */
+  readonly submittedAtMs?: number;
   /** Random, new at each claim: a worker that lost its lease cannot write with an old one. */
   readonly attemptToken: string;
 }

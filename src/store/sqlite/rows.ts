@@ -34,7 +34,7 @@ export interface RunRow {
  * @param folder where the store lies now
  * @throws Error as SQLite's own for a damaged file
  */
-export function toRun(row: RunRow, folder: string): RunRecord {
+export function toRun(row: RunRow, folder: string | null): RunRecord {
   const outputs = storedJson(row.output_paths_json);
   const settings = storedJson(row.settings_json);
   if (!Array.isArray(outputs) || !isJsonObject(settings)) throw damaged();
@@ -90,15 +90,18 @@ export type ClaimedRow = [
   body: string,
   maxAttempts: number | null,
   traceparent: string | null,
+  submittedAtMs: number | null,
 ];
 
 export function toLeasedTask(row: ClaimedRow, attemptToken: string, nowMs: number): LeasedTask {
-  const [taskId, line, key, attempts, crashCount, throttledSinceMs, body, maxAttempts, traceparent] = row;
+  const [taskId, line, key, attempts, crashCount, throttledSinceMs, body, ...served] = row;
+  const [maxAttempts, traceparent, submittedAtMs] = served;
   const throttledForMs = throttledSinceMs === null ? null : Math.max(0, nowMs - throttledSinceMs);
   return {
     ...{ taskId, line, key, body, attempts, crashCount, throttledForMs, attemptToken },
     ...(maxAttempts !== null && { maxAttempts }),
     ...(traceparent !== null && { traceparent }),
+    ...(submittedAtMs !== null && { submittedAtMs }),
   };
 }
 

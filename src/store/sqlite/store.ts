@@ -21,6 +21,7 @@ import type {
   ReimportOptions,
   RescueReport,
   ResultPageOptions,
+  RunWork,
   SharedPage,
   SharingOptions,
   Store,
@@ -51,7 +52,7 @@ import { Workers } from './workers.js';
 export async function openSqliteStore(path: string, options: OpenDatabaseOptions): Promise<Store> {
   const connection = await openDatabase(path, options);
   try {
-    return new SqliteStore(connection, options.clock);
+    return new SqliteStore(connection, options);
   } catch (cause) {
     connection.close();
     // Its statements do not fit a schema that says it is ours.
@@ -62,6 +63,7 @@ export async function openSqliteStore(path: string, options: OpenDatabaseOptions
 export class SqliteStore implements Store {
   readonly capabilities = { sharedDrain: false };
   readonly folder: string;
+  readonly workingFolder: string | undefined;
   readonly maintenance: StoreMaintenance;
   readonly remote: RemoteStore;
   readonly served: ServedStore;
@@ -82,8 +84,9 @@ export class SqliteStore implements Store {
   readonly #schedule: Schedule;
   #sharing: Sharing | null = null;
 
-  constructor(connection: Connection, clock: Clock) {
+  constructor(connection: Connection, { clock, workingFolder }: OpenDatabaseOptions) {
     const { database } = connection;
+    this.workingFolder = workingFolder;
     this.#connection = connection;
     this.#clock = clock;
     this.#schedule = new Schedule(clock);
@@ -92,7 +95,7 @@ export class SqliteStore implements Store {
     this.maintenance = new SqliteMaintenance(connection);
     // The same by whatever name the file was opened.
     this.folder = dirname(realpathSync(connection.path));
-    this.#runs = new Runs(database, this.folder);
+    this.#runs = new Runs(database, this);
     this.#keys = new KeyIndex(database);
     this.#imports = new Imports(database, this.#keys);
     this.#queue = new Queue(database);
@@ -189,12 +192,16 @@ export class SqliteStore implements Store {
     return this.#connection.write(() => sharing.settlePage(runId, afterTaskId, limit, this.#clock.now()));
   }
 
-  claimTasks({ runId, workerId, limit, leaseMs, among }: ClaimOptions): Promise<readonly LeasedTask[]> {
+  claimTasks({ workerId, leaseMs, ...claim }: ClaimOptions): Promise<readonly LeasedTask[]> {
     return this.#connection.write(() => {
       const nowMs = this.#schedule.now();
       const worker = this.#workers.claiming(workerId, leaseMs, nowMs);
-      return this.#queue.claim(runId, worker, limit, nowMs, among);
+      return this.#queue.claim(claim, worker, nowMs);
     });
+  }
+
+  listWork(): Promise<readonly RunWork[]> {
+    return this.#connection.read(() => this.#queue.work(this.#schedule.now()));
   }
 
   nextDueMs(runId: number, among?: readonly number[]): Promise<number | null> {
