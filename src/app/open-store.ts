@@ -24,6 +24,7 @@ export async function withStore<Value>(
     mode: mode === 'read' ? 'read' : 'write',
     create: mode === 'write',
     clock: context.clock,
+    workingFolder: context.workingFolder,
     onMigration({ path, bytes, version, lastVersion }) {
       if (bytes < LARGE_STORE_BYTES || settings.quiet || settings.logJson) return;
       context.stderr.write(

@@ -5,7 +5,7 @@ import type { CommandContext } from '../app/context.js';
 import { startRun } from '../app/start-run.js';
 import { watchRun } from '../app/watch-run.js';
 import { parseCount } from '../config/values.js';
-import { EXIT_CODES, type ExitCode, usageError } from '../core/errors.js';
+import { EXIT_CODES, type ExitCode, type LlmBatchError, usageError } from '../core/errors.js';
 import type { Choice } from '../core/event.js';
 import { parseParameters } from '../documents/parameter.js';
 import { createRequestBuilder } from '../documents/request.js';
@@ -15,9 +15,11 @@ import { checkTokenLimit } from '../runs/token-limit.js';
 import { shellWord } from '../ui/next-command.js';
 import type { Action } from './action.js';
 import { runSettingsFrom, unusedLanesNotice } from './asked-settings.js';
+import { choose } from './confirm.js';
 import { dryRun } from './dry-run.js';
 import { exitCodeOf } from './exit-code.js';
 import { addInputArgument } from './input-argument.js';
+import { keepServer } from './kept-server.js';
 import {
   NO_WAIT_FLAG,
   ONLY_NEW_FLAG,
@@ -27,7 +29,7 @@ import {
 } from './output-flags.js';
 import { collect } from './repeated-flag.js';
 import { addSettingFlags, OTHER_RUN_GROUPS, readSettings } from './setting-flags.js';
-import { refuseOddPlace, rememberReach } from './stored-reach.js';
+import { refuseOddPlace, rememberReach, TRUST_STORE_FLAG } from './stored-reach.js';
 
 const EXAMPLES = `
 Examples:
@@ -64,6 +66,7 @@ export function registerRun(program: Command, context: CommandContext, action: A
     .option(...NO_WAIT_FLAG)
     .option('--detach', 'bring the documents in and leave it to workers to send them')
     .option('--force', 'overwrite a results file of another run')
+    .option(...TRUST_STORE_FLAG)
     .option('--dry-run', 'print tokens, cost and time and the first request; send and store nothing')
     .option('--simulate', 'rehearse against a simulated server on this machine: free, nobody is called');
   addSettingFlags(command, OTHER_RUN_GROUPS);
@@ -83,6 +86,7 @@ interface RunOptions {
   readonly output?: string;
   readonly onlyNew?: boolean;
   readonly force?: boolean;
+  readonly trustStore?: boolean;
   readonly wait?: boolean;
   readonly detach?: boolean;
   readonly dryRun?: boolean;
@@ -110,14 +114,14 @@ async function run(
   refuseOnlyNewAlone(options);
   refuseNoWaitAlone(options.wait ?? true, settings.remote);
   const simulate = options.simulate ?? false;
-  const runSettings = await runSettingsFrom(
+  const asked = await runSettingsFrom(
     resolved,
     { inputs, parameters: parseParameters(options.param ?? []), simulate, output: options.output },
     context.workingFolder,
   );
   // A template that cannot be compiled and a missing key are told before a million lines are read.
-  createRequestBuilder(runSettings.request);
-  checkTokenLimit(runSettings);
+  createRequestBuilder(asked.request);
+  checkTokenLimit(asked);
   const { identity: inputPath } = await locateInput(inputs, {
     cwd: context.workingFolder,
     format: settings.inputFormat,
@@ -125,8 +129,10 @@ async function run(
   if (options.dryRun) {
     const runName = options.name ?? null;
     const skipBadLines = options.skipBadLines ?? false;
-    return dryRun({ context, resolved, runSettings, inputs, inputPath, runName, skipBadLines });
+    return dryRun({ context, resolved, runSettings: asked, inputs, inputPath, runName, skipBadLines });
   }
+  const wanted = { name: options.name ?? null, inputPath, query: settings.query };
+  const runSettings = await keepServer(context, resolved, asked, wanted, options.trustStore ?? false);
   if (detached) checkStoredConnection(runSettings, context);
   else checkConnection(runSettings, context);
   await checkPrices(runSettings, context);
@@ -153,7 +159,7 @@ async function run(
     inputPath,
     name: options.name ?? null,
     rules: {
-      changed: options.rerunChanged ? 'rerun' : options.keep ? 'keep' : 'ask',
+      onChanged: (refusal) => changedRule(context, options, refusal),
       skipBadLines: options.skipBadLines ?? false,
       force: options.force ?? false,
     },
@@ -193,6 +199,22 @@ function refuseSendingFlags(options: RunOptions): void {
     `--detach only brings documents in, so ${odd[0]} has nothing to do here.`,
     'leave it out; `llm-batch results` writes the answers when they are there',
   );
+}
+
+/** @throws refusal where the user has not said what is to become of changed documents, and does not say it now */
+async function changedRule(
+  context: CommandContext,
+  { rerunChanged, keep }: RunOptions,
+  refusal: LlmBatchError,
+): Promise<'rerun' | 'keep'> {
+  if (rerunChanged) return 'rerun';
+  if (keep) return 'keep';
+  const again = refusal.facts['simulated'] === true ? 'send them again' : 'pay for them again';
+  const question = `${refusal.message} What now: ${again} (a), keep the answers they have (k), or stop here (s)?`;
+  const answer = await choose(context, question, ['a', 'k', 's']);
+  if (answer === 'a') return 'rerun';
+  if (answer === 'k') return 'keep';
+  throw refusal;
 }
 
 /** @throws LlmBatchError (exit 2) CHOICE_INVALID, CHOSEN_TWICE */

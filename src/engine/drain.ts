@@ -10,6 +10,7 @@
  */
 import pLimit from 'p-limit';
 import type { BatchRecord } from '../core/batch-record.js';
+import type { CallEnd } from '../core/call.js';
 import { type Clock, type Random, WOKEN } from '../core/clock.js';
 import { LlmBatchError } from '../core/errors.js';
 import type { DrainEnding, FailedCalls, ReachedLimit } from '../core/event.js';
@@ -36,7 +37,7 @@ import { Journal } from './journal.js';
 import { failed, released } from './judge-reply.js';
 import { Gate, type GateHold, type Lane } from './lane.js';
 import { Packer } from './packer.js';
-import { type JoinRequests, kindOf, type PreparedTask, type PrepareTask } from './prepared-task.js';
+import { halvesOf, type JoinRequests, kindOf, type PreparedTask, type PrepareTask } from './prepared-task.js';
 import { mayPass, StoreTrouble } from './store-trouble.js';
 
 export interface DrainOptions {
@@ -101,6 +102,10 @@ export interface SettledTask {
 }
 
 export type DrainNotice =
+  | { readonly type: 'call_started'; readonly call: ReadyCall }
+  | { readonly type: 'call_ended'; readonly call: ReadyCall; readonly end: CallEnd }
+  /** Nothing left for so long, for this one cause, while a call was ready to. */
+  | { readonly type: 'waited'; readonly blockedBy: GateHold['blockedBy']; readonly waitMs: number }
   | { readonly type: 'throttled'; readonly lane: string; readonly failure: ProviderFailure }
   /** A call failed; its document is tried again or has failed for good. */
   | {
@@ -217,7 +222,9 @@ export class Drain {
 
   constructor(options: DrainOptions) {
     this.#options = options;
-    this.#gate = new Gate(options.lanes, options.clock, options.isUntried);
+    this.#gate = new Gate(options.lanes, options.clock, options.isUntried, (waited) =>
+      options.onNotice?.({ type: 'waited', ...waited }),
+    );
     this.#controller = options.concurrency === 'auto' ? createConcurrencyController() : null;
     this.#pool = pLimit(this.#concurrency);
     this.#stock = pLimit(stockFor(this.#concurrency));
@@ -414,9 +421,20 @@ export class Drain {
   }
 
   async #perform(group: readonly PreparedTask[], send: (ready: ReadyCall) => Promise<void>): Promise<void> {
+    if (this.#isTooLargeByNow(group)) {
+      for (const half of halvesOf(group)) this.#start(half);
+      this.#calls -= 1;
+      return;
+    }
     const made = await this.#makeReady(group);
     if ('callId' in made) await send(made);
     else this.#ended(made);
+  }
+
+  /** Calls have fewer documents than when it was packed: it would be refused, or be too slow, as those before it were. */
+  #isTooLargeByNow(group: readonly PreparedTask[]): boolean {
+    const [first] = group;
+    return first !== undefined && group.length > 1 && group.length > this.#groupSizes.documentsFor(kindOf(first));
   }
 
   /** Resolves when the call has a slot: until then it keeps its place in the stock. */
@@ -587,6 +605,8 @@ export class Drain {
       throttledSinceMs: ({ taskId }) => this.#throttledSinceMs.get(taskId) ?? null,
       budget: this.#options.budget,
       onExhausted: (lacking) => this.#reachLimit(lacking),
+      onSent: (call) => this.#options.onNotice?.({ type: 'call_started', call }),
+      onEnded: (call, end) => this.#options.onNotice?.({ type: 'call_ended', call, end }),
     };
   }
 

@@ -14,7 +14,7 @@ import { createJoinRequests, createPrepareTask } from './prepare-task.js';
 import { recoverStore } from './recover.js';
 import { openBatches, remoteWayOf } from './remote.js';
 import { createRunBudget, failureLimit } from './run-budget.js';
-import { eventOf, settledEvent, tellingOfCalls } from './run-events.js';
+import { eventOf, settledEvent } from './run-events.js';
 import { ObservationNotes, pricesObserved } from './run-observations.js';
 import { RunProgress } from './run-progress.js';
 import { type RunSettings, settingsOfRun } from './run-settings.js';
@@ -135,7 +135,7 @@ async function drainRun(
     among,
     turns: options.turns,
     workerId: options.workerId,
-    lanes: lanes.map((lane) => tellingOfCalls(lane, tell, clock)),
+    lanes,
     prepare,
     join: createJoinRequests(pacing.groupUrl),
     grouping: {

@@ -226,7 +226,7 @@ class Worker {
     if (concurrency === null) return run;
     const settings = settingsOfRun(run);
     const pacing = { ...settings.pacing, concurrency };
-    return { ...run, settings: settingsToJson({ ...settings, pacing }, store.folder) };
+    return { ...run, settings: settingsToJson({ ...settings, pacing }, store) };
   }
 
   /** A batch is handed in and fetched by one process; of several workers nobody could say which. */

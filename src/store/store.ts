@@ -14,6 +14,7 @@ import type { LeasedTask, NewTask, TaskPlace } from '../core/task.js';
 import type { LatencyCount, RunTimeline } from '../core/timeline.js';
 import type { StoreMaintenance } from './maintenance.js';
 import type { RemoteStore } from './remote-store.js';
+import type { ServedStore } from './served-store.js';
 
 /** One step by which a store of an earlier version is brought up to date. */
 export interface MigrationStep {
@@ -137,6 +138,8 @@ export interface Store {
    * run by the store, those in a run's settings by whoever writes these.
    */
   readonly folder: string | null;
+  /** Where the user works: where that folder is a part of it, paths in it are kept like those inside. */
+  readonly workingFolder?: string | undefined;
 
   /** What this backend can and cannot do; code branches on these, never on a backend's name. */
   readonly capabilities: {
@@ -146,6 +149,7 @@ export interface Store {
 
   readonly maintenance: StoreMaintenance;
   readonly remote: RemoteStore;
+  readonly served: ServedStore;
 
   /**
    * Becomes the one process that drains this store, so that every worker before it is dead; freed by `close` or by the kernel when the process dies.

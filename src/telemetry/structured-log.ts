@@ -12,6 +12,7 @@ const UNTOLD: ReadonlySet<RunEvent['type']> = new Set([
   'import_ended',
   'call_started',
   'call_ended',
+  'waited',
   'tasks_settled',
   'answers_shared',
   'calls_ended',

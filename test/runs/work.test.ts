@@ -52,7 +52,7 @@ async function addRun(name: string, { count, priority = 0, pacing, baseUrl }: Do
   const connection = { ...settings.connection, baseUrl: baseUrl ?? null };
   const run = await store.createRun({
     ...{ name, inputPath: join(folder.path, name), simulated: false, createdAtMs: clock.now() },
-    settings: settingsToJson({ ...settings, connection }, store.folder),
+    settings: settingsToJson({ ...settings, connection }, store),
   });
   await addDocuments(run, count, priority);
   return store.updateRun(run.id, { status: 'open' });

@@ -129,7 +129,7 @@ export class StoredRun {
       name: 'docs',
       inputPath: join(folder.path, 'docs.jsonl'),
       simulated: false,
-      settings: settingsToJson(settings, store.folder),
+      settings: settingsToJson(settings, store),
       createdAtMs: clock.now(),
     });
     await store.addTasks(

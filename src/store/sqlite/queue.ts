@@ -27,7 +27,10 @@ const READY_CHOSEN = `FROM tasks NOT INDEXED ${OF_RUN} AND ${CHOSEN}`;
 const FIRST = `AND priority >= ? AND crash_count < ${SUSPECT_AFTER_CRASHES} ORDER BY priority DESC, line, id LIMIT ? + 0`;
 /** Columns of `ClaimedRow`. */
 export const CLAIMED = `id, line, key, attempts, crash_count, throttled_since_ms,
-  (SELECT body FROM documents WHERE task_id = tasks.id)`;
+  (SELECT body FROM documents WHERE task_id = tasks.id),
+  (SELECT max_attempts FROM served_tasks WHERE task_id = tasks.id),
+  (SELECT traceparent FROM served_tasks WHERE task_id = tasks.id),
+  (SELECT submitted_at_ms FROM served_tasks WHERE task_id = tasks.id)`;
 const LEASE = `UPDATE tasks SET state = 'in_progress', attempt_token = ? || id, worker_id = ?`;
 /** What a task has that is nobody's. */
 export const UNOWNED = 'attempt_token = NULL, worker_id = NULL, remote_batch_id = NULL';
