@@ -25,6 +25,7 @@ import { registerStatus } from './status.js';
 import { registerSubmit } from './submit.js';
 import { registerTrust } from './trust.js';
 import { registerWebhooks } from './webhooks.js';
+import { registerWorker } from './worker.js';
 
 export interface Program {
   readonly command: Command;
@@ -61,6 +62,7 @@ export function buildProgram(context: CommandContext): Program {
   for (const register of [
     registerRun,
     registerResume,
+    registerWorker,
     registerList,
     registerStatus,
     registerResults,
