@@ -32,8 +32,8 @@ const DELAYS_MS = [
 ];
 const JITTER = 0.2;
 const DEADLINE_MS = 15 * SECOND_MS;
-/** Longer than any try, and the commit of what came of it. */
-const HOLD_MS = 4 * DEADLINE_MS;
+/** Longer than any try, and the commit of what came of it; after a crash it is so long until another begins. */
+const HOLD_MS = DEADLINE_MS + 5 * SECOND_MS;
 const MOST_OPEN = 64;
 /** Tasks may be ended by other processes, which nobody tells us of. */
 const LOOK_EVERY_MS = SECOND_MS;
