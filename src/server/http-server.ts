@@ -5,10 +5,10 @@ import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest }
 import { parseForeignJson, UnusualShape } from '../core/json.js';
 import { OpenApi } from './openapi.js';
 import { Problem, problemOf, unprocessable } from './problem.js';
-import { healthRoutes } from './routes/health.js';
+import { healthRoutes } from './routes/health-routes.js';
 import type { AddRoutes } from './routes/route.js';
-import { JSONL_TYPES, runRoutes } from './routes/runs.js';
-import { taskRoutes } from './routes/tasks.js';
+import { JSONL_TYPES, runRoutes } from './routes/run-routes.js';
+import { taskRoutes } from './routes/task-routes.js';
 import type { TaskService } from './service.js';
 import { createAccessCheck } from './tokens.js';
 

@@ -20,7 +20,7 @@ import type { Store } from '../store/store.js';
 import { GroupCommit } from './group-commit.js';
 import { Problem, type ProblemOfField, unprocessable } from './problem.js';
 import { newPublicId, type PublicIdKind, timeOfPublicId } from './public-id.js';
-import { type AskedFor, type Submission, settingsOfTasks, TaskIntake } from './task-intake.js';
+import { type AskedWith, type Submission, settingsOfTasks, TaskIntake } from './task-intake.js';
 
 export interface ServiceOptions {
   /** Opened for writing. */
@@ -139,7 +139,7 @@ export class TaskService {
    * @param body JSONL
    * @throws Problem 409, 422, 503
    */
-  async submitRun(body: Readable, asked: AskedFor, headers: SubmissionHeaders): Promise<Accepted> {
+  async submitRun(body: Readable, asked: AskedWith, headers: SubmissionHeaders): Promise<Accepted> {
     const { store, settings, clock, onWork } = this.#options;
     await this.#refuseFull(0);
     const publicId = newPublicId('run', clock.now());
@@ -254,7 +254,7 @@ export class TaskService {
     run: RunRecord,
     body: Readable,
     request: RunSettings['request'],
-    asked: AskedFor,
+    asked: AskedWith,
     headers: SubmissionHeaders,
   ): Promise<SubmissionOutcome> {
     const { store, maxLineBytes } = this.#options;

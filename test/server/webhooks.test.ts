@@ -6,7 +6,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../src/core/clock.js';
 import type { WebhookTry } from '../../src/core/served-task.js';
 import { AddressGuard, isPublic } from '../../src/server/webhooks/address-guard.js';
-import { WebhookDispatcher } from '../../src/server/webhooks/dispatcher.js';
+import { WebhookOutbox } from '../../src/server/webhooks/outbox.js';
 import { readSecrets } from '../../src/server/webhooks/signature.js';
 import type { ServedStore } from '../../src/store/served-store.js';
 import type { Store } from '../../src/store/store.js';
@@ -148,7 +148,7 @@ describe('a webhook of the service', () => {
   });
 });
 
-/** A dispatcher over an outbox of the test's own, by a clock that jumps to whatever is waited for. */
+/** A outbox over an outbox of the test's own, by a clock that jumps to whatever is waited for. */
 async function deliver(
   url: string,
   guard: AddressGuard,
@@ -171,7 +171,7 @@ async function deliver(
       const [{ outcome } = { outcome: 'parked' as const }] = done;
       if (typeof outcome === 'object') waitedMs.push(outcome.againInMs);
       isDue = typeof outcome === 'object' && attempts < tries;
-      if (!isDue) dispatcher.stop();
+      if (!isDue) outbox.stop();
     },
   };
   const row = { taskId: 1, line: 1, key: 'task_1', state: 'cancelled', attempts: 0 };
@@ -180,10 +180,10 @@ async function deliver(
     ...systemClock,
     after: (delayMs: number, callback: () => void) => systemClock.after(Math.min(delayMs, 300), callback),
   };
-  const dispatcher = new WebhookDispatcher({
+  const outbox = new WebhookOutbox({
     ...{ store, guard, secrets: readSecrets(SECRET), clock: hurried, random: () => 0 },
   });
-  await dispatcher.run();
+  await outbox.run();
   return { noted, waitedMs };
 }
 

@@ -11,7 +11,7 @@ import type { AddressGuard } from './address-guard.js';
 import { type PostReply, post } from './post.js';
 import { signatureHeaders } from './signature.js';
 
-export interface DispatcherOptions {
+export interface OutboxOptions {
   readonly store: Store;
   readonly guard: AddressGuard;
   readonly secrets: readonly Buffer[];
@@ -38,14 +38,14 @@ const MOST_OPEN = 64;
 /** Tasks may be ended by other processes, which nobody tells us of. */
 const LOOK_EVERY_MS = SECOND_MS;
 
-export class WebhookDispatcher {
-  readonly #options: DispatcherOptions;
+export class WebhookOutbox {
+  readonly #options: OutboxOptions;
   readonly #tries: GroupCommit<WebhookTry, undefined>;
   readonly #open = new Set<Promise<void>>();
   readonly #stopping = new AbortController();
   #waiting: AbortController | null = null;
 
-  constructor(options: DispatcherOptions) {
+  constructor(options: OutboxOptions) {
     this.#options = options;
     this.#tries = new GroupCommit(async (tries) => {
       await options.store.served.noteWebhooks(tries);

@@ -12,7 +12,7 @@ import { createHttpServer } from '../server/http-server.js';
 import { TaskService } from '../server/service.js';
 import { readTokens } from '../server/tokens.js';
 import { AddressGuard } from '../server/webhooks/address-guard.js';
-import { WebhookDispatcher } from '../server/webhooks/dispatcher.js';
+import { WebhookOutbox } from '../server/webhooks/outbox.js';
 import { readSecrets } from '../server/webhooks/signature.js';
 import type { Store } from '../store/store.js';
 import type { CommandContext } from './context.js';
@@ -33,7 +33,7 @@ export interface ServeOptions {
 }
 
 /** Serves until it is asked to stop. @throws LlmBatchError SERVE_* (exit 2), STORE_* (exit 5) */
-export function serve(context: CommandContext, options: ServeOptions): Promise<void> {
+export function runService(context: CommandContext, options: ServeOptions): Promise<void> {
   const { settings } = options;
   const tokens = readTokens(context.takeSecret('LLM_BATCH_SERVE_TOKENS'));
   const secrets = webhookSecrets(context.takeSecret('LLM_BATCH_WEBHOOK_SECRET'));
@@ -58,7 +58,7 @@ async function serveStore(
   const ending = new AbortController();
   const submitted = new Set<() => void>();
   const guard = new AddressGuard(settings.allowWebhookHosts ?? []);
-  const webhooks = new WebhookDispatcher({ store, guard, secrets, clock, random });
+  const webhooks = new WebhookOutbox({ store, guard, secrets, clock, random });
   const service = await TaskService.open({
     store,
     settings: runSettings,
