@@ -30,6 +30,19 @@ export const WAYS_OUT: Readonly<Record<string, Words>> = {
     `give its price with --prices FILE, ${serviceTier === null ? '' : 'ask for another service_tier, '}or cap tokens with --max-tokens-total`,
   PRICES_UNREADABLE: () => 'Give the path of a JSON file to --prices.',
 
+  // The service and its clients.
+  SERVE_TOKENS: () =>
+    'export LLM_BATCH_SERVE_TOKENS=…, a long random word, or several with commas between; or leave out --host',
+  SERVE_SECRET: () => 'export LLM_BATCH_WEBHOOK_SECRET=whsec_$(openssl rand -base64 32)',
+  SERVE_LISTEN: () => 'choose another with --port, or --host',
+  SERVICE_UNREACHABLE: () => 'start one with llm-batch serve, or name it with --server URL',
+  SUBMIT_REFUSED: ({ status }) =>
+    status === 401
+      ? 'export LLM_BATCH_SERVER_TOKEN=…, one of its tokens'
+      : status === 503
+        ? 'try again later'
+        : 'mend what it names',
+
   // Inputs and what becomes of them.
   CHANGED_ANSWERED: ({ run, simulated }) =>
     `--rerun-changed to ${simulated === true ? 'send' : 'pay for'} them again, --keep to keep the answers they have, or --name for a run of its own; \`llm-batch resume ${shellWord(String(run))}\` goes on as it was`,

@@ -19,9 +19,12 @@ import { registerResults } from './results.js';
 import { registerResume } from './resume.js';
 import { registerRetry } from './retry.js';
 import { registerRun } from './run.js';
+import { registerServe } from './serve.js';
 import { registerSimulate } from './simulate.js';
 import { registerStatus } from './status.js';
+import { registerSubmit } from './submit.js';
 import { registerTrust } from './trust.js';
+import { registerWebhooks } from './webhooks.js';
 import { registerWorker } from './worker.js';
 
 export interface Program {
@@ -73,6 +76,9 @@ export function buildProgram(context: CommandContext): Program {
     registerCheck,
     registerEstimate,
     registerTrust,
+    registerServe,
+    registerSubmit,
+    registerWebhooks,
     registerSimulate,
     registerCompletion,
   ]) {
