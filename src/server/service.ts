@@ -148,7 +148,7 @@ export class TaskService {
       name: publicId,
       inputPath: '-',
       simulated: settings.simulator !== null,
-      settings: settingsToJson({ ...settings, request }, store.folder),
+      settings: settingsToJson({ ...settings, request }, store),
       createdAtMs: clock.now(),
     });
     try {
@@ -207,7 +207,7 @@ export class TaskService {
   async #openRun(): Promise<void> {
     const { store, settings, clock } = this.#options;
     const simulated = settings.simulator !== null;
-    const json = settingsToJson({ ...settings, request: settingsOfTasks(settings.request) }, store.folder);
+    const json = settingsToJson({ ...settings, request: settingsOfTasks(settings.request) }, store);
     const runs = await store.listRuns();
     const served = new Set(
       (await store.served.listRuns()).filter(({ isBulk }) => !isBulk).map(({ runId }) => runId),
