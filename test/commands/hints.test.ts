@@ -148,6 +148,19 @@ describe('the commands of a hint', () => {
   });
 });
 
+it('a table without a header is told with a command that puts one above it', async () => {
+  workspace.write('no header.csv', 'good,5\nbad,1\n');
+  const end = await type(['run', 'no header.csv', '--prompt', 'Judge: {{text}}']);
+  expect(end).toMatchObject({ exitCode: 2 });
+  const command = /above it: (\(.*csv)$/m.exec(end.said)?.[1] ?? '';
+  execFileSync('sh', ['-c', command], { cwd: workspace.folder });
+  expect(workspace.read('named.csv')).toBe('text,column_2\ngood,5\nbad,1\n');
+  expect(await type(['run', 'named.csv', '--prompt', 'Judge: {{text}}'])).toMatchObject({ exitCode: 0 });
+  expect((await type(['run', 'no header.csv', '-o', 'x.jsonl'])).said).toContain(
+    "(echo text,column_2; cat 'no header.csv')",
+  );
+});
+
 describe('the flags of a hint, added to what was typed,', () => {
   const changed = [{ ...FINE, text: 'Changed.' }];
   it.each<[about: string, flags: readonly string[], prepare: () => Promise<unknown>]>([
