@@ -46,7 +46,7 @@ export class Runs {
       `SELECT ${COLUMNS} FROM runs WHERE deleted = 0 ORDER BY id DESC`,
     );
     this.#update = database.prepare<[string, string, number | null, string | null, string, number]>(
-      `UPDATE runs SET status = ?, settings_json = ?, stopped_at_ms = ?, halt_reason = ?, output_paths_json = ?
+      `UPDATE runs SET status = iif(status = 'cancelled', status, ?), settings_json = ?, stopped_at_ms = ?, halt_reason = ?, output_paths_json = ?
        WHERE id = ?`,
     );
     this.#note = database.prepare<[number, string, string, string]>(
