@@ -4,13 +4,14 @@ import type { DrainEnding, TellEvent } from '../core/event.js';
 import type { RunRecord } from '../core/run.js';
 import type { RunSummary } from '../core/run-summary.js';
 import type { StopRequests } from '../core/stop-requests.js';
-import { Drain, type SettledTask } from '../engine/drain.js';
+import type { SettledTask } from '../engine/drain.js';
 import type { Lane } from '../engine/lane.js';
 import { type SendingWay, WaysInTurn } from '../engine/sending-way.js';
 import type { PriceTable } from '../pricing/price-book.js';
 import type { Store } from '../store/store.js';
+import { directWayOf, LEASE_MS } from './direct.js';
 import { loadOutputCheck } from './output-check-of.js';
-import { createJoinRequests, createPrepareTask } from './prepare-task.js';
+import { createPrepareTask } from './prepare-task.js';
 import { recoverStore } from './recover.js';
 import { openBatches, remoteWayOf } from './remote.js';
 import { createRunBudget, failureLimit } from './run-budget.js';
@@ -21,7 +22,6 @@ import { type RunSettings, settingsOfRun } from './run-settings.js';
 import { saveSalvage } from './salvage.js';
 import { pairDocuments, type ShareOptions, settlePairs } from './share-answers.js';
 
-const LEASE_MS = 30_000;
 /** A limiter looks back a minute and its margin; one that counts a day's requests, a day. */
 const MINUTE_SEED_MS = 61_000;
 const DAY_SEED_MS = 24 * 3_600_000;
@@ -90,7 +90,6 @@ async function drainRun(
 ): Promise<ExecutionReport> {
   const { store, run, among, lanes, clock, tell } = options;
   const settings = settingsOfRun(run);
-  const { pacing } = settings;
 
   const rescue = await recoverStore(store, options.salvagePath);
   if (rescue.rescued > 0 || rescue.poisoned > 0) tell({ type: 'rescued', ...rescue });
@@ -120,27 +119,16 @@ async function drainRun(
     tell(event);
     if (event.completed.length > 0) void options.onAnswers(event.completed);
   };
-  const direct = new Drain({
+  const direct = directWayOf(run, {
+    task: 'send',
     store,
-    runId: run.id,
     among,
     workerId: options.workerId,
     lanes: lanes.map((lane) => tellingOfCalls(lane, tell, clock)),
     prepare,
-    join: createJoinRequests(pacing.groupUrl),
-    grouping: {
-      fewest: pacing.groupMin,
-      most: pacing.groupMax,
-      targetLatencyMs: pacing.targetLatencyMs,
-      waitMs: pacing.groupWaitMs,
-    },
     clock,
     random: options.random,
-    ...pacing,
-    retry: pacing,
     mostConnections: options.mostConnections,
-    leaseMs: LEASE_MS,
-    isGuarded: pacing.guard,
     isUntried: before.counts.completed === 0 && !(await wasAnsweredBefore(store, settings)),
     budget,
     tooManyFailures,
@@ -154,7 +142,7 @@ async function drainRun(
   const isRemote = settings.remote.remote;
   // What is at a provider is fetched, whichever way the rest goes.
   const drain: SendingWay =
-    isRemote || (await openBatches(store, run)).length > 0
+    isRemote || (await openBatches(store, run, 'batch')).length > 0
       ? new WaysInTurn(
           remoteWayOf(run, lanes, {
             store,
