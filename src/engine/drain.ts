@@ -215,6 +215,13 @@ export class Drain {
   constructor(options: DrainOptions) {
     this.#options = options;
     this.#gate = new Gate(options.lanes, options.clock, options.isUntried);
+    this.#background = new BackgroundCalls({
+      ...options.background,
+      ...{ clock: options.clock, random: options.random },
+      timeoutMs: options.timeoutMs,
+      maxWaitMs: options.retry.maxWaitMs,
+      onKept: (failure) => this.#responseKept(failure),
+    });
     this.#controller = options.concurrency === 'auto' ? createConcurrencyController() : null;
     this.#pool = pLimit(this.#concurrency);
     this.#stock = pLimit(stockFor(this.#concurrency));
@@ -226,11 +233,6 @@ export class Drain {
       this.#start(group);
     });
     this.#guard = new Guard(options.isGuarded);
-    this.#background = new BackgroundCalls({
-      ...options.background,
-      ...{ clock, random: options.random, timeoutMs: options.timeoutMs, maxWaitMs: options.retry.maxWaitMs },
-      onKept: (failure) => this.#responseKept(failure),
-    });
     this.#trouble = new StoreTrouble({
       clock: options.clock,
       limitMs: STORE_TROUBLE_LIMIT_MS,

@@ -53,7 +53,7 @@ const SETTINGS: RunSettings = {
     graceMs: 30_000,
     guard: true,
   },
-  remote: { remote: false, remoteMax: 10, pollIntervalMs: null, finishDirectByMs: null },
+  remote: { remote: false, remoteMax: 10, background: false, keepRemote: false, pollIntervalMs: null, finishDirectByMs: null },
   budget: { maxCostMicroUsd: null, maxTokensTotal: null, maxFailures: null },
   pricesFile: null,
   simulator: null,
