@@ -60,7 +60,10 @@ function checkBackground({ request, pacing, remote }: RunSettings): void {
   if (remote.remote)
     refuse('--background and --remote are two ways to send the same documents.', 'leave one of the two out');
   if (pacing.groupUrl !== null)
-    refuse('--background is for calls of one document; --group-url sends several.', 'leave one of the two out');
+    refuse(
+      '--background is for calls of one document; --group-url sends several.',
+      'leave one of the two out',
+    );
   if (runEndpointOf(request).inBackground === null)
     refuse(
       `Only responses are made in the background, and the run goes to ${request.endpoint ?? DEFAULT_ENDPOINT}.`,

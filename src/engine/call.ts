@@ -43,11 +43,7 @@ export interface CallContext {
   readonly throttledSinceMs: (task: LeasedTask) => number | null;
   readonly background: BackgroundCalls;
   /** A server has taken a call to work on: what that shows of its lane. */
-  readonly onAccepted: (
-    group: readonly PreparedTask[],
-    lane: Lane,
-    laneChange: LaneChange | null,
-  ) => void;
+  readonly onAccepted: (group: readonly PreparedTask[], lane: Lane, laneChange: LaneChange | null) => void;
   /** Null: the run has no budget. */
   readonly budget: RunBudget | null;
   /** No further call fits into the budget. */
@@ -300,8 +296,7 @@ async function conclude(
   const { outcomes, isAnswered, failure, split } = judged;
   const call = callEndOf(reply, isAnswered ? null : failure, bill, { callId, finishedAtMs, latencyMs });
   const answeredTier = ('usage' in reply ? reply.usage?.serviceTier : null) ?? null;
-  const billed =
-    most === null ? NOTHING_SPENT : billedFor(call, most, billing.serviceTier, answeredTier);
+  const billed = most === null ? NOTHING_SPENT : billedFor(call, most, billing.serviceTier, answeredTier);
   const settled = performedWith(group, { call, outcomes }, split);
   return { performed: { ...settled, isAnswered, failure, lane, laneChange }, billed };
 }
@@ -334,6 +329,13 @@ function performedWith(
   settlement: Settlement,
   split: PerformedCall['split'] = [],
 ): PerformedCall {
-  const nothing = { isAnswered: false, failure: null, lane: null, laneChange: null, response: null, left: null };
+  const nothing = {
+    isAnswered: false,
+    failure: null,
+    lane: null,
+    laneChange: null,
+    response: null,
+    left: null,
+  };
   return { ...nothing, group, settlement, split };
 }

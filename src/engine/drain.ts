@@ -19,8 +19,8 @@ import type { Settlement, TaskOutcome } from '../core/outcome.js';
 import { haltsRun, type RetryPolicy } from '../core/retry-decision.js';
 import { type LeasedTask, SUSPECT_AFTER_CRASHES } from '../core/task.js';
 import type { Store } from '../store/store.js';
-import type { RunBudget } from './billing.js';
 import { BackgroundCalls, type BackgroundOptions } from './background-calls.js';
+import type { RunBudget } from './billing.js';
 import {
   type CallContext,
   fetchCall,

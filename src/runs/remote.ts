@@ -14,7 +14,9 @@ export async function openBatches(
   run: RunRecord,
   kind: BatchRecord['kind'],
 ): Promise<readonly BatchRecord[]> {
-  return (await store.remote.list(run.id)).filter((batch) => batch.state !== 'settled' && batch.kind === kind);
+  return (await store.remote.list(run.id)).filter(
+    (batch) => batch.state !== 'settled' && batch.kind === kind,
+  );
 }
 
 type OfRun = Omit<

@@ -136,7 +136,10 @@ function heldBack(
     const dueInMs = state.nextDueAtMs === null ? null : Math.max(0, state.nextDueAtMs - wallMs);
     return { heldBackBy: 'retry_wait', heldBackForMs: dueInMs };
   }
-  return { heldBackBy: state.openCalls + state.openResponses >= state.concurrency ? 'concurrency' : null, heldBackForMs: null };
+  return {
+    heldBackBy: state.openCalls + state.openResponses >= state.concurrency ? 'concurrency' : null,
+    heldBackForMs: null,
+  };
 }
 
 function isEveryLaneDown({ down }: DrainSnapshot, lanes: number): boolean {

@@ -6,18 +6,10 @@
 import type { Clock } from '../core/clock.js';
 import { isJsonObject, type JsonObject } from '../core/json.js';
 import type { Bill, Books } from './books.js';
-import type { Judge, Verdict } from './judge.js';
+import type { BackgroundOrder, Judge, Verdict } from './judge.js';
 import { type Refusal, refusal } from './refusal.js';
 import type { ResponseEntry } from './remote-books.js';
 import { type Reply, sendJson } from './reply.js';
-
-/** What a call asks for that is to be answered later. */
-export interface BackgroundOrder {
-  /** Fingerprint. */
-  readonly document: string;
-  /** Null where the answer tells no usage. */
-  readonly bill: Bill | null;
-}
 
 interface BackgroundResponse {
   readonly entry: ResponseEntry;
@@ -100,8 +92,7 @@ export class BackgroundResponses {
     const response = this.#responses.get(id);
     if (response === undefined || response.entry.isDeleted) return null;
     const { expireAfterMs } = this.#judge.settings.background;
-    const isExpired =
-      response.endMs !== null && this.#clock.monotonicMs() - response.endMs >= expireAfterMs;
+    const isExpired = response.endMs !== null && this.#clock.monotonicMs() - response.endMs >= expireAfterMs;
     return isExpired ? null : response;
   }
 

@@ -6,9 +6,8 @@
 import type { Clock } from '../core/clock.js';
 import { isJsonObject, type JsonObject } from '../core/json.js';
 import type { Admission } from './account.js';
-import type { BackgroundOrder } from './background-responses.js';
 import type { Plan } from './behaviour.js';
-import type { Books, DocumentRecord, SimulatorBooks } from './books.js';
+import type { Bill, Books, DocumentRecord, SimulatorBooks } from './books.js';
 import type { CallLog } from './call-log.js';
 import { type Customer, Customers } from './customers.js';
 import { errorBody, type Headers, rateLimitHeaders, requestIdHeader } from './dialect.js';
@@ -45,6 +44,14 @@ export interface Verdict {
   readonly answers: boolean;
   /** Of a call whose answer is not waited for. */
   readonly background?: BackgroundOrder;
+}
+
+/** What a call asks for that is to be answered later. */
+export interface BackgroundOrder {
+  /** Fingerprint. */
+  readonly document: string;
+  /** Null where the answer tells no usage. */
+  readonly bill: Bill | null;
 }
 
 /** One line of a batch. */

@@ -3,9 +3,9 @@ import type {
   BatchLoad,
   BatchProgress,
   BatchRecord,
-  StoredResponse,
   BatchSettlement,
   NewBatch,
+  StoredResponse,
 } from '../core/batch-record.js';
 import type { CallTask } from '../core/call.js';
 import type { LeasedTask } from '../core/task.js';

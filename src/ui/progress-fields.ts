@@ -29,8 +29,7 @@ export function runningFields(snapshot: ProgressSnapshot, colours: ChalkInstance
   if (!isOutage) {
     const { openCalls, openResponses, concurrency } = snapshot;
     // What is asked for meanwhile takes no place of its own.
-    const [open, what] =
-      openResponses > 0 ? [openResponses, 'background responses'] : [openCalls, 'calls'];
+    const [open, what] = openResponses > 0 ? [openResponses, 'background responses'] : [openCalls, 'calls'];
     fields.push({
       variants: [
         `${formatCount(open)} of ${formatCount(concurrency)} ${what} open`,

@@ -108,7 +108,16 @@ describe('run --background', () => {
       ...numberedDocuments(4),
     ]);
     const life = workspace.start([
-      ...['run', 'docs.jsonl', '--endpoint', 'responses', '--prompt', '{{text}}', '--base-url', simulator.url],
+      ...[
+        'run',
+        'docs.jsonl',
+        '--endpoint',
+        'responses',
+        '--prompt',
+        '{{text}}',
+        '--base-url',
+        simulator.url,
+      ],
       ...BACKGROUND,
     ]);
     await waitFor('an answer that is stored', async () => {
@@ -119,7 +128,9 @@ describe('run --background', () => {
     const { stderr, exitCode } = await life.ended;
     expect(exitCode, stderr).toBe(130);
     expect(stderr).toContain('4 background responses go on at the provider');
-    expect((await program('status', 'docs')).stdout).toMatch(/remote +4 background responses at the provider/);
+    expect((await program('status', 'docs')).stdout).toMatch(
+      /remote +4 background responses at the provider/,
+    );
     expect((await statusOf('docs')).background_responses).toHaveLength(4);
 
     const end = await program('cancel', 'docs', '--yes');

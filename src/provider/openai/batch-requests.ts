@@ -127,7 +127,9 @@ export function createRemoteBatches(
   };
 }
 
-export function replyOf<Value>(reply: RemoteReply<Value> | ProviderRejection | ProviderAborted): RemoteReply<Value> {
+export function replyOf<Value>(
+  reply: RemoteReply<Value> | ProviderRejection | ProviderAborted,
+): RemoteReply<Value> {
   if (reply.ok) return reply;
   return 'aborted' in reply ? { ok: false, aborted: true } : { ok: false, failure: reply.failure };
 }

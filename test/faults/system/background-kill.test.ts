@@ -39,9 +39,14 @@ it(`answers each of ${DOCUMENTS} documents once over ${KILLS} kills, and creates
   const asked = ['--endpoint', 'responses', '--background', '--prompt', '{{text}}'];
   for (let kill = 0; kill < KILLS; kill += 1) {
     const created = (await responses()).length;
-    const life = workspace.start(kill === 0 ? ['run', 'docs.jsonl', ...asked, ...flags] : ['resume', ...flags]);
+    const life = workspace.start(
+      kill === 0 ? ['run', 'docs.jsonl', ...asked, ...flags] : ['resume', ...flags],
+    );
     const until = created + 1 + Math.floor(random() * ((2 * (DOCUMENTS - created)) / (KILLS - kill) - 2));
-    await waitFor('enough creations', async () => (await responses()).length >= Math.min(until, DOCUMENTS - 1));
+    await waitFor(
+      'enough creations',
+      async () => (await responses()).length >= Math.min(until, DOCUMENTS - 1),
+    );
     await new Promise((resolve) => setTimeout(resolve, random() * LATEST_MS));
     life.kill('SIGKILL');
     expect((await life.ended).signal, 'killed before its end').toBe('SIGKILL');
