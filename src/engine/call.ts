@@ -8,6 +8,7 @@
  * What comes before the slot takes a commit to disk; done ahead, in a small stock of ready calls, it is no part of the
  * time that the slot is taken for.
  */
+import type { CallEnd } from '../core/call.js';
 import type { Clock, Random } from '../core/clock.js';
 import type { ProviderFailure } from '../core/failure.js';
 import { errorWithoutCall, type Settlement, type TaskError } from '../core/outcome.js';
@@ -48,6 +49,9 @@ export interface CallContext {
   readonly budget: RunBudget | null;
   /** No further call fits into the budget. */
   readonly onExhausted: (lacking: Lacking) => void;
+  readonly onSent: (call: SentCall) => void;
+  /** Before it is committed. */
+  readonly onEnded: (call: SentCall, end: CallEnd) => void;
 }
 
 /** A call that may leave: admitted by its lane and the budget, and in the ledger. */
@@ -62,6 +66,9 @@ export interface ReadyCall {
   /** Set aside in the budget. */
   readonly most: Spending | null;
 }
+
+/** A call that has left, or had in an earlier process. */
+export type SentCall = Pick<ReadyCall, 'group' | 'request' | 'lane' | 'callId' | 'most'>;
 
 /** What became of a group of documents, and of the call that was made for it, if one was. */
 export interface PerformedCall {
@@ -176,6 +183,7 @@ export async function sendCall(ready: ReadyCall, context: CallContext): Promise<
   const sentAtMs = clock.monotonicMs();
   // A limit that has fallen since then holds for whatever has not left.
   if (!lane.limiter.sent(grant, sentAtMs)) return withdrawCall(ready, context);
+  context.onSent(ready);
   return withinBudget(ready, context, async () => {
     const reply = await send(request, lane, context);
     const endedAtMs = clock.monotonicMs();
@@ -194,7 +202,7 @@ export async function sendCall(ready: ReadyCall, context: CallContext): Promise<
 }
 
 /** A call whose answer is at a server, or will be. */
-export interface OpenCall extends Pick<ReadyCall, 'group' | 'request' | 'lane' | 'callId' | 'most'> {
+export interface OpenCall extends SentCall {
   readonly startedAtMs: number;
   readonly response: OpenedResponse;
 }
@@ -202,6 +210,7 @@ export interface OpenCall extends Pick<ReadyCall, 'group' | 'request' | 'lane' |
 /** Fetches the answer to a call that an earlier process has made. */
 export function fetchCall(call: OpenCall, context: CallContext): Promise<PerformedCall> {
   const latencyMs = (): number => Math.max(0, context.clock.now() - call.startedAtMs);
+  context.onSent(call);
   return withinBudget(call, context, () => fetchResponse(call, true, latencyMs, context));
 }
 
@@ -236,11 +245,12 @@ async function takeResponse(
 }
 
 async function fetchResponse(
-  { group, request, lane, callId, most, response }: OpenCall,
+  open: OpenCall,
   isOld: boolean,
   latencyMs: () => number,
   context: CallContext,
 ): Promise<ConcludedCall> {
+  const { group, request, lane, response } = open;
   const reply = await context.background.answerOf(response, request, isOld);
   if ('isLeft' in reply) {
     const left = performedWith(group, { call: null, outcomes: [] });
@@ -249,7 +259,7 @@ async function fetchResponse(
   // The lane was heard when it took the call: what comes of that is no sign of outages or limits, and each failure is
   // an attempt.
   const ending = { trouble: null, refusal: 'stray', laneChange: null, latencyMs: latencyMs() } as const;
-  const concluded = await conclude({ group, lane, callId, most }, reply, ending, context);
+  const concluded = await conclude(open, reply, ending, context);
   return { ...concluded, performed: { ...concluded.performed, response } };
 }
 
@@ -274,7 +284,7 @@ async function withinBudget(
 }
 
 async function conclude(
-  { group, lane, callId, most }: Pick<ReadyCall, 'group' | 'lane' | 'callId' | 'most'>,
+  sent: SentCall,
   reply: ProviderReply,
   {
     trouble,
@@ -287,6 +297,7 @@ async function conclude(
   },
   context: CallContext,
 ): Promise<ConcludedCall> {
+  const { group, lane, callId, most } = sent;
   const { model, billing } = group[0] as PreparedTask;
   const bill = billOf(reply, model, lane);
   const finishedAtMs = context.clock.now();
@@ -297,6 +308,7 @@ async function conclude(
   const call = callEndOf(reply, isAnswered ? null : failure, bill, { callId, finishedAtMs, latencyMs });
   const answeredTier = ('usage' in reply ? reply.usage?.serviceTier : null) ?? null;
   const billed = most === null ? NOTHING_SPENT : billedFor(call, most, billing.serviceTier, answeredTier);
+  context.onEnded(sent, call);
   const settled = performedWith(group, { call, outcomes }, split);
   return { performed: { ...settled, isAnswered, failure, lane, laneChange }, billed };
 }

@@ -7,7 +7,8 @@ import type { StopRequests } from '../core/stop-requests.js';
 import type { Lane } from '../engine/lane.js';
 import { type SendingWay, WaysInTurn } from '../engine/sending-way.js';
 import type { Store } from '../store/store.js';
-import { directWayOf, LEASE_MS } from './direct.js';
+import { directWayOf } from './direct.js';
+import { LEASE_MS } from './execute-run.js';
 import { loadOutputCheck } from './output-check-of.js';
 import { createPrepareTask } from './prepare-task.js';
 import { recoverStore } from './recover.js';
@@ -49,7 +50,7 @@ export async function cancelAtProviders(options: CancelOptions): Promise<boolean
   const { store, run, lanes, clock, random, workerId, batchFolder, salvagePath, stop, tell } = options;
   const settings = settingsOfRun(run);
   const shared = {
-    ...{ store, workerId, clock, random, task: 'cancel' as const },
+    ...{ store, workerId, leaseMs: LEASE_MS, clock, random, task: 'cancel' as const },
     prepare: createPrepareTask(settings, await loadOutputCheck(settings)),
     ...{ budget: null, tooManyFailures: null, onSettled: () => undefined },
   };
@@ -62,7 +63,7 @@ export async function cancelAtProviders(options: CancelOptions): Promise<boolean
   const way: SendingWay = areBatchesOpen
     ? new WaysInTurn(
         remoteWayOf(run, lanes, {
-          ...{ ...shared, leaseMs: LEASE_MS, folder: batchFolder, waits: true, onNotice: tell },
+          ...{ ...shared, folder: batchFolder, waits: true, onNotice: tell },
         }),
         responses,
       )

@@ -4,8 +4,6 @@ import { Drain, type DrainOptions } from '../engine/drain.js';
 import { createJoinRequests } from './prepare-task.js';
 import { settingsOfRun } from './run-settings.js';
 
-export const LEASE_MS = 30_000;
-
 type OfRun = Omit<
   DrainOptions,
   | 'runId'
@@ -15,7 +13,6 @@ type OfRun = Omit<
   | 'retry'
   | 'timeoutMs'
   | 'graceMs'
-  | 'leaseMs'
   | 'isGuarded'
   | 'background'
 > & {
@@ -39,7 +36,6 @@ export function directWayOf(run: RunRecord, { task, ...options }: OfRun): Drain 
     retry: pacing,
     timeoutMs: pacing.timeoutMs,
     graceMs: pacing.graceMs,
-    leaseMs: LEASE_MS,
     isGuarded: pacing.guard,
     background: {
       task: task === 'send' && !remote.background ? 'collect' : task,

@@ -93,6 +93,8 @@ function stage(): Stage {
         onAccepted: () => undefined,
         budget: null,
         onExhausted: () => undefined,
+        onSent: () => undefined,
+        onEnded: () => undefined,
       };
       return performCall([prepared], context);
     },

@@ -41,6 +41,8 @@ function performWith(checkOutput: CheckOutput) {
     onAccepted: () => undefined,
     budget: null,
     onExhausted: () => undefined,
+    onSent: () => undefined,
+    onEnded: () => undefined,
   };
   const task = { taskId: 1, line: 1, key: 'a', body: '{}', attempts: 0, crashCount: 0 };
   const prepared: PreparedTask = {

@@ -14,6 +14,7 @@ import { completeRequest, inBackground, RESPONSES_SHAPE, refusedValue } from './
 
 export const RESPONSES: Endpoint = {
   path: '/responses',
+  operation: 'chat',
   defaultModel: CHAT.defaultModel,
   contentField: 'input',
   refusedValue,
