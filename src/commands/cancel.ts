@@ -10,6 +10,7 @@ import { printable } from '../core/foreign-text.js';
 import type { RunRecord } from '../core/run.js';
 import { cancelAtProviders, cancelRun } from '../runs/cancel-run.js';
 import { findRun } from '../runs/find-run.js';
+import { openBatches } from '../runs/remote.js';
 import { settingsOfRun } from '../runs/run-settings.js';
 import type { Store } from '../store/store.js';
 import { shellWord } from '../ui/next-command.js';
@@ -107,7 +108,7 @@ async function cancelRemote(
   run: RunRecord,
   options: CancelOptions,
 ): Promise<boolean> {
-  if ((await store.remote.list(run.id)).every(({ state }) => state === 'settled')) return true;
+  if ((await openBatches(store, run)).length === 0) return true;
   const { settings } = resolved;
   const runSettings = withGivenFlags(settingsOfRun(run), resolved, context.workingFolder);
   const homes = await homeFolders(context, settings);

@@ -8,15 +8,17 @@ import type { Store } from '../store/store.js';
 import { createJoinRequests } from './prepare-task.js';
 import { settingsOfRun } from './run-settings.js';
 
-/** What of a run is with providers: batches that are begun and not settled, and background responses. */
+/**
+ * What of a run is with providers: batches that are begun and not settled, and background responses.
+ * @param wanted absent: both
+ */
 export async function openBatches(
   store: Store,
   run: RunRecord,
-  kind: BatchRecord['kind'],
+  wanted?: BatchRecord['kind'],
 ): Promise<readonly BatchRecord[]> {
-  return (await store.remote.list(run.id)).filter(
-    (batch) => batch.state !== 'settled' && batch.kind === kind,
-  );
+  const all = await store.remote.list(run.id);
+  return all.filter(({ state, kind }) => state !== 'settled' && (wanted ?? kind) === kind);
 }
 
 type OfRun = Omit<
