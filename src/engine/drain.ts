@@ -434,7 +434,9 @@ export class Drain {
   /** Calls have fewer documents than when it was packed: it would be refused, or be too slow, as those before it were. */
   #isTooLargeByNow(group: readonly PreparedTask[]): boolean {
     const [first] = group;
-    return first !== undefined && group.length > 1 && group.length > this.#groupSizes.documentsFor(kindOf(first));
+    return (
+      first !== undefined && group.length > 1 && group.length > this.#groupSizes.documentsFor(kindOf(first))
+    );
   }
 
   /** Resolves when the call has a slot: until then it keeps its place in the stock. */
