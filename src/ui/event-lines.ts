@@ -4,6 +4,7 @@ import type { ProviderFailure } from '../core/failure.js';
 import { printable } from '../core/foreign-text.js';
 import type { Appearance } from './colours.js';
 import { adviceOn } from './failure-advice.js';
+import { FINDING_WORDS } from './finding-words.js';
 import { REACHED_LIMITS } from './halt-reason.js';
 import { shellWord } from './next-command.js';
 import { formatCount, formatQuantity, formatRemaining } from './numbers.js';
@@ -37,6 +38,11 @@ function sentencesOf(event: RunEvent, { colours, command }: Appearance, run: str
       return [`sending ${event.message} to ${event.model} at ${event.endpoint}`];
     case 'warning':
       return [colours.yellow(event.message)];
+    case 'remark': {
+      const { one, many, advice } = FINDING_WORDS[event.kind];
+      const what = `${formatCount(event.count)} ${event.count === 1 ? one : many}`;
+      return [colours.yellow(`${what} (line ${formatCount(event.line)}: ${event.message}): ${advice}`)];
+    }
     case 'rescued':
       return [rescueParts(event).join(' · ')];
     case 'sharing':
