@@ -9,7 +9,7 @@ import type { RunRecord } from '../core/run.js';
 import type { RequestSettings } from '../documents/request.js';
 import { apiRootOf } from '../endpoints/endpoints.js';
 import type { InputDescription } from '../input/input-description.js';
-import { fromStoredPath, toStoredPath } from '../store/stored-path.js';
+import { fromStoredPath, type StorePlace, toStoredPath } from '../store/stored-path.js';
 import { STORED_SETTINGS } from './stored-settings.js';
 
 export interface ConnectionSettings {
@@ -56,9 +56,9 @@ export interface RunSettings {
   readonly output: string | null;
 }
 
-/** @param folder `Store.folder` of the store that they are for */
-export function settingsToJson(settings: RunSettings, folder: string | null): JsonObject {
-  const stored = withPaths(settings, (path) => toStoredPath(path, folder));
+/** @param place the store that they are for */
+export function settingsToJson(settings: RunSettings, place: StorePlace): JsonObject {
+  const stored = withPaths(settings, (path) => toStoredPath(path, place));
   return JSON.parse(JSON.stringify(stored)) as JsonObject;
 }
 
@@ -109,15 +109,19 @@ function withPaths(settings: RunSettings, change: (path: string) => string): Run
   return {
     ...settings,
     request:
-      request?.imageFolder === undefined ? request : { ...request, imageFolder: change(request.imageFolder) },
+      typeof request?.imageFolder !== 'string'
+        ? request
+        : { ...request, imageFolder: change(request.imageFolder) },
     pricesFile: pricesFile && change(pricesFile),
     output: output && change(output),
   };
 }
 
 /** The folder that documents name files of; null where the prompt takes none. */
-export function imageFolderOf({ promptTemplate, imageFolder = '' }: RequestSettings): string | null {
-  return imageFolder !== '' && /\{\{\s*image\s/.test(promptTemplate ?? '') ? imageFolder : null;
+export function imageFolderOf({ promptTemplate, imageFolder }: RequestSettings): string | null {
+  return typeof imageFolder === 'string' && imageFolder !== '' && /\{\{\s*image\s/.test(promptTemplate ?? '')
+    ? imageFolder
+    : null;
 }
 
 const SIMULATED_LANE = 'simulator';

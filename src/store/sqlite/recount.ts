@@ -44,6 +44,8 @@ export class Recount {
   readonly #runSumsKept;
   readonly #laneSumsKept;
   readonly #laneSumsCounted;
+  /** Runs whose calls are removed when they are old: their sums are of more than is there. */
+  readonly #forgetful;
   readonly #latencies;
   /** What there must be none of. */
   readonly #faults: readonly (readonly [what: string, Database.Statement<[], CountRow>])[];
@@ -65,6 +67,9 @@ export class Recount {
       `SELECT run_id, lane, ${CALL_SUMS.map(([column, counted]) => `${counted} AS ${column}`).join(', ')}
        FROM calls GROUP BY run_id, lane`,
     );
+    this.#forgetful = database
+      .prepare<[], number>('SELECT run_id FROM served_runs WHERE is_bulk = 0')
+      .pluck();
     this.#latencies = database.prepare<[], CountRow>(
       `SELECT run_id, '' AS what, sum(calls) AS count FROM latency_buckets GROUP BY 1`,
     );
@@ -120,9 +125,16 @@ export class Recount {
   }
 
   #compareCalls(found: Differences): void {
-    const lanes = new Map(this.#laneSumsKept.all().map((row) => [nameOf(row.run_id, row.lane ?? ''), row]));
+    const forgetful = new Set(this.#forgetful.all());
+    const isWhole = ({ run_id }: SumsRow): boolean => !forgetful.has(run_id);
+    const lanes = new Map(
+      this.#laneSumsKept
+        .all()
+        .filter(isWhole)
+        .map((row) => [nameOf(row.run_id, row.lane ?? ''), row]),
+    );
     const runs = new Map<number, SumsRow>();
-    for (const counted of this.#laneSumsCounted.all()) {
+    for (const counted of this.#laneSumsCounted.all().filter(isWhole)) {
       const { run_id: runId, lane = '' } = counted;
       const kept = lanes.get(nameOf(runId, lane));
       lanes.delete(nameOf(runId, lane));
@@ -139,7 +151,7 @@ export class Recount {
       found.compare(run_id, `calls made of lane ${lane}`, calls_made, 0);
     }
     const latencies = new Map(this.#latencies.all().map(({ run_id, count }) => [run_id, count]));
-    for (const kept of this.#runSumsKept.all()) {
+    for (const kept of this.#runSumsKept.all().filter(isWhole)) {
       const counted = runs.get(kept.run_id);
       for (const [column] of CALL_SUMS) {
         if (kept[column] !== undefined) {
