@@ -23,6 +23,10 @@ export const PROGRESS_NAMES = Object.keys(PROGRESS) as readonly (keyof BatchProg
 /** A `BatchRecord` as a statement reads it. */
 export const BATCH_COLUMNS = [
   ...['id', 'kind', 'lane', 'shard', 'endpoint', 'model', 'lines', 'bytes', 'run_id AS "runId"'],
-  ...['most_tokens AS "mostTokens"', 'most_cost_micro_usd AS "mostCostMicroUsd"', 'created_at_ms AS "createdAtMs"'],
+  ...[
+    'most_tokens AS "mostTokens"',
+    'most_cost_micro_usd AS "mostCostMicroUsd"',
+    'created_at_ms AS "createdAtMs"',
+  ],
   ...PROGRESS_NAMES.map((name) => `${PROGRESS[name]} AS "${name}"`),
 ].join(', ');

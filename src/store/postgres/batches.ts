@@ -24,7 +24,8 @@ export function remoteStore(connections: Connections): RemoteStore {
     begin: (batch) => connections.write((transaction) => beginBatch(transaction, batch)),
     give: (batchId, tasks, load) =>
       connections.write((transaction) => giveTasks(transaction, batchId, tasks, load)),
-    note: (batchId, progress) => connections.write((transaction) => noteBatch(transaction, batchId, progress)),
+    note: (batchId, progress) =>
+      connections.write((transaction) => noteBatch(transaction, batchId, progress)),
     tasksOf: (batchId, { taskIds, limit }) =>
       connections.read((transaction) => tasksOfBatch(transaction, batchId, taskIds ?? null, limit)),
     settle: (batchId, settlements) =>

@@ -145,6 +145,7 @@ export class Connections {
 
   async close(): Promise<void> {
     const ids = [...this.#sessions.values()].map(({ id }) => id);
+    this.#sessions.clear();
     if (ids.length > 0) {
       // What is left of a session that cannot be removed now is removed with the old ones.
       await this.#withClient(false, (client, ask) =>
@@ -153,7 +154,7 @@ export class Connections {
         ]),
       ).catch(() => undefined);
     }
-    await this.#pool.end();
+    if (!this.#pool.ending) await this.#pool.end();
   }
 
   /** Tries again while the server cannot be reached, or others are in the way. `attempt` is undone whenever it throws. */

@@ -60,5 +60,9 @@ export async function takeAnswers(
     tasks,
     answeredBy,
   );
-  await transaction.run(`DELETE FROM earlier_answers AS earlier USING ${TAKEN} WHERE ${IS_TAKEN}`, tasks, answeredBy);
+  await transaction.run(
+    `DELETE FROM earlier_answers AS earlier USING ${TAKEN} WHERE ${IS_TAKEN}`,
+    tasks,
+    answeredBy,
+  );
 }

@@ -40,7 +40,10 @@ function documentOf(task: NewTask): object {
 
 /** Long keys do not fit an index; nobody finds two that share 128 bits of SHA-256. */
 function keyHash({ key, occurrence }: KeyOfDocument): string {
-  return createHash('sha256').update(`${occurrence} ${storableText(key)}`).digest('hex').slice(0, 32);
+  return createHash('sha256')
+    .update(`${occurrence} ${storableText(key)}`)
+    .digest('hex')
+    .slice(0, 32);
 }
 
 export async function addTasks(
@@ -171,7 +174,11 @@ export async function reimportTasks(
   };
 }
 
-async function moveTasks(transaction: Transaction, generation: number, changes: readonly object[]): Promise<void> {
+async function moveTasks(
+  transaction: Transaction,
+  generation: number,
+  changes: readonly object[],
+): Promise<void> {
   if (changes.length === 0) return;
   await transaction.run(
     `UPDATE tasks SET import_generation = $1, line = moved.line, priority = moved.priority, gone = 0

@@ -19,7 +19,9 @@ export interface Migration {
 }
 
 /** @param rows of tasks, with how many more of each there are */
-const COUNT_TASKS = (rows: string): string => `INSERT INTO @schema.task_counts AS kept (run_id, state, kind, shard, tasks)
+const COUNT_TASKS = (
+  rows: string,
+): string => `INSERT INTO @schema.task_counts AS kept (run_id, state, kind, shard, tasks)
   SELECT run_id, CASE gone WHEN 1 THEN 'gone' ELSE state END,
     CASE gone WHEN 1 THEN '' ELSE coalesce(failure_kind, shared_from, '') END, @schema.shard(), sum(tasks)
   FROM (${rows}) AS changed

@@ -58,7 +58,10 @@ async function page(
     await forget();
     return dedupe || reuseFrom.length > 0 ? { ...pairing, stage: 'answered' } : null;
   }
-  const next = await transaction.one<{ id: number | null }>('SELECT min(id) AS id FROM tasks WHERE id > $1', doneToTaskId);
+  const next = await transaction.one<{ id: number | null }>(
+    'SELECT min(id) AS id FROM tasks WHERE id > $1',
+    doneToTaskId,
+  );
   if (next === undefined || next.id === null) {
     if (stage === 'answered') return { ...pairing, stage: dedupe ? 'own' : 'pairing', doneToTaskId: 0 };
     if (stage === 'own') return { ...pairing, stage: 'pairing', doneToTaskId: 0 };

@@ -74,7 +74,9 @@ async function page(transaction: Transaction, pass: SweepPass, limit: number): P
   }
   for (const table of KEYS) {
     const first = `SELECT ctid FROM ${table} WHERE ${IN_PASS} LIMIT $2`;
-    if ((await transaction.run(`DELETE FROM ${table} WHERE ctid = ANY (ARRAY(${first}))`, runIds, limit)) > 0) {
+    if (
+      (await transaction.run(`DELETE FROM ${table} WHERE ctid = ANY (ARRAY(${first}))`, runIds, limit)) > 0
+    ) {
       return pass;
     }
   }

@@ -9,6 +9,7 @@ import type {
 } from '../../core/batch-record.js';
 import type { CallTask } from '../../core/call.js';
 import type { LeasedTask } from '../../core/task.js';
+import { BATCH_COLUMNS, PROGRESS, PROGRESS_NAMES } from '../batch-columns.js';
 import { type ClaimedRow, toLeasedTask } from '../rows.js';
 import {
   storableCount,
@@ -18,7 +19,6 @@ import {
   storableText,
   storableTextOrNull,
 } from '../storable.js';
-import { BATCH_COLUMNS, PROGRESS, PROGRESS_NAMES } from '../batch-columns.js';
 import { CLAIMED } from './queue.js';
 import type { Settlements } from './settlements.js';
 

@@ -29,11 +29,6 @@ export class Summary {
   of(runId: number): RunSummary {
     const totals = this.#totals.get(runId);
     if (totals === undefined) throw runMissing(runId);
-    return toRunSummary(
-      totals,
-      this.#lanes.all(runId),
-      this.#counts.all(runId),
-      this.#latencies.all(runId),
-    );
+    return toRunSummary(totals, this.#lanes.all(runId), this.#counts.all(runId), this.#latencies.all(runId));
   }
 }

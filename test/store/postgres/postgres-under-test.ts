@@ -67,6 +67,8 @@ function withStandingClock(schema: string): string {
     BEGIN
       FOR each IN SELECT tablename AS name FROM pg_tables
         WHERE schemaname = '${schema}' AND tablename NOT IN ('test_clock', 'llm_batch_meta')
+        -- Whose rows are written by the removal of others.
+        ORDER BY tablename = 'task_counts'
       LOOP EXECUTE format('DELETE FROM ${schema}.%I', each.name); END LOOP;
       FOR each IN SELECT sequencename AS name FROM pg_sequences WHERE schemaname = '${schema}'
       LOOP EXECUTE format('SELECT setval(''${schema}.%I'', 1, false)', each.name); END LOOP;
