@@ -53,8 +53,8 @@ export function buildProgram(context: CommandContext): Program {
     .showHelpAfterError('  try: llm-batch --help')
     .exitOverride()
     .configureOutput({
-      writeOut: (text) => context.stdout.write(text),
-      writeErr: (text) => context.stderr.write(text),
+      writeOut: (text) => context.stdout.write(context.command(text)),
+      writeErr: (text) => context.stderr.write(context.command(text)),
     })
     .configureHelp({ helpWidth: Math.min(context.stdout.columns || 100, 120) })
     .addHelpText('after', EXIT_CODE_HELP);
