@@ -224,13 +224,13 @@ export class TaskService {
     const base = simulated ? `${RUN_NAME}-simulated` : RUN_NAME;
     let name = base;
     for (let number = 2; taken.has(name); number += 1) name = `${base}-${number}`;
-    const run = await store.createRun({
-      name,
-      inputPath: '-',
-      simulated,
-      settings: json,
-      createdAtMs: clock.now(),
+    const newRun = { name, inputPath: '-', simulated, settings: json, createdAtMs: clock.now() };
+    const run = await store.createRun(newRun).catch((error: unknown) => {
+      // Another service has begun at the same time on the same store.
+      if (error instanceof LlmBatchError && error.code === 'RUN_NAME_TAKEN') return null;
+      throw error;
     });
+    if (run === null) return this.#openRun();
     await store.served.adoptRun(run.id, false);
     await store.updateRun(run.id, { status: 'finished' });
     this.#runId = run.id;
@@ -239,11 +239,8 @@ export class TaskService {
   /** Runs whose documents were still coming in when a process died: nobody was told that they were taken. */
   async #removeCutOff(): Promise<void> {
     const { store, clock, ttlMs } = this.#options;
-    const bulk = new Set(
-      (await store.served.listRuns()).filter(({ isBulk }) => isBulk).map(({ runId }) => runId),
-    );
     for (const run of await store.listRuns()) {
-      if (run.status !== 'importing' || !bulk.has(run.id)) continue;
+      if (run.status !== 'importing' || timeOfPublicId('run', run.name) === null) continue;
       // Where several processes share a store, another may be at it.
       if (store.capabilities.sharedDrain && clock.now() - run.createdAtMs < ttlMs) continue;
       await removeRun(store, run.id);
