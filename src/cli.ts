@@ -15,6 +15,7 @@ import { outputError } from './results/output-error.js';
 import { isReaderGone } from './results/sink.js';
 import { appearanceOf } from './ui/colours.js';
 import { renderError } from './ui/error.js';
+import { commandsAsTyped } from './ui/next-command.js';
 
 for (const stream of [process.stdout, process.stderr]) gateStream(stream, showsColour(stream));
 
@@ -29,6 +30,7 @@ const context: CommandContext = {
     delete process.env[name];
     return value === '' ? undefined : value;
   },
+  command: commandsAsTyped(process.argv, process.env),
   workingFolder: process.cwd(),
   processId: process.pid,
   hostName: hostname(),
@@ -76,7 +78,8 @@ function showsColour(stream: NodeJS.WriteStream): boolean {
 function report(error: unknown): number {
   hasReported = true;
   if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT_CODES.completed : EXIT_CODES.usage;
-  const appearance = appearanceOf(process.stderr, context.environment, !process.argv.includes('--no-color'));
+  const hasColour = !process.argv.includes('--no-color');
+  const appearance = appearanceOf(process.stderr, context.environment, hasColour, context.command);
   const lines = renderError(error, appearance, process.argv.includes('--debug'), wayOutOf);
   process.stderr.write(`${lines.join('\n')}\n`);
   return error instanceof LlmBatchError ? error.exitCode : EXIT_CODES.unexpected;

@@ -1,6 +1,6 @@
 /** `run <input>`: imports the documents as tasks, drains them, writes the results; run again, it goes on. */
 import type { Command } from 'commander';
-import { checkConnection, checkPrices } from '../app/composition.js';
+import { checkConnection, checkPrices, checkStoredConnection } from '../app/composition.js';
 import type { CommandContext } from '../app/context.js';
 import { startRun } from '../app/start-run.js';
 import { watchRun } from '../app/watch-run.js';
@@ -12,6 +12,7 @@ import { createRequestBuilder } from '../documents/request.js';
 import { locateInput } from '../input/input-files.js';
 import { type OutputPaths, outputPathsFor } from '../results/output-paths.js';
 import { checkTokenLimit } from '../runs/token-limit.js';
+import { shellWord } from '../ui/next-command.js';
 import type { Action } from './action.js';
 import { runSettingsFrom, unusedLanesNotice } from './asked-settings.js';
 import { choose } from './confirm.js';
@@ -41,6 +42,7 @@ Examples:
   llm-batch run reviews.jsonl --base-url http://localhost:11434/v1 --model llama3.2 --prompt '{{text}}'
   llm-batch run shop.db --query 'SELECT id, text FROM reviews WHERE stars < 3' --prompt '{{text}}'
   zcat docs.jsonl.gz | llm-batch run - --prompt-file prompt.txt -o - > answers.jsonl
+  llm-batch run reviews.jsonl --prompt '{{text}}' --detach      workers send it: llm-batch worker --run reviews
   llm-batch run reviews.jsonl --prompt '{{text}}' --simulate      rehearse: nobody is called`;
 
 export function registerRun(program: Command, context: CommandContext, action: Action): void {
@@ -62,6 +64,7 @@ export function registerRun(program: Command, context: CommandContext, action: A
     .option(...OUTPUT_FLAG)
     .option(...ONLY_NEW_FLAG)
     .option(...NO_WAIT_FLAG)
+    .option('--detach', 'bring the documents in and leave it to workers to send them')
     .option('--force', 'overwrite a results file of another run')
     .option(...TRUST_STORE_FLAG)
     .option('--dry-run', 'print tokens, cost and time and the first request; send and store nothing')
@@ -85,6 +88,7 @@ interface RunOptions {
   readonly force?: boolean;
   readonly trustStore?: boolean;
   readonly wait?: boolean;
+  readonly detach?: boolean;
   readonly dryRun?: boolean;
   readonly simulate?: boolean;
 }
@@ -105,6 +109,8 @@ async function run(
     );
   }
   const choice = choiceOf(options);
+  const detached = options.detach ?? false;
+  if (detached) refuseSendingFlags(options);
   refuseOnlyNewAlone(options);
   refuseNoWaitAlone(options.wait ?? true, settings.remote);
   const simulate = options.simulate ?? false;
@@ -127,7 +133,8 @@ async function run(
   }
   const wanted = { name: options.name ?? null, inputPath, query: settings.query };
   const runSettings = await keepServer(context, resolved, asked, wanted, options.trustStore ?? false);
-  checkConnection(runSettings, context);
+  if (detached) checkStoredConnection(runSettings, context);
+  else checkConnection(runSettings, context);
   await checkPrices(runSettings, context);
   const pathsOf = (runName: string | null): OutputPaths => {
     const paths = outputPathsFor(inputPath, {
@@ -159,11 +166,39 @@ async function run(
     onlyNew: options.onlyNew ?? false,
     choice,
     waits: options.wait ?? true,
+    detached,
     pathsOf,
     onPlaces: (paths, homes) => rememberReach(context, tell, runSettings, paths, homes),
     tell,
   });
-  return sent === 'interrupted' ? EXIT_CODES.interrupted : exitCodeOf(sent);
+  if (sent === 'interrupted') return EXIT_CODES.interrupted;
+  if (!('detached' in sent)) return exitCodeOf(sent);
+  if (!settings.quiet && !settings.logJson) {
+    const name = shellWord(sent.detached.name);
+    context.stderr.write(
+      `Nothing is sent yet: workers do that, \`llm-batch worker --run ${name}\` here or anywhere with this store.\n` +
+        `Next: llm-batch status ${name}\n`,
+    );
+  }
+  return EXIT_CODES.completed;
+}
+
+/** @throws LlmBatchError DETACHED_TWICE (exit 2) for what only a process that sends can do */
+function refuseSendingFlags(options: RunOptions): void {
+  const { limit, sample, output, onlyNew, wait } = options;
+  const odd = [
+    ['--limit', limit !== undefined],
+    ['--sample', sample !== undefined],
+    ['-o', output !== undefined],
+    ['--only-new', onlyNew === true],
+    ['--no-wait', wait === false],
+  ].find(([, isGiven]) => isGiven);
+  if (odd === undefined) return;
+  throw usageError(
+    'DETACHED_TWICE',
+    `--detach only brings documents in, so ${odd[0]} has nothing to do here.`,
+    'leave it out; `llm-batch results` writes the answers when they are there',
+  );
 }
 
 /** @throws refusal where the user has not said what is to become of changed documents, and does not say it now */

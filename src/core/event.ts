@@ -152,6 +152,10 @@ export type RunEvent =
   /** What a lane's server says of its limits; null where it says nothing. */
   | ({ readonly type: 'limit_learnt' } & LearntLimits & OfLane)
   | { readonly type: 'limit_reached'; readonly limit: ReachedLimit }
+  /** Answers or failures of so many documents came too late: another worker had taken them over, or they were cancelled. */
+  | { readonly type: 'leases_lost'; readonly documents: number }
+  /** A worker cannot send a run from where it is, and goes on with the others. */
+  | { readonly type: 'run_passed_over'; readonly run: string; readonly message: string }
   | ({ readonly type: 'remote_submitted'; readonly requests: number; readonly remoteId: string } & OfShard)
   /** The provider says something new of a batch; `state` is its word. */
   | ({

@@ -5,7 +5,7 @@ import type { BadLine } from '../input/bad-line.js';
 import type { Input } from '../input/input.js';
 import type { InputRecord } from '../input/source.js';
 import { createDocumentParser, type DocumentParser, type ParsedDocument } from './document.js';
-import { checkFirstRecord, describeFirst, type FirstDocument, refuseJsonFile } from './first-document.js';
+import { checkFirstRecord, describeFirst, type FirstDocument } from './first-document.js';
 import { documentKey } from './key.js';
 import { OccurrenceCounter } from './occurrence.js';
 import { createRequestBuilder, type RequestBuilder, type RequestSettings, requestHash } from './request.js';
@@ -85,7 +85,6 @@ export class PageCollector {
 
   add(record: InputRecord): void {
     const { line, text, place } = record;
-    if (this.#line === 0 && text !== null) refuseJsonFile(text, this.#input.name);
     this.#line = line;
     this.#characters += text?.length ?? 0;
     if (isLineProblem(record)) {
@@ -121,7 +120,7 @@ export class PageCollector {
     if (isLineProblem(document)) return document;
     if (document.form === 'record' && !this.#recordSeen) {
       this.#recordSeen = true;
-      checkFirstRecord(document, this.#settings, this.#input.name);
+      checkFirstRecord(document, this.#settings, this.#input);
     }
     const identity = documentKey(document, this.#settings.idField);
     if (isLineProblem(identity)) return identity;

@@ -10,12 +10,15 @@ import { formatCount, formatQuantity, formatRemaining } from './numbers.js';
 import { formatImportPlan } from './plan.js';
 import { sharingParts } from './summary-facts.js';
 
-/** @returns none for what is only shown as progress, or not at all */
-export function eventLines(event: RunEvent, appearance: Appearance): string[] {
-  return sentencesOf(event, appearance).map(printableSentence);
+/**
+ * @param run what a hint's command names
+ * @returns none for what is only shown as progress, or not at all
+ */
+export function eventLines(event: RunEvent, appearance: Appearance, run: string): string[] {
+  return sentencesOf(event, appearance, shellWord(run)).map(printableSentence);
 }
 
-function sentencesOf(event: RunEvent, { colours }: Appearance): string[] {
+function sentencesOf(event: RunEvent, { colours, command }: Appearance, run: string): string[] {
   switch (event.type) {
     case 'imported': {
       const repeats =
@@ -29,9 +32,7 @@ function sentencesOf(event: RunEvent, { colours }: Appearance): string[] {
       return [`${event.run}: ${formatImportPlan({ ...event, changed })}`];
     }
     case 'import_interrupted':
-      return [
-        `import interrupted; nothing was called. The same command goes on: llm-batch run ${shellWord(event.input)}`,
-      ];
+      return ['import interrupted; nothing was called. The same command goes on.'];
     case 'sending':
       return [`sending ${event.message} to ${event.model} at ${event.endpoint}`];
     case 'warning':
@@ -70,6 +71,14 @@ function sentencesOf(event: RunEvent, { colours }: Appearance): string[] {
           `${event.lane} is set aside, the other lanes go on: ${event.failure.kind}: ${event.failure.message}`,
         ),
       ];
+    case 'leases_lost':
+      return [
+        colours.yellow(
+          `${formatQuantity(event.documents, 'answer')} came too late and ${event.documents === 1 ? 'is' : 'are'} not stored: the document was another worker's or was cancelled meanwhile`,
+        ),
+      ];
+    case 'run_passed_over':
+      return [colours.yellow(`passed over: ${event.message}`)];
     case 'limit_reached':
       return [colours.yellow(`stopping: ${REACHED_LIMITS[event.limit]}`)];
     case 'halted': {
@@ -78,7 +87,7 @@ function sentencesOf(event: RunEvent, { colours }: Appearance): string[] {
         colours.red(`stopping: ${failure.kind}: ${failure.message}`),
         ...(series === null ? [] : seriesLines(failure, series)),
         `  try: ${adviceOn(failure).advice}`,
-        ...(series === null ? [] : ['  or go on all the same: llm-batch resume --no-guard']),
+        ...(series === null ? [] : [command(`  or go on all the same: llm-batch resume ${run} --no-guard`)]),
       ];
     }
     case 'remote_submitted':
@@ -108,7 +117,9 @@ function sentencesOf(event: RunEvent, { colours }: Appearance): string[] {
     case 'remote_left': {
       const batches = formatQuantity(event.batches, 'remote batch', 'remote batches');
       return [
-        `${batches} with ${formatQuantity(event.documents, 'document')} go on at the provider; \`llm-batch resume\` fetches the answers`,
+        command(
+          `${batches} with ${formatQuantity(event.documents, 'document')} go on at the provider; \`llm-batch resume ${run}\` fetches the answers`,
+        ),
       ];
     }
     case 'store_trouble':
@@ -118,7 +129,7 @@ function sentencesOf(event: RunEvent, { colours }: Appearance): string[] {
     case 'salvaged': {
       const them = event.outcomes === 1 ? 'it' : 'them';
       return [
-        `${formatQuantity(event.outcomes, 'answer')} kept in ${event.path}; \`llm-batch resume\` stores ${them}`,
+        `${formatQuantity(event.outcomes, 'answer')} kept in ${event.path}; ${command(`\`llm-batch resume ${run}\``)} stores ${them}`,
       ];
     }
     case 'interrupted': {

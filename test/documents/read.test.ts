@@ -116,22 +116,6 @@ describe('readDocuments', () => {
       /at least one document/,
     ],
     [
-      'an indented object',
-      '{\n  "text": "a"\n}\n',
-      {},
-      'INPUT_NOT_JSONL',
-      /JSON over several lines/,
-      /jq -c/,
-    ],
-    [
-      'an indented list',
-      '\ufeff[\n  {"text": "a"}\n]\n',
-      {},
-      'INPUT_NOT_JSONL',
-      /first line is \[/,
-      /jq -c '\.\[\]'/,
-    ],
-    [
       'nothing to send',
       '{"id":"a","stars":5,"review":"x"}\n',
       {},
