@@ -7,6 +7,8 @@ import { isLoopback } from '../core/loopback.js';
 import type { RunSettings } from '../runs/run-settings.js';
 import { expireInTurn } from '../server/expiry.js';
 import { createHttpServer } from '../server/http-server.js';
+import { runRoutes } from '../server/routes/runs.js';
+import { taskRoutes } from '../server/routes/tasks.js';
 import { TaskService } from '../server/service.js';
 import { readTokens } from '../server/tokens.js';
 import { AddressGuard } from '../server/webhooks/address-guard.js';
@@ -61,7 +63,7 @@ async function serveStore(
   });
   if (secrets.length > 0 && goesThroughProxy(environment)) notice(PROXY_NOTICE);
   const app = createHttpServer({
-    service,
+    routes: [taskRoutes(service), runRoutes(service)],
     tokens,
     mostBodyBytes: settings.maxLineBytes,
     probe: () => store.served.nextWebhookMs(),
