@@ -37,7 +37,9 @@ function once(emitter, event) {
 }
 
 function body() {
-  return JSON.stringify({ request: { model: 'gpt-4o-mini', messages: [{ role: 'user', content: 'x'.repeat(500) }] } });
+  return JSON.stringify({
+    request: { model: 'gpt-4o-mini', messages: [{ role: 'user', content: 'x'.repeat(500) }] },
+  });
 }
 
 function submission() {
@@ -58,7 +60,11 @@ function submission() {
 }
 
 function post(url) {
-  return fetch(`${url}/v1/tasks`, { method: 'POST', headers: { 'content-type': 'application/json' }, body: body() });
+  return fetch(`${url}/v1/tasks`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: body(),
+  });
 }
 
 async function fill(url, count) {
