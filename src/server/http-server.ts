@@ -5,9 +5,9 @@ import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest }
 import { parseForeignJson, UnusualShape } from '../core/json.js';
 import { OpenApi } from './openapi.js';
 import { Problem, problemOf, unprocessable } from './problem.js';
-import { healthRoutes } from './routes/health.js';
+import { healthRoutes } from './routes/health-routes.js';
 import type { AddRoutes } from './routes/route.js';
-import { JSONL_TYPES } from './routes/runs.js';
+import { JSONL_TYPES } from './routes/run-routes.js';
 import { createAccessCheck } from './tokens.js';
 
 export interface HttpServerOptions {

@@ -7,6 +7,7 @@ import { LlmBatchError } from '../core/errors.js';
 import type { ResultFilter, ResultRow, TaskRow } from '../core/result-row.js';
 import type { RunRecord } from '../core/run.js';
 import type { Idempotency, NewServedTask, ServedTask, SubmissionOutcome } from '../core/served-task.js';
+import type { TraceWork } from '../core/trace-work.js';
 import type { BadLine } from '../input/bad-line.js';
 import { resultLine } from '../results/result-line.js';
 import { resultPages } from '../results/result-pages.js';
@@ -20,7 +21,7 @@ import { GroupCommit } from './group-commit.js';
 import { Problem, type ProblemOfField, unprocessable } from './problem.js';
 import { newPublicId, type PublicIdKind, timeOfPublicId } from './public-id.js';
 import { runFacts } from './run-facts.js';
-import { type AskedFor, type Submission, settingsOfTasks, TaskIntake } from './task-intake.js';
+import { type AskedWith, type Submission, settingsOfTasks, TaskIntake } from './task-intake.js';
 
 export interface ServiceOptions {
   /** Opened for writing. */
@@ -35,6 +36,7 @@ export interface ServiceOptions {
   readonly clock: Clock;
   /** Why a webhook's address is refused; null: it is not. */
   readonly refuseWebhook: (url: string) => string | null;
+  readonly trace: TraceWork;
   /** Told when there is something new to be drained. */
   readonly onWork: () => void;
 }
@@ -84,11 +86,19 @@ export class TaskService {
    * @throws Problem 409, 422, 503
    */
   async submit(submission: Submission, text: string, headers: SubmissionHeaders): Promise<Accepted> {
-    const { webhook_url: webhookUrl = null, max_attempts: maxAttempts = null } = submission;
+    const { webhook_url: webhookUrl = null } = submission;
     if (webhookUrl !== null) {
       const refusal = this.#options.refuseWebhook(webhookUrl);
       if (refusal !== null) throw unprocessable('webhook_url', refusal);
     }
+    const { trace } = this.#options;
+    return trace('POST /v1/tasks', headers.traceparent, (traceparent) =>
+      this.#submit(submission, text, { ...headers, traceparent }),
+    );
+  }
+
+  async #submit(submission: Submission, text: string, headers: SubmissionHeaders): Promise<Accepted> {
+    const { webhook_url: webhookUrl = null, max_attempts: maxAttempts = null } = submission;
     const content = this.#intake.read(submission, text);
     const publicId = newPublicId('task', this.#options.clock.now());
     const idempotency = idempotencyOf('tasks', headers, digest(text));
@@ -139,7 +149,7 @@ export class TaskService {
    * @param body JSONL
    * @throws Problem 409, 422, 503
    */
-  async submitRun(body: Readable, asked: AskedFor, headers: SubmissionHeaders): Promise<Accepted> {
+  async submitRun(body: Readable, asked: AskedWith, headers: SubmissionHeaders): Promise<Accepted> {
     const { store, settings, clock, onWork } = this.#options;
     await this.#refuseFull(0);
     const publicId = newPublicId('run', clock.now());
@@ -263,7 +273,7 @@ export class TaskService {
     run: RunRecord,
     body: Readable,
     request: RunSettings['request'],
-    asked: AskedFor,
+    asked: AskedWith,
     headers: SubmissionHeaders,
   ): Promise<SubmissionOutcome> {
     const { store, maxLineBytes } = this.#options;

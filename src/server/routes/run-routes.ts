@@ -3,7 +3,7 @@ import type { Readable } from 'node:stream';
 import type { ResultFilter } from '../../core/result-row.js';
 import { ACCEPTED, ID_PARAMETER, RESULTS_QUERY, RUN, RUN_QUERY } from '../schemas.js';
 import type { TaskService } from '../service.js';
-import type { AskedFor } from '../task-intake.js';
+import type { AskedWith } from '../task-intake.js';
 import { type AddRoutes, problemAnswers, type RouteDocs, sendJson, submissionHeaders } from './route.js';
 
 export const JSONL_TYPES = ['application/jsonl', 'application/x-ndjson', 'application/x-jsonlines'] as const;
@@ -49,7 +49,7 @@ const CANCEL: RouteDocs = {
 
 export function runRoutes(service: TaskService): AddRoutes {
   return (app) => {
-    app.post<{ Body: Readable; Querystring: AskedFor }>(
+    app.post<{ Body: Readable; Querystring: AskedWith }>(
       '/v1/runs',
       { schema: { querystring: RUN_QUERY }, config: { docs: SUBMIT } },
       async (request, reply) => {
