@@ -182,6 +182,7 @@ async function deliver(
   };
   const outbox = new WebhookOutbox({
     ...{ store, guard, secrets: readSecrets(SECRET), clock: hurried, random: () => 0 },
+    trace: (_name, traceparent, work) => work(traceparent),
   });
   await outbox.run();
   return { noted, waitedMs };

@@ -4,6 +4,7 @@
  */
 import { type Clock, type Random, WOKEN } from '../../core/clock.js';
 import type { WebhookMessage, WebhookTry } from '../../core/served-task.js';
+import type { TraceWork } from '../../core/trace-work.js';
 import type { Store } from '../../store/store.js';
 import { GroupCommit } from '../group-commit.js';
 import { taskJson } from '../service.js';
@@ -17,6 +18,7 @@ export interface OutboxOptions {
   readonly secrets: readonly Buffer[];
   readonly clock: Clock;
   readonly random: Random;
+  readonly trace: TraceWork;
   /** Told of each try. */
   readonly onTry?: (message: WebhookMessage, reply: PostReply) => void;
 }
@@ -109,24 +111,26 @@ export class WebhookOutbox {
     await this.#tries.add({ taskId, messageId, outcome: this.#outcomeOf(message, reply), ...reply });
   }
 
-  #try({ url, messageId, traceparent }: WebhookMessage, body: string): Promise<PostReply> {
-    const { guard, secrets, clock } = this.#options;
+  #try({ url, messageId, traceparent: origin }: WebhookMessage, body: string): Promise<PostReply> {
+    const { guard, secrets, clock, trace } = this.#options;
     // The operator may have taken a host off his list since.
     const refusal = guard.refuse(url);
     if (refusal !== null) return Promise.resolve({ httpStatus: null, problem: `the address ${refusal}` });
     const timestamp = Math.floor(clock.now() / SECOND_MS);
-    return post(url, {
-      headers: {
-        'content-type': 'application/json; charset=utf-8',
-        'user-agent': 'llm-batch',
-        ...(traceparent === null ? {} : { traceparent }),
-        ...signatureHeaders(secrets, { messageId, timestamp, body }),
-      },
-      body,
-      lookup: guard.lookupFor(url),
-      deadlineMs: DEADLINE_MS,
-      clock,
-    });
+    return trace('POST webhook', origin, (traceparent) =>
+      post(url, {
+        headers: {
+          'content-type': 'application/json; charset=utf-8',
+          'user-agent': 'llm-batch',
+          ...(traceparent === null ? {} : { traceparent }),
+          ...signatureHeaders(secrets, { messageId, timestamp, body }),
+        },
+        body,
+        lookup: guard.lookupFor(url),
+        deadlineMs: DEADLINE_MS,
+        clock,
+      }),
+    );
   }
 
   #outcomeOf({ attempts }: WebhookMessage, { problem, httpStatus }: PostReply): WebhookTry['outcome'] {
