@@ -91,7 +91,7 @@ async function cancel(
     const { counts } = await cancelRun(store, run, salvagePath);
     stderr.write(
       `Run '${printable(run.name)}' is cancelled: ${formatQuantity(counts.cancelled, 'document')} will not be sent, ${formatCount(counts.completed)} answered and kept.\n` +
-        `Next: llm-batch results ${shellWord(run.name)}\n`,
+        `Next: ${context.command(`llm-batch results ${shellWord(run.name)}`)}\n`,
     );
     return EXIT_CODES.completed;
   });

@@ -6,6 +6,7 @@ import type { CallEnd } from './call.js';
 import type { ProviderFailure } from './failure.js';
 import type { LearntLimits } from './limits.js';
 import type { ProgressSnapshot } from './progress-snapshot.js';
+import type { Remark } from './remark.js';
 import type { TaskRow } from './result-row.js';
 import type { RunRecord } from './run.js';
 import type { RunSummary } from './run-summary.js';
@@ -102,6 +103,8 @@ export type RunEvent =
   /** Before the first call: what is sent, to which model, where. */
   | { readonly type: 'sending'; readonly message: string; readonly model: string; readonly endpoint: string }
   | { readonly type: 'warning'; readonly message: string }
+  /** What is of so many documents, with the first of them. */
+  | (Remark & { readonly type: 'remark'; readonly count: number })
   /** Documents that a crash had left in progress. */
   | {
       readonly type: 'rescued';

@@ -11,7 +11,7 @@
 import pLimit from 'p-limit';
 import type { BatchRecord } from '../core/batch-record.js';
 import type { CallEnd } from '../core/call.js';
-import { type Clock, type Random, WOKEN } from '../core/clock.js';
+import type { Clock, Random } from '../core/clock.js';
 import { LlmBatchError } from '../core/errors.js';
 import type { DrainEnding, FailedCalls, ReachedLimit } from '../core/event.js';
 import type { ProviderFailure } from '../core/failure.js';
@@ -185,7 +185,6 @@ const STORE_TROUBLE_LIMIT_MS = 60_000;
 const HEARTBEATS_PER_LEASE = 3;
 /** In one transaction, which nothing else is done beside. */
 const MOST_CLAIMED = 1_000;
-const A_DAY_MS = 24 * 3_600_000;
 /** When this machine could open no more connections, no more are tried for so long. */
 const FEWER_CONNECTIONS_MS = 60_000;
 
@@ -213,7 +212,7 @@ export class Drain {
   /** Of the group that left the packer last. */
   #documentsPerCall = 1;
   #woken = false;
-  #sleeping: AbortController | null = null;
+  #endSleep: (() => void) | null = null;
   #completed = 0;
   #failed = 0;
   #costMicroUsd = 0;
@@ -809,14 +808,22 @@ export class Drain {
   /** A wake that comes while nobody sleeps is kept for the next sleeper, so that none is lost. */
   #wake(): void {
     this.#woken = true;
-    this.#sleeping?.abort(WOKEN);
+    this.#endSleep?.();
   }
 
+  /** Keeps the process alive no more than a timer of the clock's does: the heartbeat does that for the whole drain. */
   async #nextWake(limitMs: number | null): Promise<void> {
     if (!this.#woken) {
-      this.#sleeping = new AbortController();
-      await this.#options.clock.sleep(Math.max(0, limitMs ?? A_DAY_MS), this.#sleeping.signal);
-      this.#sleeping = null;
+      await new Promise<void>((resolve) => {
+        this.#endSleep = resolve;
+        if (limitMs === null) return;
+        const cancel = this.#options.clock.after(Math.max(0, limitMs), resolve);
+        this.#endSleep = () => {
+          cancel();
+          resolve();
+        };
+      });
+      this.#endSleep = null;
     }
     this.#woken = false;
   }

@@ -115,15 +115,19 @@ function withPaths(settings: RunSettings, change: (path: string) => string): Run
   return {
     ...settings,
     request:
-      request?.imageFolder === undefined ? request : { ...request, imageFolder: change(request.imageFolder) },
+      typeof request?.imageFolder !== 'string'
+        ? request
+        : { ...request, imageFolder: change(request.imageFolder) },
     pricesFile: pricesFile && change(pricesFile),
     output: output && change(output),
   };
 }
 
 /** The folder that documents name files of; null where the prompt takes none. */
-export function imageFolderOf({ promptTemplate, imageFolder = '' }: RequestSettings): string | null {
-  return imageFolder !== '' && /\{\{\s*image\s/.test(promptTemplate ?? '') ? imageFolder : null;
+export function imageFolderOf({ promptTemplate, imageFolder }: RequestSettings): string | null {
+  return typeof imageFolder === 'string' && imageFolder !== '' && /\{\{\s*image\s/.test(promptTemplate ?? '')
+    ? imageFolder
+    : null;
 }
 
 const SIMULATED_LANE = 'simulator';

@@ -56,13 +56,15 @@ export function renderStatus(view: RunInspection, columns: number, appearance: A
   if (view.owner === null) {
     facts.push({
       name: 'next',
-      value: nextCommand({
-        runName: run.name,
-        open: openOf(summary),
-        failed: summary.counts.failed,
-        cancelled: run.status === 'cancelled',
-        resultsPath: null,
-      }),
+      value: appearance.command(
+        nextCommand({
+          runName: run.name,
+          open: openOf(summary),
+          failed: summary.counts.failed,
+          cancelled: run.status === 'cancelled',
+          resultsPath: null,
+        }),
+      ),
       paint: colours.bold,
     });
   }

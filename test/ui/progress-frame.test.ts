@@ -130,7 +130,7 @@ describe('the bar', () => {
   });
 
   it('marks the failed part in red', () => {
-    const coloured: Appearance = { colours: new Chalk({ level: 1 }), unicode: true };
+    const coloured: Appearance = { ...PLAIN_APPEARANCE, colours: new Chalk({ level: 1 }) };
     const view = { columns: 79, appearance: coloured, elapsedMs: 0, ended: false };
     const [bar] = renderFrame({ ...snapshot, completed: 100_000, failed: 50_000 }, view);
     expect(bar).toContain('\x1b[36m━━━━━━━━━━━━━\x1b[39m\x1b[31m━━━━━━╸\x1b[39m');
