@@ -48,6 +48,8 @@ export async function dryRun(options: DryRunOptions): Promise<ExitCode> {
 
 /** Answers that are there already are not paid for again, which the estimate of the whole input does not know. */
 async function answeredBefore({ context, resolved, runSettings, ...run }: DryRunOptions): Promise<string[]> {
+  // What standard input held is gone, and with it which run it is of.
+  if (run.inputPath === '-' && run.runName === null) return [];
   try {
     return await withStore(context, resolved.settings, 'read', async (store) => {
       const wanted = {
