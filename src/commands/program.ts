@@ -75,6 +75,7 @@ export function buildProgram(context: CommandContext): Program {
   return {
     command,
     async run(argv) {
+      if (asksForJsonLog(argv)) for (const each of [command, ...command.commands]) silenceErrors(each);
       refuseInputAlone(command, argv[2]);
       const verb = command.commands.find((each) => each.name() === argv[2]);
       if (verb !== undefined) refuseFamiliarFlags(verb, argv.slice(3));
@@ -84,6 +85,16 @@ export function buildProgram(context: CommandContext): Program {
       return exitCode;
     },
   };
+}
+
+/** Asked before the flags are parsed, for what goes wrong there. */
+export function asksForJsonLog(argv: readonly string[]): boolean {
+  return argv.includes('--log-json');
+}
+
+/** What commander says of wrong usage is told as JSON by whoever reports errors. */
+function silenceErrors(command: Command): void {
+  command.showHelpAfterError(false).configureOutput({ outputError: () => undefined });
 }
 
 /** `llm-batch docs.jsonl`: commander would look for a command of a like name. @throws LlmBatchError (exit 2) COMMAND_MISSING */

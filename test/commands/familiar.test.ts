@@ -3,6 +3,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { configName } from '../../src/config/familiar-names.js';
 import { SETTINGS } from '../../src/config/settings.js';
 import { runInProcess } from '../support/in-process.js';
+import { jsonLines } from '../support/program.js';
 import { Workspace } from '../support/workspace.js';
 
 let workspace: Workspace;
@@ -69,6 +70,35 @@ describe('a key of the settings file', () => {
   it('is of one setting alone', () => {
     const names = SETTINGS.map(configName);
     expect(new Set(names).size).toBe(names.length);
+  });
+});
+
+describe('what goes wrong', () => {
+  it.each([
+    [['run', 'gone.jsonl', '--simulate'], { code: 'INPUT_NOT_FOUND', exit_code: 2 }],
+    [
+      ['run', 'docs.jsonl', '--wrokers', '3'],
+      { message: expect.stringContaining("'--wrokers'"), exit_code: 2 },
+    ],
+  ])('is told under --log-json as one line of JSON: %j', async (words, told) => {
+    const end = await workspace.run([...words, '--log-json']);
+    expect(end).toMatchObject({ exitCode: 2, stdout: '' });
+    expect(jsonLines(end.stderr)).toEqual([expect.objectContaining({ event: 'error', ...told })]);
+  });
+
+  it('is told under --quiet too: bad lines, and why a run was stopped', async () => {
+    workspace.write('broken.jsonl', '{broken\n');
+    const refused = await type('run', 'broken.jsonl', '--simulate', '--quiet');
+    expect(refused.stderr).toMatch(/^1 bad line in broken\.jsonl:\n {2}line 1 {2}not JSON/);
+    workspace.writeDocuments('stop.jsonl', [{ text: '[[simulate:insufficient-quota]]' }]);
+    const stopped = await type('run', 'stop.jsonl', '--simulate', '--quiet');
+    expect(stopped).toMatchObject({ exitCode: 4, stdout: '' });
+    expect(stopped.stderr).toMatch(/^stopping: quota_exhausted: .*\n {2}try: /);
+    expect(await type('run', 'docs.jsonl', '--simulate', '--quiet')).toEqual({
+      exitCode: 0,
+      stdout: '',
+      stderr: '',
+    });
   });
 });
 
