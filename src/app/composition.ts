@@ -15,6 +15,7 @@ import type { ModelPrice, PriceBook, PriceTable, PriceTier } from '../pricing/pr
 import { batchLimitsOf } from '../provider/batch-limits.js';
 import type { Provider } from '../provider/provider.js';
 import type { RemoteProvider } from '../provider/remote-batches.js';
+import type { BackgroundProvider } from '../provider/remote-responses.js';
 import { checkBudget } from '../runs/run-budget.js';
 import { type LaneSettings, lanesOf, type RunSettings } from '../runs/run-settings.js';
 import type { SimulatorOptions } from '../simulator/options.js';
@@ -44,12 +45,9 @@ export interface OpenLanes {
  */
 export function checkConnection(settings: RunSettings, context: CommandContext): void {
   if (settings.simulator !== null) return;
+  checkStoredConnection(settings, context);
   const lanes = lanesOf(settings);
-  for (const lane of lanes) {
-    checkBaseUrl(lane.baseUrl, context.environment[lane.apiKeyEnv]);
-    checkKeyName(lane.apiKeyEnv);
-    checkHeaders(lane, context);
-  }
+  for (const lane of lanes) checkHeaders(lane, context);
   // A server of the user's own needs no key; where several keys are named, all were meant to be there.
   const ownServer =
     lanes.length === 1 && (settings.connection.baseUrl !== null || settings.connection.lanes !== null);
@@ -64,6 +62,17 @@ export function checkConnection(settings: RunSettings, context: CommandContext):
       : `No API keys: environment variables ${missing.join(', ')} are not set.`,
     { variables: `export ${missing.map((name) => `${name}=…`).join(' ')}`, ...otherServer(context) },
   );
+}
+
+/**
+ * Checks what of a connection is stored with the run, for whoever sends it.
+ * @throws LlmBatchError KEY_NAME_INVALID, BASE_URL_INVALID, BASE_URL_CREDENTIALS (exit 2)
+ */
+export function checkStoredConnection(settings: RunSettings, { environment }: CommandContext): void {
+  for (const { baseUrl, apiKeyEnv } of lanesOf(settings)) {
+    checkBaseUrl(baseUrl, environment[apiKeyEnv]);
+    checkKeyName(apiKeyEnv);
+  }
 }
 
 /** Whose key is there instead, where the user has not said whom to call. */
@@ -168,7 +177,7 @@ export async function connect(settings: RunSettings, context: CommandContext): P
   const most = Math.max(1, simulator === null ? all : Math.floor(all / 2));
   const perLane = Math.max(1, Math.floor(most / laneSettings.length));
   const open = (lane: LaneSettings): Lane => {
-    const provider: Provider & Partial<RemoteProvider> = createOpenAIProvider({
+    const provider: Provider & Partial<RemoteProvider & BackgroundProvider> = createOpenAIProvider({
       baseUrl: lane.baseUrl,
       apiKey: simulator === null ? (context.takeSecret(lane.apiKeyEnv) ?? null) : null,
       apiKeyHeader: lane.apiKeyHeader,
@@ -182,6 +191,7 @@ export async function connect(settings: RunSettings, context: CommandContext): P
     const bodyFor = modelNames(lane.models);
     const { direct, batch } = pricedAt(prices, lane.baseUrl, clock);
     const batches = provider.remoteBatches;
+    const responses = provider.remoteResponses;
     return {
       name: lane.name,
       weight: lane.weight,
@@ -193,6 +203,13 @@ export async function connect(settings: RunSettings, context: CommandContext): P
         random,
       }),
       ...direct,
+      ...(responses && {
+        responses: {
+          ...responses,
+          create: ({ bodyJson, ...request }, options) =>
+            responses.create({ ...request, bodyJson: bodyFor?.(bodyJson) ?? bodyJson }, options),
+        },
+      }),
       ...(batches && {
         remote: {
           batches,

@@ -26,17 +26,16 @@ async function list(command: Command, context: CommandContext): Promise<ExitCode
   const { settings } = await readSettings(command, context);
   const { stdout, stderr, environment, clock } = context;
   return withStore(context, settings, 'read', async (store) => {
-    const owner = await store.readOwner();
     const runs = await Promise.all(
       (await store.listRuns()).map(async (run) => ({
         run,
         summary: await store.summarizeRun(run.id),
-        isBusy: run.name === owner?.runName,
+        isBusy: (await store.readOwner(run.name))?.runName === run.name,
       })),
     );
     if (runs.length === 0) stderr.write('The store holds no run yet.\n');
     else {
-      const appearance = appearanceOf(stdout, environment, settings.color);
+      const appearance = appearanceOf(stdout, environment, settings.color, context.command);
       const lines = renderRunList(runs, clock.now(), stdout.columns || 100, appearance);
       stdout.write(`${lines.join('\n')}\n`);
     }

@@ -16,6 +16,8 @@ export type { EndpointName } from '../core/endpoint-name.js';
 export interface Endpoint {
   /** Where it is, below the base URL. */
   readonly path: string;
+  /** What traces call it (OpenTelemetry, semantic conventions for generative AI: `gen_ai.operation.name`). */
+  readonly operation: string;
   /** Used when neither line nor `--model` names one. */
   readonly defaultModel: string;
   /** The field of a body that holds what is asked. */
@@ -47,6 +49,8 @@ export interface Endpoint {
   readonly placeFile: PlaceFile | null;
   /** Parameters that ask for structured output; null: it has none. */
   readonly outputParameters: ((format: OutputFormat) => JsonObject) | null;
+  /** The body that asks a server to work on it in the background, where it lies until it is fetched; null: it cannot. */
+  readonly inBackground: ((bodyJson: string) => string) | null;
   /** The body of a further try, which shows the model its answer and what was wrong with it; null: it cannot. */
   readonly withMistake: ((bodyJson: string, mistake: Mistake) => string) | null;
 }

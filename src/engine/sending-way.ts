@@ -8,6 +8,8 @@ export interface SendingWay {
   stop(): void;
   /** Cuts off what is open. */
   abort(): void;
+  /** There may be something to send that was not there before. */
+  look(): void;
   snapshot(): DrainSnapshot;
   /** @throws whatever the store threw when it could not be written any more */
   run(): Promise<DrainEnding>;
@@ -18,6 +20,7 @@ export const IDLE_SNAPSHOT: DrainSnapshot = {
   completed: 0,
   failed: 0,
   openCalls: 0,
+  openResponses: 0,
   groups: NO_GROUPS,
   concurrency: 0,
   costMicroUsd: 0,
@@ -48,6 +51,10 @@ export class WaysInTurn implements SendingWay {
 
   abort(): void {
     for (const way of this.#ways) way.abort();
+  }
+
+  look(): void {
+    this.#current.look();
   }
 
   snapshot(): DrainSnapshot {

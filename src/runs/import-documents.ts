@@ -1,7 +1,8 @@
 /** Brings the documents of an input into its run: a first import, or an edited input's plan and its carrying out. */
 
-import { usageError } from '../core/errors.js';
-import type { ImportPlan, TellEvent } from '../core/event.js';
+import { type LlmBatchError, usageError } from '../core/errors.js';
+import type { TellEvent } from '../core/event.js';
+import type { Remark, RemarkKind } from '../core/remark.js';
 import type { NewRun, RunRecord } from '../core/run.js';
 import type { StopRequests } from '../core/stop-requests.js';
 import type { DocumentPage, FirstDocument } from '../documents/read.js';
@@ -29,8 +30,11 @@ export interface ImportDocumentsOptions {
 }
 
 export interface ImportRules {
-  /** What becomes of documents that changed after they were answered. */
-  readonly changed: 'ask' | 'rerun' | 'keep';
+  /**
+   * What becomes of documents that changed after they were answered; asked where there are any.
+   * @throws refusal CHANGED_ANSWERED where nobody says
+   */
+  readonly onChanged: (refusal: LlmBatchError) => Promise<'rerun' | 'keep'>;
   readonly skipBadLines: boolean;
   /** Where bad lines that are skipped are set aside. */
   readonly rejectsPath: string;
@@ -77,7 +81,7 @@ class Import {
   #run: RunRecord | null;
   /** What the pages of an input showed on their way by. */
   #first: FirstDocument | null = null;
-  #withoutTemplate = 0;
+  #remarks = new Map<RemarkKind, { count: number; readonly first: Remark }>();
   #description: InputDescription | null = null;
 
   constructor(
@@ -113,7 +117,7 @@ class Import {
 
   async #importNew(newRun: Omit<NewRun, 'settings'>): Promise<RunRecord> {
     const { store, settings, input, tell } = this.#options;
-    const run = await store.createRun({ ...newRun, settings: settingsToJson(settings, store.folder) });
+    const run = await store.createRun({ ...newRun, settings: settingsToJson(settings, store) });
     this.#run = run;
     const report = await importNew(this.#importOptions(run, input));
     await this.#endReading();
@@ -136,13 +140,16 @@ class Import {
       const plan = await planImport(importOptions, answerers);
       await this.#endReading();
       tell({ type: 'planned', run: existing.name, ...plan });
-      refuseRepeatedPayment(existing, plan, rules.changed, settings);
+      const changed =
+        plan.changedFinished === 0
+          ? 'rerun'
+          : await rules.onChanged(changedAnswers(existing, plan.changedFinished, settings));
       const now = {
         ...settings,
         ...(this.#description === null ? {} : { input: this.#description }),
       };
-      const reimport = { keepFinished: rules.changed === 'keep', answerers };
-      return await applyImport(importOptions, reimport, settingsToJson(now, store.folder));
+      const reimport = { keepFinished: changed === 'keep', answerers };
+      return await applyImport(importOptions, reimport, settingsToJson(now, store));
     } finally {
       await spool?.remove();
     }
@@ -167,11 +174,14 @@ class Import {
   async *#pagesOf(input: WantedInput): AsyncGenerator<DocumentPage> {
     const { request } = this.#options.settings;
     const { tell } = this.#options;
-    this.#withoutTemplate = 0;
+    this.#remarks.clear();
     const onOpened = (description: InputDescription): Promise<void> => this.#describe(description);
     for await (const page of readPages(input, { request, signal: this.#signal, tell, onOpened })) {
       this.#first ??= page.first;
-      this.#withoutTemplate += page.withoutTemplate;
+      for (const remark of page.remarks) {
+        const seen = this.#remarks.get(remark.kind) ?? { count: 0, first: remark };
+        this.#remarks.set(remark.kind, { ...seen, count: seen.count + 1 });
+      }
       yield page;
     }
   }
@@ -181,7 +191,7 @@ class Import {
     const { store, settings } = this.#options;
     this.#description = description;
     if (this.#existing !== null || this.#run === null) return;
-    const described = settingsToJson({ ...settings, input: description }, store.folder);
+    const described = settingsToJson({ ...settings, input: description }, store);
     this.#run = await store.updateRun(this.#run.id, { settings: described });
   }
 
@@ -206,22 +216,14 @@ class Import {
     const hosts = new Set(lanesOf(settings).map((lane) => new URL(lane.baseUrl).host));
     const endpoint = settings.simulator === null ? [...hosts].join(', ') : 'the simulator';
     tell({ type: 'sending', message, model, endpoint });
-    if (this.#withoutTemplate === 0) return;
-    const unused = `${this.#withoutTemplate} documents are whole requests; the prompt was not used for them.`;
-    tell({ type: 'warning', message: unused });
+    for (const { count, first } of this.#remarks.values()) tell({ type: 'remark', count, ...first });
   }
 }
 
-function refuseRepeatedPayment(
-  run: RunRecord,
-  plan: ImportPlan,
-  changed: ImportRules['changed'],
-  settings: RunSettings,
-): void {
-  if (plan.changedFinished === 0 || changed !== 'ask') return;
-  throw usageError(
+function changedAnswers(run: RunRecord, count: number, settings: RunSettings): LlmBatchError {
+  return usageError(
     'CHANGED_ANSWERED',
-    `${plan.changedFinished} documents of run '${run.name}' have an answer already, but would now be sent differently (changed: ${whatChanged(settingsOfRun(run), settings)}); nothing was called or changed.`,
+    `${count} ${count === 1 ? 'document' : 'documents'} of run '${run.name}' would now be sent differently than when answered (changed: ${whatChanged(settingsOfRun(run), settings)}); nothing was called or changed.`,
     { run: run.name, simulated: run.simulated },
   );
 }

@@ -4,6 +4,7 @@
  * durations that a backend takes by its own clock, and a method that resolved is durable (fsynced). SQL stays inside
  * the backends; only `open.ts` names one.
  */
+import type { ResponseNotes } from '../core/batch-record.js';
 import type { CallStart, RecentCall } from '../core/call.js';
 import type { FailureKind } from '../core/failure.js';
 import type { Settlement } from '../core/outcome.js';
@@ -14,6 +15,7 @@ import type { LeasedTask, NewTask, TaskPlace } from '../core/task.js';
 import type { LatencyCount, RunTimeline } from '../core/timeline.js';
 import type { StoreMaintenance } from './maintenance.js';
 import type { RemoteStore } from './remote-store.js';
+import type { ServedStore } from './served-store.js';
 
 /** One step by which a store of an earlier version is brought up to date. */
 export interface MigrationStep {
@@ -67,6 +69,15 @@ export interface ClaimOptions {
   readonly leaseMs: number;
   /** None but these, and those whose answers they wait for; absent: all of the run. */
   readonly among?: readonly number[] | undefined;
+  /** None of a lower priority: for this claim they are not ready. Absent: all. */
+  readonly atLeastPriority?: number | undefined;
+}
+
+/** A run that has something for who asks for work. */
+export interface RunWork {
+  readonly runId: number;
+  /** The highest that its next claim could give. */
+  readonly priority: number;
 }
 
 /** Which tasks of a run take the answer to an equal request, one with the same request hash, instead of a call. */
@@ -89,6 +100,8 @@ export interface SharedPage {
 export interface RecordedProgress {
   /** Ids of `started`, in their order; null for a call that is not to be made, since a task of it is not ours any more. */
   readonly callIds: readonly (number | null)[];
+  /** Numbers of the responses that were taken, in their order; null for one whose task is not ours any more. */
+  readonly responseIds: readonly (number | null)[];
   /** Tasks whose lease was no longer ours: nothing of their outcome but the call was kept. */
   readonly lostTaskIds: readonly number[];
 }
@@ -117,7 +130,8 @@ export interface ResultPageOptions {
 export interface StoreOwner {
   readonly pid: number;
   readonly host: string;
-  readonly runName: string;
+  /** Null: all runs, whichever have work. */
+  readonly runName: string | null;
   readonly sinceMs: number;
 }
 
@@ -127,18 +141,25 @@ export interface Store {
    * run by the store, those in a run's settings by whoever writes these.
    */
   readonly folder: string | null;
+  /** Where the user works: where that folder is a part of it, paths in it are kept like those inside. */
+  readonly workingFolder?: string | undefined;
 
   /** What this backend can and cannot do; code branches on these, never on a backend's name. */
   readonly capabilities: {
     /** Several processes may drain the store at once. */
     readonly sharedDrain: boolean;
+    /** Room that nothing needs any more goes back to the file system; otherwise it is kept for other rows. */
+    readonly givesRoomBack: boolean;
   };
 
   readonly maintenance: StoreMaintenance;
   readonly remote: RemoteStore;
+  readonly served: ServedStore;
 
   /**
-   * Becomes the one process that drains this store, so that every worker before it is dead; freed by `close` or by the kernel when the process dies.
+   * Says that this process drains or changes a run, in place of what it has said before; over with `close`, and with the
+   * process, however it dies. Where a store is not shared it becomes the one process that does, so that every worker before
+   * it is dead. Where it is, it keeps nobody out but those that would delete the run or import it anew.
    * @throws LlmBatchError STORE_LOCKED (exit 5) naming the owner
    */
   acquireDrainLock(owner: StoreOwner): Promise<void>;
@@ -153,7 +174,10 @@ export interface Store {
   createRun(run: NewRun): Promise<RunRecord>;
   /** Newest first. */
   listRuns(): Promise<readonly RunRecord[]>;
-  /** @throws LlmBatchError RUN_MISSING, as every method that names a run that is not there and writes to it */
+  /**
+   * A run that was cancelled stays so, whatever status the change names.
+   * @throws LlmBatchError RUN_MISSING, as every method that names a run that is not there and writes to it
+   */
   updateRun(runId: number, change: RunChange): Promise<RunRecord>;
   /** Takes the place of what was noted of the same kind and subject, and of nothing else. */
   noteObservations(runId: number, observations: readonly RunObservation[]): Promise<void>;
@@ -209,17 +233,29 @@ export interface Store {
   /**
    * By priority, higher first, then input order; due delayed tasks are promoted first. A suspect (see
    * `SUSPECT_AFTER_CRASHES`) comes when nothing else is ready, alone, and only to a worker that has no other task in
-   * progress; while it is in progress a claim is empty. Among suspects those that crashed the least when they were
+   * progress, of whichever run; while it is in progress a claim is empty. Among suspects those that crashed the least when they were
    * alone come first. A claim ends where the worker would hold more than `MOST_CRASHED_TOGETHER`.
    */
   claimTasks(options: ClaimOptions): Promise<readonly LeasedTask[]>;
+  /**
+   * Runs with tasks that can be claimed now, ready or due, in no order; none that is being imported or was cancelled. Asked
+   * before each claim of a worker that has several runs, so that it is as cheap as a look into an index for each.
+   */
+  listWork(): Promise<readonly RunWork[]>;
   /**
    * How long until the next delayed task is due, 0 when it is; null when none is delayed.
    * @param among as for `claimTasks`
    */
   nextDueMs(runId: number, among?: readonly number[]): Promise<number | null>;
-  /** Calls about to be sent, and what became of leased tasks: one commit for all of it. */
-  record(started: readonly CallStart[], settlements: readonly Settlement[]): Promise<RecordedProgress>;
+  /**
+   * Calls about to be sent, what became of leased tasks, and calls whose task is from here on a response's: one commit
+   * for all of it.
+   */
+  record(
+    started: readonly CallStart[],
+    settlements: readonly Settlement[],
+    responses?: ResponseNotes,
+  ): Promise<RecordedProgress>;
   /**
    * Says that a worker is alive for `leaseMs` more, and with it all its tasks are leased. One that was given up is known
    * again from here on; what it had is not its own any more.
@@ -261,7 +297,8 @@ export interface Store {
   readLatencies(runId: number): Promise<readonly LatencyCount[]>;
   /** Calls of every run that started within the last `withinMs`, oldest first. */
   readRecentCalls(withinMs: number): Promise<readonly RecentCall[]>;
-  readOwner(): Promise<StoreOwner | null>;
+  /** @param runName who drains or changes this run, or all runs; default: whoever it is */
+  readOwner(runName?: string): Promise<StoreOwner | null>;
 
   close(): Promise<void>;
 }

@@ -26,6 +26,7 @@ function contextWith(environment: Record<string, string>): CommandContext {
     stderr: new PassThrough(),
     environment,
     takeSecret: (name) => environment[name],
+    command: (sentence) => sentence,
     workingFolder: '/',
     processId: 1,
     hostName: 'here',
@@ -138,8 +139,8 @@ describe('a header', () => {
     });
     const context = contextWith({ ...environment, OPENAI_ORG_ID: 'org-1' });
     checkConnection(settings, context);
-    expect(JSON.stringify(settingsToJson(settings, null))).toContain('$TEAM_KEY');
-    expect(JSON.stringify(settingsToJson(settings, null))).not.toContain(environment.TEAM_KEY);
+    expect(JSON.stringify(settingsToJson(settings, { folder: null }))).toContain('$TEAM_KEY');
+    expect(JSON.stringify(settingsToJson(settings, { folder: null }))).not.toContain(environment.TEAM_KEY);
     const connection = await connect(settings, context);
     onTestFinished(() => connection.close());
     const signal = new AbortController().signal;

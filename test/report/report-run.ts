@@ -53,7 +53,14 @@ const SETTINGS: RunSettings = {
     graceMs: 30_000,
     guard: true,
   },
-  remote: { remote: false, remoteMax: 10, pollIntervalMs: null, finishDirectByMs: null },
+  remote: {
+    remote: false,
+    remoteMax: 10,
+    background: false,
+    keepRemote: false,
+    pollIntervalMs: null,
+    finishDirectByMs: null,
+  },
   budget: { maxCostMicroUsd: null, maxTokensTotal: null, maxFailures: null },
   pricesFile: null,
   simulator: null,
@@ -70,7 +77,7 @@ export async function makeReportRun(storePath: string, inputPath: string, simula
       name: RUN_NAME,
       inputPath,
       simulated,
-      settings: settingsToJson(SETTINGS, store.folder),
+      settings: settingsToJson(SETTINGS, store),
       createdAtMs: NOW_MS,
     });
     const hostile = documents(ANSWERED + 2 * FAILURE_KINDS.length).map((document) => ({

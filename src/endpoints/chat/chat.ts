@@ -15,6 +15,7 @@ import { countChatTokens } from './tokens.js';
 
 export const CHAT: Endpoint = {
   path: '/chat/completions',
+  operation: 'chat',
   /** The second is what Azure's Batch API documents. */
   /**
    * Small, cheap, known to every price table, and no reasoning model, so that `temperature` and `max_tokens` are taken
@@ -40,5 +41,6 @@ export const CHAT: Endpoint = {
   takesSystemMessage: true,
   placeFile: placeFileAs({ image: 'url', pdf: 'file_data' }),
   outputParameters,
+  inBackground: null,
   withMistake: correctIn('messages'),
 };

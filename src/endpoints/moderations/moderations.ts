@@ -10,6 +10,7 @@ import { completeRequest, DEFAULT_MODEL, MODERATIONS_SHAPE, MOST_TEXTS, refusedV
 
 export const MODERATIONS: Endpoint = {
   path: '/moderations',
+  operation: 'moderations',
   defaultModel: DEFAULT_MODEL,
   contentField: 'input',
   refusedValue,
@@ -30,5 +31,6 @@ export const MODERATIONS: Endpoint = {
   takesSystemMessage: false,
   placeFile: placeFileAs({ image: 'url', pdf: 'file_data' }),
   outputParameters: null,
+  inBackground: null,
   withMistake: null,
 };

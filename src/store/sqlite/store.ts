@@ -1,6 +1,7 @@
 /** The store in one SQLite file: each method of the port is one transaction over the parts beside this file. */
 import { realpathSync } from 'node:fs';
 import { dirname } from 'node:path';
+import type { NewResponse, ResponseNotes } from '../../core/batch-record.js';
 import type { CallStart, RecentCall } from '../../core/call.js';
 import type { Clock } from '../../core/clock.js';
 import type { FailureKind } from '../../core/failure.js';
@@ -12,6 +13,7 @@ import type { LeasedTask, NewTask, TaskPlace } from '../../core/task.js';
 import type { LatencyCount, RunTimeline } from '../../core/timeline.js';
 import type { StoreMaintenance } from '../maintenance.js';
 import type { RemoteStore } from '../remote-store.js';
+import type { ServedStore } from '../served-store.js';
 import type {
   ClaimOptions,
   ImportMatch,
@@ -20,6 +22,7 @@ import type {
   ReimportOptions,
   RescueReport,
   ResultPageOptions,
+  RunWork,
   SharedPage,
   SharingOptions,
   Store,
@@ -38,6 +41,7 @@ import { Queue } from './queue.js';
 import { Results } from './results.js';
 import { Runs } from './runs.js';
 import { Schedule } from './schedule.js';
+import { Served } from './served.js';
 import { Settlements } from './settlements.js';
 import { Sharing } from './sharing.js';
 import { Summary } from './summary.js';
@@ -49,7 +53,7 @@ import { Workers } from './workers.js';
 export async function openSqliteStore(path: string, options: OpenDatabaseOptions): Promise<Store> {
   const connection = await openDatabase(path, options);
   try {
-    return new SqliteStore(connection, options.clock);
+    return new SqliteStore(connection, options);
   } catch (cause) {
     connection.close();
     // Its statements do not fit a schema that says it is ours.
@@ -58,10 +62,12 @@ export async function openSqliteStore(path: string, options: OpenDatabaseOptions
 }
 
 export class SqliteStore implements Store {
-  readonly capabilities = { sharedDrain: false };
+  readonly capabilities = { sharedDrain: false, givesRoomBack: true };
   readonly folder: string;
+  readonly workingFolder: string | undefined;
   readonly maintenance: StoreMaintenance;
   readonly remote: RemoteStore;
+  readonly served: ServedStore;
   readonly #connection: Connection;
   readonly #lock: DrainLock;
   readonly #runs: Runs;
@@ -79,8 +85,9 @@ export class SqliteStore implements Store {
   readonly #schedule: Schedule;
   #sharing: Sharing | null = null;
 
-  constructor(connection: Connection, clock: Clock) {
+  constructor(connection: Connection, { clock, workingFolder }: OpenDatabaseOptions) {
     const { database } = connection;
+    this.workingFolder = workingFolder;
     this.#connection = connection;
     this.#clock = clock;
     this.#schedule = new Schedule(clock);
@@ -89,7 +96,7 @@ export class SqliteStore implements Store {
     this.maintenance = new SqliteMaintenance(connection);
     // The same by whatever name the file was opened.
     this.folder = dirname(realpathSync(connection.path));
-    this.#runs = new Runs(database, this.folder);
+    this.#runs = new Runs(database, this);
     this.#keys = new KeyIndex(database);
     this.#imports = new Imports(database, this.#keys);
     this.#queue = new Queue(database);
@@ -97,6 +104,7 @@ export class SqliteStore implements Store {
     this.#settlements = new Settlements(database, this.#ledger);
     this.#batches = new Batches(database, this.#settlements);
     this.remote = this.#remote();
+    this.served = this.#served(new Served(database));
     this.#results = new Results(database);
     this.#tasks = new Tasks(database);
     this.#summary = new Summary(database);
@@ -111,8 +119,8 @@ export class SqliteStore implements Store {
     return this.#connection.write(() => this.#workers.noteStop(workerId));
   }
 
-  readOwner(): Promise<StoreOwner | null> {
-    return this.#lock.readOwner();
+  readOwner(runName?: string): Promise<StoreOwner | null> {
+    return this.#lock.readOwner(runName);
   }
 
   createRun(run: NewRun): Promise<RunRecord> {
@@ -146,6 +154,10 @@ export class SqliteStore implements Store {
     return this.#connection.write(() => {
       this.#keys.settle(runId);
       this.#runs.cancel(runId, this.#clock.now());
+      this.#ledger.begin();
+      for (const { id, kind } of this.#batches.list(runId))
+        if (kind === 'response') this.#ledger.loseOfResponse(id, this.#clock.now());
+      this.#ledger.flush();
       this.#batches.endOfRun(runId);
       return this.#queue.cancelOpen(runId);
     });
@@ -185,12 +197,16 @@ export class SqliteStore implements Store {
     return this.#connection.write(() => sharing.settlePage(runId, afterTaskId, limit, this.#clock.now()));
   }
 
-  claimTasks({ runId, workerId, limit, leaseMs, among }: ClaimOptions): Promise<readonly LeasedTask[]> {
+  claimTasks({ workerId, leaseMs, ...claim }: ClaimOptions): Promise<readonly LeasedTask[]> {
     return this.#connection.write(() => {
       const nowMs = this.#schedule.now();
       const worker = this.#workers.claiming(workerId, leaseMs, nowMs);
-      return this.#queue.claim(runId, worker, limit, nowMs, among);
+      return this.#queue.claim(claim, worker, nowMs);
     });
+  }
+
+  listWork(): Promise<readonly RunWork[]> {
+    return this.#connection.read(() => this.#queue.work(this.#schedule.now()));
   }
 
   nextDueMs(runId: number, among?: readonly number[]): Promise<number | null> {
@@ -200,17 +216,36 @@ export class SqliteStore implements Store {
     });
   }
 
-  async record(started: readonly CallStart[], settlements: readonly Settlement[]): Promise<RecordedProgress> {
-    if (started.length === 0 && settlements.length === 0) return { callIds: [], lostTaskIds: [] };
+  async record(
+    started: readonly CallStart[],
+    settlements: readonly Settlement[],
+    responses: ResponseNotes = { taken: [], ended: [] },
+  ): Promise<RecordedProgress> {
+    const { taken, ended } = responses;
+    if (started.length + settlements.length + taken.length + ended.length === 0)
+      return { callIds: [], responseIds: [], lostTaskIds: [] };
     return this.#connection.write(() => {
       this.#ledger.begin();
       const callIds = started.map((call) => this.#ledger.start(call));
       const lostTaskIds = settlements.flatMap((settlement) =>
         this.#settlements.settle(settlement, this.#schedule.now()),
       );
+      const responseIds = taken.map((response) => this.#takeResponse(response));
+      for (const batchId of ended) this.#endResponse(batchId);
       this.#ledger.flush();
-      return { callIds, lostTaskIds };
+      return { callIds, responseIds, lostTaskIds };
     });
+  }
+
+  #takeResponse(response: NewResponse): number | null {
+    const batchId = this.#batches.take(response);
+    if (batchId !== null) this.#ledger.handOver(response.callId, batchId);
+    return batchId;
+  }
+
+  /** One whose task was taken from it, for a document that was edited, may have been billed. */
+  #endResponse(batchId: number): void {
+    if (this.#batches.end(batchId)) this.#ledger.loseOfResponse(batchId, this.#clock.now());
   }
 
   beat(workerId: string, leaseMs: number): Promise<void> {
@@ -300,6 +335,39 @@ export class SqliteStore implements Store {
       giveBack: (batchId, limit) => connection.write(() => batches.giveBack(batchId, limit)),
       end: (batchId) => connection.write(() => batches.end(batchId)),
       list: (runId) => connection.read(() => (this.#runs.exists(runId) ? batches.list(runId) : [])),
+      responsesOf: (runId) =>
+        connection.read(() =>
+          batches.responsesOf(runId, (batchId) => this.#ledger.handedOver(batchId), this.#schedule.now()),
+        ),
+    };
+  }
+
+  #served(served: Served): ServedStore {
+    const connection = this.#connection;
+    const now = (): number => this.#clock.now();
+    const dueNow = (): number => this.#schedule.now();
+    return {
+      adoptRun: (runId, isBulk) => connection.write(() => served.adoptRun(runId, isBulk)),
+      listRuns: () => connection.read(() => served.runs()),
+      submit: (runId, tasks, options) => connection.write(() => served.submit(runId, tasks, options, now())),
+      openRun: (runId, publicId, idempotency) =>
+        connection.write(() => {
+          this.#keys.settle(runId);
+          return served.openRun(runId, publicId, idempotency);
+        }),
+      find: (publicId) => connection.read(() => served.find(publicId)),
+      cancel: (publicId) => connection.write(() => served.cancel(publicId)),
+      takeWebhooks: (limit, holdMs) => connection.write(() => served.take(limit, holdMs, dueNow())),
+      noteWebhooks: (tries) => connection.write(() => served.note(tries, dueNow())),
+      nextWebhookMs: () =>
+        connection.read(() => {
+          const dueAtMs = served.nextDueAtMs();
+          return dueAtMs === null ? null : Math.max(0, dueAtMs - dueNow());
+        }),
+      listWebhooks: (afterTaskId, limit) => connection.read(() => served.parked(afterTaskId, limit)),
+      retryWebhooks: (publicId) => connection.write(() => served.retry(publicId)),
+      countWebhooks: () => connection.read(() => served.countWebhooks()),
+      expire: (ttlMs, cursor, limit) => connection.write(() => served.expire(ttlMs, cursor, limit, now())),
     };
   }
 

@@ -128,6 +128,10 @@ export function removalContract(storeOf: StoreOf): void {
       const full = (await store.maintenance.examine()).dataBytes;
       await store.deleteRun(runId);
       await sweep(store, null, 100);
+      if (!store.capabilities.givesRoomBack) {
+        expect(await store.maintenance.reclaimSpace(200_000)).toEqual({ reclaimedBytes: 0 });
+        return;
+      }
       const { freeBytes } = await store.maintenance.examine();
       expect(freeBytes).toBeGreaterThan(1_000_000);
       let pages = 0;
@@ -204,6 +208,8 @@ export function removalContract(storeOf: StoreOf): void {
       expect((await store.summarizeRun(other)).counts.ready).toBe(2);
       expect(await store.maintenance.recount()).toEqual([]);
       expect(await store.cancelRun(runId)).toBe(0);
+      // As a worker would that has just drained what it had of it.
+      expect(await store.updateRun(runId, { status: 'finished' })).toMatchObject({ status: 'cancelled' });
     });
 
     it('takes no answer of a worker that does not know yet, but the bill of its call', async () => {
