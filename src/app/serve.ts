@@ -4,7 +4,9 @@ import type { Settings } from '../config/settings.js';
 import { WOKEN } from '../core/clock.js';
 import { EXIT_CODES, LlmBatchError, usageError } from '../core/errors.js';
 import { isLoopback } from '../core/loopback.js';
+import type { StopRequests } from '../core/stop-requests.js';
 import type { RunSettings } from '../runs/run-settings.js';
+import type { WorkOptions } from '../runs/work.js';
 import { expireInTurn } from '../server/expiry.js';
 import { createHttpServer } from '../server/http-server.js';
 import { TaskService } from '../server/service.js';
@@ -14,12 +16,16 @@ import { WebhookDispatcher } from '../server/webhooks/dispatcher.js';
 import { readSecrets } from '../server/webhooks/signature.js';
 import type { Store } from '../store/store.js';
 import type { CommandContext } from './context.js';
-import { withStore } from './open-store.js';
+import { ownStore, withStore } from './open-store.js';
+import { startWorker } from './start-worker.js';
 
 export interface ServeOptions {
   readonly settings: Settings;
   /** Of the runs that the service makes. */
   readonly runSettings: RunSettings;
+  readonly tell: WorkOptions['tell'];
+  /** @throws LlmBatchError for a run that names servers or files that this user has not agreed to */
+  readonly checkTrust: (settings: RunSettings) => Promise<void>;
   /** Told once it listens. */
   readonly onListening: (url: string) => void;
   /** For people: what they may not have expected. */
@@ -43,10 +49,14 @@ interface ServeStoreOptions extends ServeOptions {
 }
 
 async function serveStore(
-  { clock, random, environment, interrupts }: CommandContext,
-  { settings, runSettings, tokens, secrets, onListening, notice }: ServeStoreOptions,
+  context: CommandContext,
+  { settings, runSettings, tokens, secrets, tell, checkTrust, onListening, notice }: ServeStoreOptions,
   store: Store,
 ): Promise<void> {
+  const { clock, random, environment, interrupts } = context;
+  if (settings.drain) await ownStore(context, store, null);
+  const ending = new AbortController();
+  const submitted = new Set<() => void>();
   const guard = new AddressGuard(settings.allowWebhookHosts ?? []);
   const webhooks = new WebhookDispatcher({ store, guard, secrets, clock, random });
   const service = await TaskService.open({
@@ -57,7 +67,9 @@ async function serveStore(
     maxLineBytes: settings.maxLineBytes,
     clock,
     refuseWebhook: (url) => (secrets.length === 0 ? NO_SECRET : guard.refuse(url)),
-    onWork: () => undefined,
+    onWork: () => {
+      for (const look of submitted) look();
+    },
   });
   if (secrets.length > 0 && goesThroughProxy(environment)) notice(PROXY_NOTICE);
   const app = createHttpServer({
@@ -67,15 +79,28 @@ async function serveStore(
     probe: () => store.served.nextWebhookMs(),
     onUnexpected: (error) => notice(`An answer failed by our own fault: ${String(error)}`),
   });
-  const ending = new AbortController();
   const stopListening = interrupts.subscribe(() => ending.abort(WOKEN));
-  const parts = [
-    ...(secrets.length > 0 ? [webhooks.run()] : []),
-    expireInTurn({ store, ttlMs: settings.ttlMs, clock, signal: ending.signal }),
-  ];
+  const parts: Promise<unknown>[] = [];
   try {
     await listen(app, settings);
     onListening(urlOf(app.server.address() as AddressInfo));
+    parts.push(expireInTurn({ store, ttlMs: settings.ttlMs, clock, signal: ending.signal }));
+    if (secrets.length > 0) parts.push(webhooks.run());
+    if (settings.drain) {
+      const sending = startWorker(context, {
+        ...{ settings, store, runId: null, concurrency: null, idleExitMs: null, checkTrust },
+        stop: eitherStop(interrupts, ending.signal),
+        onSubmitted(look) {
+          submitted.add(look);
+          return () => submitted.delete(look);
+        },
+        tell(event, run) {
+          tell(event, run);
+          if (event.type === 'tasks_settled') webhooks.wake();
+        },
+      });
+      parts.push(sending);
+    }
     await Promise.race([...parts, aborted(ending.signal)]);
   } finally {
     ending.abort(WOKEN);
@@ -85,7 +110,28 @@ async function serveStore(
     await Promise.allSettled(parts);
     stopListening();
   }
+  // One of them may have failed, which has ended the others.
   await Promise.all(parts);
+}
+
+/** The user's wish, or the end of what this is a part of. */
+function eitherStop(user: StopRequests, ended: AbortSignal): StopRequests {
+  return {
+    get count() {
+      return Math.max(user.count, ended.aborted ? 1 : 0);
+    },
+    subscribe(listener) {
+      const onEnd = (): void => {
+        if (user.count === 0) listener(1);
+      };
+      ended.addEventListener('abort', onEnd, { once: true });
+      const stopListening = user.subscribe(listener);
+      return () => {
+        ended.removeEventListener('abort', onEnd);
+        stopListening();
+      };
+    },
+  };
 }
 
 const NO_SECRET = 'cannot be used: this service has no secret to sign with';

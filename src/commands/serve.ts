@@ -2,6 +2,8 @@
 import type { Command } from 'commander';
 import { checkConnection, checkPrices } from '../app/composition.js';
 import type { CommandContext } from '../app/context.js';
+import { homeFolders } from '../app/open-store.js';
+import { watchRuns } from '../app/watch-run.js';
 import { EXIT_CODES, type ExitCode } from '../core/errors.js';
 import { parseParameters } from '../documents/parameter.js';
 import { createRequestBuilder } from '../documents/request.js';
@@ -10,6 +12,7 @@ import type { Action } from './action.js';
 import { runSettingsFrom } from './asked-settings.js';
 import { collect } from './repeated-flag.js';
 import { addSettingFlags, readSettings } from './setting-flags.js';
+import { refuseUntrusted } from './stored-reach.js';
 
 const EXAMPLES = `
 Examples:
@@ -61,14 +64,21 @@ async function serve(
   await checkPrices(runSettings, context);
   const { serve: serveUntilStopped } = await import('../app/serve.js');
   const { settings } = resolved;
-  await serveUntilStopped(context, {
-    settings,
-    runSettings,
-    onListening: (url) => {
-      context.stdout.write(`${JSON.stringify({ url })}\n`);
-      if (!settings.quiet) context.stderr.write(`Listening on ${url}. Ctrl-C ends it.\n`);
-    },
-    notice: (text) => context.stderr.write(`${text}\n`),
-  });
+  const { tell, close } = watchRuns(context, settings);
+  try {
+    await serveUntilStopped(context, {
+      ...{ settings, runSettings, tell },
+      async checkTrust(storedSettings) {
+        refuseUntrusted(context, storedSettings, resolved, await homeFolders(context, settings));
+      },
+      onListening(url) {
+        context.stdout.write(`${JSON.stringify({ url })}\n`);
+        if (!settings.quiet) context.stderr.write(`Listening on ${url}. Ctrl-C ends it.\n`);
+      },
+      notice: (text) => context.stderr.write(`${text}\n`),
+    });
+  } finally {
+    close();
+  }
   return EXIT_CODES.completed;
 }

@@ -100,7 +100,7 @@ function asOwnError(error: unknown, server: string, file: string): unknown {
   }
   if (!(error instanceof TypeError)) return error;
   return usageError(
-    'SERVER_UNREACHABLE',
+    'SERVICE_UNREACHABLE',
     `No service answers at ${server}: ${cause.code ?? cause.message}.`,
     {
       server,

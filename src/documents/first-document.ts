@@ -53,7 +53,11 @@ export function checkFirstRecord(
     );
   }
   const template = compileTemplate(settings.promptTemplate, 'prompt');
-  if (isTable && template.fields.length > 0 && !template.fields.some((field) => names.includes(field))) {
+  if (
+    isTable &&
+    template.fields.length > 0 &&
+    !template.fields.some((field) => field === '.' || names.includes(field))
+  ) {
     throw usageError(
       'INPUT_WITHOUT_HEADER',
       `The prompt's ${template.fields.map(showName).join(', ')} is no column of ${inputName}, whose first row names these: ${describeFields(names)}.`,

@@ -4,6 +4,7 @@ import type { ProviderFailure } from '../core/failure.js';
 import { printable } from '../core/foreign-text.js';
 import type { Appearance } from './colours.js';
 import { adviceOn } from './failure-advice.js';
+import { FINDING_WORDS } from './finding-words.js';
 import { REACHED_LIMITS } from './halt-reason.js';
 import { shellWord } from './next-command.js';
 import { formatCount, formatQuantity, formatRemaining } from './numbers.js';
@@ -37,6 +38,11 @@ function sentencesOf(event: RunEvent, { colours, command }: Appearance, run: str
       return [`sending ${event.message} to ${event.model} at ${event.endpoint}`];
     case 'warning':
       return [colours.yellow(event.message)];
+    case 'remark': {
+      const { one, many, advice } = FINDING_WORDS[event.kind];
+      const what = `${formatCount(event.count)} ${event.count === 1 ? one : many}`;
+      return [colours.yellow(`${what} (line ${formatCount(event.line)}: ${event.message}): ${advice}`)];
+    }
     case 'rescued':
       return [rescueParts(event).join(' · ')];
     case 'sharing':
@@ -122,6 +128,17 @@ function sentencesOf(event: RunEvent, { colours, command }: Appearance, run: str
         ),
       ];
     }
+    case 'responses_left': {
+      const responses = formatQuantity(event.responses, 'background response');
+      const words = event.responses === 1 ? 'goes on at the provider' : 'go on at the provider';
+      return [`${responses} ${words}; \`llm-batch resume\` fetches the answers`];
+    }
+    case 'response_kept':
+      return [
+        colours.yellow(
+          `a background response could not be deleted at the provider, which keeps it: ${messageOf(event.failure)}`,
+        ),
+      ];
     case 'store_trouble':
       return [colours.red(`${event.message} Nothing new is sent; what was answered is held.`)];
     case 'store_recovered':

@@ -102,8 +102,12 @@ describe('readDocuments', () => {
   it('counts whole requests that a given template is not used for', async () => {
     const request = '{"messages":[{"role":"user","content":"x"}]}\n';
     const [page] = await pagesOf(`${request}{"text":"a"}\n${request}`, { promptTemplate: '{{text}}' });
-    expect(page).toMatchObject({ withoutTemplate: 2, documents: { length: 3 } });
-    expect((await pagesOf(request))[0]).toMatchObject({ withoutTemplate: 0 });
+    expect(page?.documents).toHaveLength(3);
+    expect(page?.remarks.map(({ kind, line }) => [kind, line])).toEqual([
+      ['template_unused', 1],
+      ['template_unused', 3],
+    ]);
+    expect((await pagesOf(request))[0]).toMatchObject({ remarks: [] });
   });
 
   it.each([

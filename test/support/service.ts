@@ -83,7 +83,7 @@ export async function startService(
     },
     stderr: () => said,
     async stop() {
-      interrupts.raise('SIGTERM');
+      if (interrupts.count === 0) interrupts.raise('SIGTERM');
       return (await running).exitCode;
     },
   };
