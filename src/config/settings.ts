@@ -98,6 +98,20 @@ const TABLE = {
     reaches: 'path',
     parse: parseText,
   }),
+  store: setting('store', {
+    flags: '--store <url>',
+    help: 'the store in place of --db: a file, or postgres://user@host:5432/database, which many machines may share; its password is best in PGPASSWORD or ~/.pgpass',
+    initial: null,
+    reaches: 'server',
+    parse: parseText,
+  }),
+  schemaName: setting('store', {
+    flags: '--schema-name <name>',
+    help: 'schema of the database that holds the store',
+    initial: 'llm_batch',
+    initialText: 'llm_batch',
+    parse: parseText,
+  }),
   endpoint: setting('request', {
     flags: '--endpoint <name>',
     help: `where documents are sent: ${ENDPOINT_NAMES.join(', ')}`,
