@@ -28,7 +28,6 @@ import type {
   StoreOwner,
 } from '../store.js';
 import { addressOf } from './address.js';
-import { readBacklog } from './backlog.js';
 import { endBatchesOfRun, noteResponses, remoteStore } from './batches.js';
 import type { Connections } from './connections.js';
 import { type OpenDatabaseOptions, openDatabase } from './database.js';
@@ -36,6 +35,7 @@ import { DrainLock } from './drain-lock.js';
 import { addTasks, beginReimport, finishReimport, matchTasks, reimportTasks } from './imports.js';
 import { recentCalls } from './ledger.js';
 import { PostgresMaintenance } from './maintenance.js';
+import { readBacklog } from './open-tasks.js';
 import { cancelOpenTasks, claimTasks, listWork, nextDueMs, retryFailedTasks } from './queue.js';
 import { resultPage } from './results.js';
 import {

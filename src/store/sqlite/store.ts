@@ -30,7 +30,6 @@ import type {
   Store,
   StoreOwner,
 } from '../store.js';
-import { OpenTasks } from './backlog.js';
 import { Batches } from './batches.js';
 import type { Connection } from './connection.js';
 import { type OpenDatabaseOptions, openDatabase } from './database.js';
@@ -40,6 +39,7 @@ import { Imports } from './imports.js';
 import { KeyIndex } from './key-index.js';
 import { Ledger } from './ledger.js';
 import { SqliteMaintenance } from './maintenance.js';
+import { OpenTasks } from './open-tasks.js';
 import { Queue } from './queue.js';
 import { Results } from './results.js';
 import { Runs } from './runs.js';
