@@ -17,6 +17,7 @@ import type { ModelPrice, PriceBook, PriceTable, PriceTier } from '../pricing/pr
 import { batchLimitsOf } from '../provider/batch-limits.js';
 import type { Provider } from '../provider/provider.js';
 import type { RemoteProvider } from '../provider/remote-batches.js';
+import type { BackgroundProvider } from '../provider/remote-responses.js';
 import { checkBudget } from '../runs/run-budget.js';
 import { type LaneSettings, lanesOf, type RunSettings } from '../runs/run-settings.js';
 import type { SimulatorOptions } from '../simulator/options.js';
@@ -188,7 +189,7 @@ export async function connect(
   const perLane = Math.max(1, Math.floor(most / laneSettings.length));
   const open = (lane: LaneSettings): Lane => {
     const apiKey = simulator === null ? (context.takeSecret(lane.apiKeyEnv) ?? null) : null;
-    const provider: Provider & Partial<RemoteProvider> = createOpenAIProvider({
+    const provider: Provider & Partial<RemoteProvider & BackgroundProvider> = createOpenAIProvider({
       baseUrl: lane.baseUrl,
       apiKey,
       apiKeyHeader: lane.apiKeyHeader,
@@ -212,6 +213,7 @@ export async function connect(
     const store = simulator === null ? quotas : null;
     const identity = quotaIdentity(lane, apiKey, modelOf(settings.request));
     const sender = workerIdOf(context);
+    const responses = provider.remoteResponses;
     return {
       name: lane.name,
       weight: lane.weight,
@@ -219,6 +221,13 @@ export async function connect(
       limiter,
       ...(store && { quota: new LaneQuota({ store, lane: identity, sender, limiter, clock }) }),
       ...direct,
+      ...(responses && {
+        responses: {
+          ...responses,
+          create: ({ bodyJson, ...request }, options) =>
+            responses.create({ ...request, bodyJson: bodyFor?.(bodyJson) ?? bodyJson }, options),
+        },
+      }),
       ...(batches && {
         remote: {
           batches,

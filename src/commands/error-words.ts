@@ -30,6 +30,19 @@ export const WAYS_OUT: Readonly<Record<string, Words>> = {
     `give its price with --prices FILE, ${serviceTier === null ? '' : 'ask for another service_tier, '}or cap tokens with --max-tokens-total`,
   PRICES_UNREADABLE: () => 'Give the path of a JSON file to --prices.',
 
+  // The service and its clients.
+  SERVE_TOKENS: () =>
+    'export LLM_BATCH_SERVE_TOKENS=…, a long random word, or several with commas between; or leave out --host',
+  SERVE_SECRET: () => 'export LLM_BATCH_WEBHOOK_SECRET=whsec_$(openssl rand -base64 32)',
+  SERVE_LISTEN: () => 'choose another with --port, or --host',
+  SERVICE_UNREACHABLE: () => 'start one with llm-batch serve, or name it with --server URL',
+  SUBMIT_REFUSED: ({ status }) =>
+    status === 401
+      ? 'export LLM_BATCH_SERVER_TOKEN=…, one of its tokens'
+      : status === 503
+        ? 'try again later'
+        : 'mend what it names',
+
   // Inputs and what becomes of them.
   CHANGED_ANSWERED: ({ run, simulated }) =>
     `--rerun-changed to ${simulated === true ? 'send' : 'pay for'} them again, --keep to keep the answers they have, or --name for a run of its own; \`llm-batch resume ${shellWord(String(run))}\` goes on as it was`,
@@ -63,7 +76,14 @@ export const WAYS_OUT: Readonly<Record<string, Words>> = {
     name === null
       ? 'Write for example --param temperature=0.2.'
       : `Quote it for the shell, for example --param '${name}={"key": "value"}'.`,
-  PROMPT_FIELD_MISSING: ({ field }) => `Say it with --prompt '…{{${field}}}…'.`,
+  PROMPT_FIELD_MISSING: ({ field, input, columns, delimiter }) =>
+    `Say it with --prompt '…{{${field}}}…'.${
+      input === undefined
+        ? ''
+        : ` If that is no name but a value, the table has no header: ${headerCommand(input, 'text', 1, columns, delimiter)}`
+    }`,
+  INPUT_WITHOUT_HEADER: ({ field, given, input, columns, delimiter }) =>
+    `Name one of them in the prompt. Or, if that row is a document, put a header above it: ${headerCommand(input, field, given, columns, delimiter)}`,
   PROMPT_WITHOUT_FIELD: ({ field }, hint) => hint ?? `Put one in, for example --prompt '…{{${field}}}…'.`,
   RUN_CANCELLED: ({ run, freeName }) => {
     const kept = `its answers are kept: llm-batch results ${shellWord(String(run))}`;
@@ -142,6 +162,23 @@ export const WAYS_OUT: Readonly<Record<string, Words>> = {
 /** @returns undefined where nothing can be said but what is wrong */
 export function wayOutOf({ code, facts, hint }: WayOut): string | undefined {
   return WAYS_OUT[code]?.(facts, hint) ?? hint;
+}
+
+/** For a shell: a copy of a table with names above it. @param field the names that are known, so many of all columns */
+function headerCommand(
+  input: unknown,
+  field: unknown,
+  given: unknown,
+  columns: unknown,
+  delimiter: unknown,
+): string {
+  const others = Array.from(
+    { length: Math.max(0, Number(columns) - Number(given)) },
+    (_, index) => `column_${Number(given) + index + 1}`,
+  );
+  const names = [String(field), ...others].join(String(delimiter));
+  const named = `named${/\.[a-z]+$/.exec(String(input))?.[0] ?? '.csv'}`;
+  return `(echo ${shellWord(names)}; cat ${shellWord(String(input))}) > ${named}`;
 }
 
 function unwritten(facts: ErrorFacts, hint: string | undefined): string {
