@@ -6,7 +6,7 @@
 import { type Clock, WOKEN } from '../core/clock.js';
 import { LlmBatchError } from '../core/errors.js';
 import type { Limiter, LimiterSnapshot, Share } from '../limiter/limiter.js';
-import { mapAmounts, NO_AMOUNTS, type QuotaAmounts } from '../limiter/shared-quota.js';
+import { mapAmounts, NO_AMOUNTS, QUOTA_LEASE_MS, type QuotaAmounts } from '../limiter/shared-quota.js';
 import type { QuotaStore } from '../store/quota-store.js';
 
 export interface LaneQuotaOptions {
@@ -19,8 +19,6 @@ export interface LaneQuotaOptions {
   readonly clock: Clock;
 }
 
-/** Short beside the window, so that little is idle when a sender dies; long beside a question. */
-const LEASE_MS = 3_000;
 const QUESTIONS_PER_LEASE = 3;
 /** What leaves the windows of all, while some wait, goes round this often. */
 const WAITING_MS = 200;
@@ -44,13 +42,9 @@ export class LaneQuota {
     options.limiter.setShare(this.#share, options.clock.monotonicMs());
   }
 
-  /**
-   * @param earlier what was sent in the last windows, by whomever: of use where nobody has written the row so far
-   * @throws LlmBatchError as `QuotaStore.ask`
-   */
-  async begin(earlier: QuotaAmounts): Promise<void> {
+  /** @param earlier what was sent in the last windows, by whomever: of use where nobody has written the row so far */
+  begin(earlier: QuotaAmounts): void {
     this.#earlier = earlier;
-    await this.#ask(LEASE_MS);
     this.#keeping = this.#keep();
   }
 
@@ -81,16 +75,16 @@ export class LaneQuota {
   async #keep(): Promise<void> {
     const { clock } = this.#options;
     while (!this.#ended.signal.aborted) {
-      const isHurried = this.#isRefused || this.#isContended;
-      this.#sleeping = new AbortController();
-      await clock.sleep(isHurried ? WAITING_MS : LEASE_MS / QUESTIONS_PER_LEASE, this.#sleeping.signal);
-      this.#sleeping = null;
-      if (this.#ended.signal.aborted) return;
-      await this.#ask(LEASE_MS).catch((error: unknown) => {
+      await this.#ask(QUOTA_LEASE_MS).catch((error: unknown) => {
         // What it keeps it may go on with until its lease ends; whatever is wrong, the drain hears of it by its own writes.
         this.#isRefused = true;
         if (!(error instanceof LlmBatchError)) throw error;
       });
+      const isHurried = this.#isRefused || this.#isContended;
+      this.#sleeping = new AbortController();
+      if (this.#ended.signal.aborted || (this.#wants !== null && !isHurried)) continue;
+      await clock.sleep(isHurried ? WAITING_MS : QUOTA_LEASE_MS / QUESTIONS_PER_LEASE, this.#sleeping.signal);
+      this.#sleeping = null;
     }
   }
 

@@ -63,6 +63,8 @@ export interface QuotaState {
   readonly givesFromMs: number;
 }
 
+/** Short beside the window, so that little is idle when a sender dies; long beside a question. */
+export const QUOTA_LEASE_MS = 3_000;
 /** As long as the longest window, for which the requests of a day are kept. */
 const DAY_MS = 24 * 3_600_000;
 /** What one sender is given at once, of the whole limit: so much is idle for a window when it dies. */

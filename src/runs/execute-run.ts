@@ -247,7 +247,7 @@ async function seedLimits(store: Store, lanes: readonly Lane[], clock: Clock): P
   for (const { name, limiter, quota } of lanes) {
     const earlier = recent.filter((call) => call.lane === name);
     if (quota === undefined) limiter.seed(earlier, clock.monotonicMs());
-    else await quota.begin(sumOfCalls(earlier));
+    else quota.begin(sumOfCalls(earlier));
   }
 }
 

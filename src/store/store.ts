@@ -149,6 +149,8 @@ export interface Store {
   readonly capabilities: {
     /** Several processes may drain the store at once. */
     readonly sharedDrain: boolean;
+    /** Room that nothing needs any more goes back to the file system; otherwise it is kept for other rows. */
+    readonly givesRoomBack: boolean;
   };
 
   readonly maintenance: StoreMaintenance;
@@ -158,7 +160,9 @@ export interface Store {
   readonly served: ServedStore;
 
   /**
-   * Becomes the one process that drains this store, so that every worker before it is dead; freed by `close` or by the kernel when the process dies.
+   * Says that this process drains or changes a run, in place of what it has said before; over with `close`, and with the
+   * process, however it dies. Where a store is not shared it becomes the one process that does, so that every worker before
+   * it is dead. Where it is, it keeps nobody out but those that would delete the run or import it anew.
    * @throws LlmBatchError STORE_LOCKED (exit 5) naming the owner
    */
   acquireDrainLock(owner: StoreOwner): Promise<void>;
@@ -296,7 +300,8 @@ export interface Store {
   readLatencies(runId: number): Promise<readonly LatencyCount[]>;
   /** Calls of every run that started within the last `withinMs`, oldest first. */
   readRecentCalls(withinMs: number): Promise<readonly RecentCall[]>;
-  readOwner(): Promise<StoreOwner | null>;
+  /** @param runName who drains or changes this run, or all runs; default: whoever it is */
+  readOwner(runName?: string): Promise<StoreOwner | null>;
 
   close(): Promise<void>;
 }

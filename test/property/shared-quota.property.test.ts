@@ -13,6 +13,7 @@ import { createLimiter } from '../../src/limiter/limiter.js';
 import {
   distrusted,
   NO_AMOUNTS,
+  QUOTA_LEASE_MS,
   type QuotaAnswer,
   type QuotaAsk,
   type QuotaState,
@@ -23,7 +24,6 @@ import { seededRandom } from '../support/seeded-random.js';
 
 const SECOND_MS = 1_000;
 const MINUTE_MS = 60_000;
-const LEASE_MS = 3_000;
 
 /** As `FakeClock`, where nobody waits for files or sockets: many times faster. */
 class QuickClock implements Clock {
@@ -108,7 +108,7 @@ class RowStore implements QuotaStore {
   crash(lossMs: number): void {
     const nowMs = this.#clock.monotonicMs();
     const lost = this.#history.find(({ atMs }) => atMs > nowMs - lossMs);
-    this.#state = distrusted(lost === undefined ? this.#state : lost.state, LEASE_MS, nowMs);
+    this.#state = distrusted(lost === undefined ? this.#state : lost.state, QUOTA_LEASE_MS, nowMs);
     this.#history = [];
   }
 }
@@ -139,8 +139,8 @@ class Sender {
     row.dead.add(`sender ${this.number}`);
   }
 
-  async begin(concurrency: number): Promise<void> {
-    await this.quota.begin(NO_AMOUNTS);
+  begin(concurrency: number): void {
+    this.quota.begin(NO_AMOUNTS);
     for (let slot = 0; slot < concurrency; slot += 1) void this.#sendOn();
   }
 
@@ -193,7 +193,7 @@ async function play(
     { length: 8 },
     (_, index) => new Sender(index, limits, row, clock, random, sent),
   );
-  for (const sender of senders) void sender.begin(4);
+  for (const sender of senders) sender.begin(4);
   await clock.advance(SECOND_MS);
   for (let second = 0; second < minutes * 60; second += 1) {
     disturb(row, senders, random);

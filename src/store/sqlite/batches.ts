@@ -11,10 +11,8 @@ import type {
 } from '../../core/batch-record.js';
 import type { CallTask } from '../../core/call.js';
 import type { LeasedTask } from '../../core/task.js';
-import type { HandedOverCall } from './ledger.js';
-import { CLAIMED } from './queue.js';
-import { type ClaimedRow, toLeasedTask } from './rows.js';
-import type { Settlements } from './settlements.js';
+import { BATCH_COLUMNS, PROGRESS, PROGRESS_NAMES } from '../batch-columns.js';
+import { type ClaimedRow, toLeasedTask } from '../rows.js';
 import {
   storableCount,
   storableInteger,
@@ -22,30 +20,10 @@ import {
   storableReal,
   storableText,
   storableTextOrNull,
-} from './storable.js';
-
-/** What is noted of a batch, as it is named in the program and in its column. */
-const PROGRESS = {
-  state: 'state',
-  fileHash: 'file_hash',
-  refusals: 'refusals',
-  inputFileId: 'input_file_id',
-  remoteId: 'remote_id',
-  outputFileId: 'output_file_id',
-  errorFileId: 'error_file_id',
-  remoteState: 'remote_state',
-  requestsCompleted: 'requests_completed',
-  requestsFailed: 'requests_failed',
-  polls: 'polls',
-  submittedAtMs: 'submitted_at_ms',
-  message: 'message',
-} as const satisfies Record<keyof BatchProgress, string>;
-
-const PROGRESS_NAMES = Object.keys(PROGRESS) as readonly (keyof BatchProgress)[];
-
-const COLUMNS = `id, run_id AS runId, kind, lane, shard, endpoint, model, lines, bytes, most_tokens AS mostTokens,
-  most_cost_micro_usd AS mostCostMicroUsd, created_at_ms AS createdAtMs,
-  ${PROGRESS_NAMES.map((name) => `${PROGRESS[name]} AS ${name}`).join(', ')}`;
+} from '../storable.js';
+import type { HandedOverCall } from './ledger.js';
+import { CLAIMED } from './queue.js';
+import type { Settlements } from './settlements.js';
 
 export class Batches {
   readonly #settlements: Settlements;
@@ -74,10 +52,10 @@ export class Batches {
        SELECT ?, ?, ?, ?, ?, ?, count(*) + 1 FROM remote_batches WHERE run_id = ?`,
     );
     this.#select = database.prepare<[number], BatchRecord>(
-      `SELECT ${COLUMNS} FROM remote_batches WHERE id = ?`,
+      `SELECT ${BATCH_COLUMNS} FROM remote_batches WHERE id = ?`,
     );
     this.#list = database.prepare<[number], BatchRecord>(
-      `SELECT ${COLUMNS} FROM remote_batches WHERE run_id = ? ORDER BY id`,
+      `SELECT ${BATCH_COLUMNS} FROM remote_batches WHERE run_id = ? ORDER BY id`,
     );
     this.#take = database.prepare<[number, number, string]>(
       `UPDATE tasks SET worker_id = NULL, remote_batch_id = ?
@@ -125,7 +103,7 @@ export class Batches {
        VALUES (?, ?, ?, ?, ?, ?, ?, 0, 'submitted', 1, ?, ?, ?)`,
     );
     this.#responses = database.prepare<[number], BatchRecord>(
-      `SELECT ${COLUMNS} FROM remote_batches WHERE run_id = ? AND kind = 'response' AND state <> 'settled' ORDER BY id`,
+      `SELECT ${BATCH_COLUMNS} FROM remote_batches WHERE run_id = ? AND kind = 'response' AND state <> 'settled' ORDER BY id`,
     );
     // Nobody asks for it any more, and there may be one for each document.
     this.#endResponse = database.prepare<[number]>(

@@ -12,16 +12,16 @@ import type {
   WebhookTry,
 } from '../../core/served-task.js';
 import type { SubmitOptions } from '../served-store.js';
-import { UNOWNED } from './queue.js';
-import { runMissing } from './runs.js';
-import { UNPAIRED } from './sharing.js';
 import {
   storableInteger,
   storableIntegerOrNull,
   storableReal,
   storableText,
   storableTextOrNull,
-} from './storable.js';
+} from '../storable.js';
+import { UNOWNED } from './queue.js';
+import { runMissing } from './runs.js';
+import { UNPAIRED } from './sharing.js';
 
 interface KeyRow {
   publicId: string;

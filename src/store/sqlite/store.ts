@@ -62,7 +62,7 @@ export async function openSqliteStore(path: string, options: OpenDatabaseOptions
 }
 
 export class SqliteStore implements Store {
-  readonly capabilities = { sharedDrain: false };
+  readonly capabilities = { sharedDrain: false, givesRoomBack: true };
   readonly folder: string;
   readonly workingFolder: string | undefined;
   readonly maintenance: StoreMaintenance;
@@ -120,8 +120,8 @@ export class SqliteStore implements Store {
     return this.#connection.write(() => this.#workers.noteStop(workerId));
   }
 
-  readOwner(): Promise<StoreOwner | null> {
-    return this.#lock.readOwner();
+  readOwner(runName?: string): Promise<StoreOwner | null> {
+    return this.#lock.readOwner(runName);
   }
 
   createRun(run: NewRun): Promise<RunRecord> {
