@@ -70,6 +70,8 @@ export class Connections {
     this.#pool = new pg.Pool({ ...clientConfig(address), max: MOST_CONNECTIONS, idleTimeoutMillis: 60_000 });
     // One that breaks while nobody uses it is replaced when it is needed.
     this.#pool.on('error', () => undefined);
+    // One that breaks between two statements of a transaction says so to whoever sends the next.
+    this.#pool.on('connect', (client) => client.on('error', () => undefined));
     this.#pool.on('remove', (client) => this.#sessions.delete(client as pg.PoolClient));
   }
 
@@ -267,7 +269,7 @@ function askerFor(isLong: boolean): Ask {
 }
 
 /** What did not come from the server came from a connection that is no more. */
-function asLoss(error: unknown): unknown {
+export function asLoss(error: unknown): unknown {
   return error instanceof pg.DatabaseError ? error : new ConnectionLost(error);
 }
 

@@ -8,7 +8,7 @@
 import type pg from 'pg';
 import { distrusted, QUOTA_LEASE_MS, type QuotaState, shareQuota } from '../../limiter/shared-quota.js';
 import type { QuotaStore } from '../quota-store.js';
-import type { Connections } from './connections.js';
+import { asLoss, type Connections } from './connections.js';
 import { translateError } from './errors.js';
 
 /** Beside the lease a question must be short; nobody holds the row for longer than one statement. */
@@ -46,7 +46,7 @@ export class PostgresQuotas implements QuotaStore {
       }
     } catch (error) {
       await this.#drop();
-      throw translateError(error, this.#connections.address.place);
+      throw translateError(asLoss(error), this.#connections.address.place);
     }
   };
 

@@ -34,6 +34,7 @@ import { addTasks, beginReimport, finishReimport, matchTasks, reimportTasks } fr
 import { recentCalls } from './ledger.js';
 import { PostgresMaintenance } from './maintenance.js';
 import { cancelOpenTasks, claimTasks, listWork, nextDueMs, retryFailedTasks } from './queue.js';
+import { PostgresQuotas } from './quotas.js';
 import { resultPage } from './results.js';
 import {
   cancelRun,
@@ -47,7 +48,6 @@ import {
   updateRun,
 } from './runs.js';
 import { servedStore } from './served.js';
-import { PostgresQuotas } from './quotas.js';
 import { recordProgress, rescueTasks } from './settlements.js';
 import { pairPage, settlePage } from './sharing.js';
 import { summarizeRun } from './summary.js';
@@ -184,7 +184,8 @@ class PostgresStore implements Store {
   }
 
   async record(started: readonly CallStart[], settlements: readonly Settlement[]): Promise<RecordedProgress> {
-    if (started.length === 0 && settlements.length === 0) return { callIds: [], responseIds: [], lostTaskIds: [] };
+    if (started.length === 0 && settlements.length === 0)
+      return { callIds: [], responseIds: [], lostTaskIds: [] };
     return this.#connections.write((transaction) => recordProgress(transaction, started, settlements));
   }
 
