@@ -11,7 +11,7 @@ it('lose nothing, repeat only what was open, and stay within the limit when one 
   });
 });
 
-it('keep eight processes within every window of one limit, and use nearly all of it', async () => {
+it('keep eight processes within every window of one limit', async () => {
   const server = await startPostgres();
   const fleet = await Fleet.of({
     ...{ storeUrl: server.url, documents: 400, concurrency: 8, leaseMs: 10_000 },
