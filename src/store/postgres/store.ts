@@ -1,4 +1,6 @@
 /** The store in one schema of a PostgreSQL server: each method of the port is one transaction over the parts beside this file. */
+import type { Backlog } from '../../core/backlog.js';
+import type { ResponseNotes } from '../../core/batch-record.js';
 import type { CallStart, RecentCall } from '../../core/call.js';
 import type { Clock } from '../../core/clock.js';
 import type { FailureKind } from '../../core/failure.js';
@@ -26,7 +28,8 @@ import type {
   StoreOwner,
 } from '../store.js';
 import { addressOf } from './address.js';
-import { endBatchesOfRun, remoteStore } from './batches.js';
+import { readBacklog } from './backlog.js';
+import { endBatchesOfRun, noteResponses, remoteStore } from './batches.js';
 import type { Connections } from './connections.js';
 import { type OpenDatabaseOptions, openDatabase } from './database.js';
 import { DrainLock } from './drain-lock.js';
@@ -179,14 +182,27 @@ class PostgresStore implements Store {
     return this.#connections.read((transaction) => listWork(transaction));
   }
 
+  readBacklog(): Promise<Backlog> {
+    return this.#connections.read((transaction) => readBacklog(transaction));
+  }
+
   nextDueMs(runId: number, among?: readonly number[]): Promise<number | null> {
     return this.#connections.read((transaction) => nextDueMs(transaction, runId, among));
   }
 
-  async record(started: readonly CallStart[], settlements: readonly Settlement[]): Promise<RecordedProgress> {
-    if (started.length === 0 && settlements.length === 0)
+  async record(
+    started: readonly CallStart[],
+    settlements: readonly Settlement[],
+    responses: ResponseNotes = { taken: [], ended: [] },
+  ): Promise<RecordedProgress> {
+    const { taken, ended } = responses;
+    if (started.length + settlements.length + taken.length + ended.length === 0) {
       return { callIds: [], responseIds: [], lostTaskIds: [] };
-    return this.#connections.write((transaction) => recordProgress(transaction, started, settlements));
+    }
+    return this.#connections.write(async (transaction) => {
+      const progress = await recordProgress(transaction, started, settlements);
+      return { ...progress, responseIds: await noteResponses(transaction, responses) };
+    });
   }
 
   beat(workerId: string, leaseMs: number): Promise<void> {
