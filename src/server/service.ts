@@ -276,7 +276,8 @@ export class TaskService {
     const { store, maxLineBytes } = this.#options;
     const hash = createHash('sha256').update(JSON.stringify(asked));
     const stdin = Readable.from(hashed(body, hash));
-    const input = { names: ['-'], folder: '/', stdin, format: 'jsonl', query: null, maxLineBytes } as const;
+    const of = { names: ['-'], folder: '/', stdin, spool: null } as const;
+    const input = { ...of, format: 'jsonl', query: null, maxLineBytes } as const;
     const bad: BadLine[] = [];
     const { signal } = new AbortController();
     let outcome: SubmissionOutcome = { type: 'accepted' };
