@@ -130,7 +130,9 @@ it('on PostgreSQL is one of several processes, which send each document once', a
   const store = ['--store', await postgresUrl(), '--schema-name', `workers_${process.pid}`];
   const detached = await detach('docs.jsonl', '--rpm', '10000', ...store);
   expect(detached.exitCode, detached.stderr).toBe(0);
-  const ends = await Promise.all([1, 2, 3].map(() => worker(['--run', 'docs', '--concurrency', '4', ...store])));
+  const ends = await Promise.all(
+    [1, 2, 3].map(() => worker(['--run', 'docs', '--concurrency', '4', ...store])),
+  );
   for (const { exitCode, stderr } of ends) expect(exitCode, stderr).toBe(0);
   const books = await simulator.books();
   expect({ calls: books.calls, repeated: books.repeatedCalls }).toEqual({ calls: 40, repeated: 0 });

@@ -275,7 +275,14 @@ it('stores no late answer over that of the worker that took its document over, a
   const [task] = await store.claimTasks({ runId: id, workerId: 'other', limit: 1, leaseMs: 60 * SECOND_MS });
   const { taskId, attemptToken } = task as LeasedTask;
   const result = { outputJson: '"of the other"', model: 'model', finishReason: 'stop' };
-  const outcome = { action: 'completed', taskId, attemptToken, result, share: null, atMs: clock.now() } as const;
+  const outcome = {
+    action: 'completed',
+    taskId,
+    attemptToken,
+    result,
+    share: null,
+    atMs: clock.now(),
+  } as const;
   await store.record([], [{ call: null, outcomes: [outcome] }]);
   await clock.runUntil(ended);
   expect(events.filter(([type]) => type === 'leases_lost')).toEqual([['leases_lost', 'docs']]);
