@@ -4,6 +4,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { Interrupts } from '../../src/app/interrupts.js';
 import { systemClock } from '../../src/core/clock.js';
 import { runInProcess } from '../support/in-process.js';
+import { postgresUrl } from '../support/postgres.js';
 import { type SimulatorProcess, startSimulatorProcess } from '../support/simulator-process.js';
 import { waitFor } from '../support/wait-for.js';
 import { answerTo, numberedDocuments, Workspace } from '../support/workspace.js';
@@ -150,4 +151,19 @@ it('shows Prometheus what it does, on this machine or to those who have a token'
   interrupts.raise('SIGTERM');
   await working;
   expect(figures).toContain('llm_batch_tasks_settled_total{outcome="completed"} 3');
+});
+
+it('on PostgreSQL is one of several processes, which send each document once', async () => {
+  workspace.writeDocuments('docs.jsonl', numberedDocuments(40));
+  const store = ['--store', await postgresUrl(), '--schema-name', `workers_${process.pid}`];
+  const detached = await detach('docs.jsonl', '--rpm', '10000', ...store);
+  expect(detached.exitCode, detached.stderr).toBe(0);
+  const ends = await Promise.all(
+    [1, 2, 3].map(() => worker(['--run', 'docs', '--concurrency', '4', ...store])),
+  );
+  for (const { exitCode, stderr } of ends) expect(exitCode, stderr).toBe(0);
+  const books = await simulator.books();
+  expect({ calls: books.calls, repeated: books.repeatedCalls }).toEqual({ calls: 40, repeated: 0 });
+  const results = await runInProcess(['results', 'docs', '-o', '-', ...store], { folder: workspace.folder });
+  expect(results.stdout.trim().split('\n')).toHaveLength(40);
 });

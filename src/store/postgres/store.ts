@@ -37,6 +37,7 @@ import { recentCalls } from './ledger.js';
 import { PostgresMaintenance } from './maintenance.js';
 import { readBacklog } from './open-tasks.js';
 import { cancelOpenTasks, claimTasks, listWork, nextDueMs, retryFailedTasks } from './queue.js';
+import { PostgresQuotas } from './quotas.js';
 import { resultPage } from './results.js';
 import {
   cancelRun,
@@ -74,6 +75,7 @@ class PostgresStore implements Store {
   readonly maintenance: StoreMaintenance;
   readonly remote: RemoteStore;
   readonly served: ServedStore;
+  readonly quotas: PostgresQuotas;
   readonly #connections: Connections;
   readonly #lock: DrainLock;
 
@@ -83,6 +85,7 @@ class PostgresStore implements Store {
     this.maintenance = new PostgresMaintenance(connections);
     this.remote = remoteStore(connections);
     this.served = servedStore(connections);
+    this.quotas = new PostgresQuotas(connections);
   }
 
   acquireDrainLock(owner: StoreOwner): Promise<void> {
@@ -258,6 +261,7 @@ class PostgresStore implements Store {
   }
 
   async close(): Promise<void> {
+    await this.quotas.close();
     await this.#lock.release();
     await this.#connections.close();
   }
