@@ -34,6 +34,8 @@ const IMPORTS: Readonly<Record<string, readonly string[]>> = {
   ui: ['pricing', 'runs'],
   report: ['documents', 'runs', 'store', 'ui'],
   simulator: [],
+  client: [],
+  server: ['documents', 'endpoints', 'input', 'results', 'runs', 'store'],
   app: [
     'config',
     'documents',
@@ -44,6 +46,7 @@ const IMPORTS: Readonly<Record<string, readonly string[]>> = {
     'provider',
     'results',
     'runs',
+    'server',
     'simulator',
     'store',
     'telemetry',
@@ -51,6 +54,7 @@ const IMPORTS: Readonly<Record<string, readonly string[]>> = {
   ],
   commands: [
     'app',
+    'client',
     'config',
     'documents',
     'endpoints',

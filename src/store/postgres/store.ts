@@ -1,4 +1,5 @@
 /** The store in one schema of a PostgreSQL server: each method of the port is one transaction over the parts beside this file. */
+import type { Backlog } from '../../core/backlog.js';
 import type { ResponseNotes } from '../../core/batch-record.js';
 import type { CallStart, RecentCall } from '../../core/call.js';
 import type { Clock } from '../../core/clock.js';
@@ -27,6 +28,7 @@ import type {
   StoreOwner,
 } from '../store.js';
 import { addressOf } from './address.js';
+import { readBacklog } from './backlog.js';
 import { endBatchesOfRun, noteResponses, remoteStore } from './batches.js';
 import type { Connections } from './connections.js';
 import { type OpenDatabaseOptions, openDatabase } from './database.js';
@@ -175,6 +177,10 @@ class PostgresStore implements Store {
 
   listWork(): Promise<readonly RunWork[]> {
     return this.#connections.read((transaction) => listWork(transaction));
+  }
+
+  readBacklog(): Promise<Backlog> {
+    return this.#connections.read((transaction) => readBacklog(transaction));
   }
 
   nextDueMs(runId: number, among?: readonly number[]): Promise<number | null> {
