@@ -5,6 +5,9 @@
  */
 import type { Transaction } from './connections.js';
 
+/** Key of the advisory lock of whoever copies runs into the store, which are deleted ones until all of them is there. */
+export const COPYING = 'hashtext(current_schema()) & 2147483647, -1';
+
 /** How far one pass over the tables has come: what a page's caller hands to the next. */
 interface SweepPass {
   /** Runs that are deleted meanwhile wait for the next pass. */
@@ -37,7 +40,7 @@ const SWEEP_RUN = `WITH ${OF_RUNS.map((table) => `of_${table} AS (DELETE FROM ${
   DELETE FROM runs WHERE id = $1`;
 
 /**
- * Sweeps one page.
+ * Sweeps one page; none while runs are copied into the store.
  * @param limit rows to look at
  * @returns where to go on; null when there is nothing left
  */
@@ -46,6 +49,10 @@ export async function sweepPage(
   cursor: string | null,
   limit: number,
 ): Promise<string | null> {
+  const may = await transaction.one<{ sweep: boolean }>(
+    `SELECT pg_try_advisory_xact_lock_shared(${COPYING}) AS sweep`,
+  );
+  if (may?.sweep !== true) return null;
   const pass = cursor === null ? await newPass(transaction) : (JSON.parse(cursor) as SweepPass);
   const next = await page(transaction, pass, limit);
   return next === null ? null : JSON.stringify(next);
