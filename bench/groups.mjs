@@ -6,16 +6,21 @@ import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { round } from './round.mjs';
-import { ourRun, writeDocuments } from './runs.mjs';
+import { medianOf, ourRun, writeDocuments } from './runs.mjs';
 import { CLI, startSimulator } from './simulator.mjs';
 
 const DOCUMENTS = Number(process.env.DOCUMENTS ?? 20_000);
 const LARGE = Number(process.env.LARGE ?? 100_000);
-const SIZES = [10, 25, 50, 100];
+/** Each size in turns, so that a drifting machine hits all of them. */
+const ROUNDS = Number(process.env.ROUNDS ?? 3);
+/** Fewest and most documents of a call. */
+const FIXED = [10, 25, 50, 100].map((size) => [size, size]);
+const ADAPTIVE = [10, 100];
 const CONNECTIONS = [4, 16, 30];
 /** Single calls are measured on a twentieth. */
 const SAMPLE = Math.ceil(DOCUMENTS / 20);
 
+let measurements = 0;
 const folder = mkdtempSync(join(tmpdir(), 'llm-batch-bench-'));
 const simulator = await startSimulator('--latency', '40ms', '--options', '{"latencyMsPerDocument":0.2}');
 try {
@@ -24,15 +29,18 @@ try {
     return writeDocuments(join(folder, String(count)), count, (index) => `${index} is a number`);
   };
   const input = inputOf(DOCUMENTS);
-  console.log(`${DOCUMENTS} documents, import and results included: documents/s (mean and p99 of a call)`);
+  console.log(`${DOCUMENTS} documents, import and results included: documents/s (mean and p99 of a call), the middle of ${ROUNDS} rounds`);
   for (const connections of CONNECTIONS) {
-    const fixed = SIZES.map((size) => ({ size, ...measure(input, DOCUMENTS, connections, size, size) }));
-    const adaptive = measure(input, DOCUMENTS, connections, 10, 100);
-    const best = Math.max(...fixed.map(({ perSecond }) => perSecond));
-    const cells = fixed.map((each) => `${each.size}: ${words(each)}`).join(' · ');
-    const share = round((adaptive.perSecond / best) * 100, 0);
+    const rounds = Array.from({ length: ROUNDS }, () =>
+      [...FIXED, ADAPTIVE].map((sizes) => measure(input, DOCUMENTS, connections, ...sizes)),
+    );
+    const measured = [...FIXED, ADAPTIVE].map((_, index) => medianBySpeed(rounds.map((round) => round[index])));
+    const fixed = measured.slice(0, -1);
+    const adaptive = measured.at(-1);
+    const share = medianOf(rounds.map((each) => each.at(-1).perSecond / bestOf(each.slice(0, -1))));
+    const cells = fixed.map((each, index) => `${FIXED[index][0]}: ${words(each)}`).join(' · ');
     console.log(
-      `${connections} connections · ${cells} · adaptive: ${words(adaptive)}, ${share} % of the best (target 90)`,
+      `${connections} connections · ${cells} · adaptive: ${words(adaptive)}, ${round(share * 100, 0)} % of the best of its round (target 90)`,
     );
   }
   const single = measure(inputOf(SAMPLE), SAMPLE, 16, 1, 1);
@@ -45,12 +53,22 @@ try {
   rmSync(folder, { recursive: true, force: true });
 }
 
+function bestOf(measured) {
+  return Math.max(...measured.map(({ perSecond }) => perSecond));
+}
+
+function medianBySpeed(measured) {
+  const perSecond = medianOf(measured.map((each) => each.perSecond));
+  return measured.find((each) => each.perSecond === perSecond);
+}
+
 function words({ perSecond, latency }) {
   return `${round(perSecond, 0)}/s (${round(latency.mean, 0)} ms, ${round(latency.p99, 0)} ms)`;
 }
 
 function measure(input, documents, connections, fewest, most) {
-  const name = `run-${documents}-${connections}-${fewest}-${most}`;
+  measurements += 1;
+  const name = `run-${measurements}-${documents}-${connections}-${fewest}-${most}`;
   const flags = ['--endpoint', 'embeddings', '--concurrency', String(connections)];
   const sizes = ['--group-min', String(fewest), '--group-max', String(most)];
   const run = ourRun({ url: simulator.url, input, folder, name }, ...flags, ...sizes);

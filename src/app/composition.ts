@@ -44,12 +44,9 @@ export interface OpenLanes {
  */
 export function checkConnection(settings: RunSettings, context: CommandContext): void {
   if (settings.simulator !== null) return;
+  checkStoredConnection(settings, context);
   const lanes = lanesOf(settings);
-  for (const lane of lanes) {
-    checkBaseUrl(lane.baseUrl, context.environment[lane.apiKeyEnv]);
-    checkKeyName(lane.apiKeyEnv);
-    checkHeaders(lane, context);
-  }
+  for (const lane of lanes) checkHeaders(lane, context);
   // A server of the user's own needs no key; where several keys are named, all were meant to be there.
   const ownServer =
     lanes.length === 1 && (settings.connection.baseUrl !== null || settings.connection.lanes !== null);
@@ -64,6 +61,17 @@ export function checkConnection(settings: RunSettings, context: CommandContext):
       : `No API keys: environment variables ${missing.join(', ')} are not set.`,
     { variables: `export ${missing.map((name) => `${name}=…`).join(' ')}`, ...otherServer(context) },
   );
+}
+
+/**
+ * Checks what of a connection is stored with the run, for whoever sends it.
+ * @throws LlmBatchError KEY_NAME_INVALID, BASE_URL_INVALID, BASE_URL_CREDENTIALS (exit 2)
+ */
+export function checkStoredConnection(settings: RunSettings, { environment }: CommandContext): void {
+  for (const { baseUrl, apiKeyEnv } of lanesOf(settings)) {
+    checkBaseUrl(baseUrl, environment[apiKeyEnv]);
+    checkKeyName(apiKeyEnv);
+  }
 }
 
 /** Whose key is there instead, where the user has not said whom to call. */

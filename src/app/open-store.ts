@@ -24,6 +24,7 @@ export async function withStore<Value>(
     mode: mode === 'read' ? 'read' : 'write',
     create: mode === 'write',
     clock: context.clock,
+    workingFolder: context.workingFolder,
     onMigration({ path, bytes, version, lastVersion }) {
       if (bytes < LARGE_STORE_BYTES || settings.quiet || settings.logJson) return;
       context.stderr.write(
@@ -53,9 +54,13 @@ export async function salvageFile(context: CommandContext, settings: Settings): 
   return `${await storeFile(context, settings)}.salvage.jsonl`;
 }
 
-/** This process, in the store's eyes. */
-export function workerIdOf({ hostName, processId }: CommandContext): string {
-  return `${hostName}:${processId}`;
+/**
+ * This process, in the store's eyes; another at every call. A container that is started again has the name and the
+ * process number of the one that died, and must not be taken for it.
+ */
+export function workerIdOf({ hostName, processId, random }: CommandContext): string {
+  const unique = Math.floor(random() * 2 ** 48).toString(36);
+  return `${hostName}:${processId}:${unique}`;
 }
 
 /** Where the files of batches lie while they are made or read. */
@@ -63,8 +68,12 @@ export async function batchFolder(context: CommandContext, settings: Settings): 
   return `${await storeFile(context, settings)}.batches`;
 }
 
-/** Makes this process the one that changes the store, for the sake of a run. @throws LlmBatchError STORE_LOCKED (exit 5) */
-export function ownStore(context: CommandContext, store: Store, runName: string): Promise<void> {
+/**
+ * Makes this process the one that changes the store.
+ * @param runName for whose sake; null: of whichever runs have work
+ * @throws LlmBatchError STORE_LOCKED (exit 5)
+ */
+export function ownStore(context: CommandContext, store: Store, runName: string | null): Promise<void> {
   const { processId: pid, hostName: host, clock } = context;
   return store.acquireDrainLock({ pid, host, runName, sinceMs: clock.now() });
 }

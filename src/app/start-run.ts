@@ -1,6 +1,7 @@
 /** `run` from its store on: the run of the input is found or made, its documents are brought in, and it is sent. */
 import type { Settings } from '../config/settings.js';
 import type { Choice, TellEvent } from '../core/event.js';
+import type { RunRecord } from '../core/run.js';
 import type { OutputPaths } from '../results/output-paths.js';
 import { givenName, runForInput } from '../runs/find-run.js';
 import { type ImportRules, importDocuments } from '../runs/import-documents.js';
@@ -28,6 +29,8 @@ export interface StartOptions {
   readonly choice: Choice | null;
   /** False: batches at a provider are not waited for. */
   readonly waits: boolean;
+  /** The documents are brought in, and sent by workers. */
+  readonly detached: boolean;
   readonly pathsOf: (runName: string | null) => OutputPaths;
   /** Told where the run will write, before it is there to be resumed. */
   readonly onPlaces: (paths: OutputPaths, homes: HomeFolders) => void;
@@ -35,7 +38,10 @@ export interface StartOptions {
 }
 
 /** @throws LlmBatchError as `runForInput`, `checkOutputs`, `importDocuments` and `sendRun` do */
-export function startRun(context: CommandContext, options: StartOptions): Promise<SentRun | 'interrupted'> {
+export function startRun(
+  context: CommandContext,
+  options: StartOptions,
+): Promise<SentRun | 'interrupted' | { readonly detached: RunRecord }> {
   const { settings, runSettings, inputPath, rules, tell } = options;
   return withStore(context, settings, 'write', async (store) => {
     const simulated = runSettings.simulator !== null;
@@ -60,6 +66,7 @@ export function startRun(context: CommandContext, options: StartOptions): Promis
       tell,
     });
     if (run === 'interrupted') return run;
+    if (options.detached) return { detached: run };
     const outputs = { paths, force: rules.force, onlyNew: options.onlyNew };
     const { choice, waits } = options;
     return sendRun(context, { settings, store, run, outputs, choice, waits, tell });

@@ -1,10 +1,11 @@
 /** Who is told what happens to a run: the display, or with `--log-json` the structured log in its place. */
 import type { Settings } from '../config/settings.js';
-import type { TellEvent } from '../core/event.js';
+import type { RunEvent, TellEvent } from '../core/event.js';
 import { pacedEvents } from '../core/paced-events.js';
-import { structuredLog } from '../telemetry/structured-log.js';
+import { structuredLog, structuredLogOfRuns } from '../telemetry/structured-log.js';
 import { appearanceOf } from '../ui/colours.js';
 import { Display } from '../ui/display.js';
+import { WorkerDisplay } from '../ui/worker-display.js';
 import type { CommandContext } from './context.js';
 
 export function watchRun(context: CommandContext, settings: Settings): TellEvent {
@@ -13,6 +14,33 @@ export function watchRun(context: CommandContext, settings: Settings): TellEvent
     ? structuredLog(stderr, clock)
     : showProgress(context, settings, { readingShownAfterMs: 0 });
   return pacedEvents(tell, clock, settings.verbose);
+}
+
+/**
+ * The same for a process that sends several runs.
+ * @returns `close`: nothing is told any more
+ */
+export function watchRuns(
+  { stderr, environment, clock }: CommandContext,
+  { logJson, quiet, verbose, color }: Settings,
+): { readonly tell: (event: RunEvent, run: string | null) => void; readonly close: () => void } {
+  const appearance = appearanceOf(stderr, environment, color);
+  const display = logJson
+    ? null
+    : new WorkerDisplay({ stream: stderr, environment, appearance, clock, quiet, verbose });
+  const show = display?.tell ?? structuredLogOfRuns(stderr, clock);
+  const ofRuns = new Map<string | null, TellEvent>();
+  return {
+    tell(event, run) {
+      let tell = ofRuns.get(run);
+      if (tell === undefined) {
+        tell = pacedEvents((each) => show(each, run), clock, verbose);
+        ofRuns.set(run, tell);
+      }
+      tell(event);
+    },
+    close: () => display?.close(),
+  };
 }
 
 /** For people alone. */

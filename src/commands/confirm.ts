@@ -14,7 +14,6 @@ import { wrapToWidth } from '../ui/width.js';
  */
 export async function confirm(context: CommandContext, question: string, isSure: boolean): Promise<boolean> {
   if (isSure) return true;
-  const { stdin, stderr, interrupts } = context;
   if (!isThereToBeAsked(context)) {
     throw usageError(
       'CONFIRMATION_NEEDED',
@@ -22,13 +21,32 @@ export async function confirm(context: CommandContext, question: string, isSure:
       'add --yes when you are sure',
     );
   }
-  const lines = wrapToWidth(`${printable(question)} [y/N]`, stderr.columns || 100);
+  return /^y(es)?$/i.test(await ask(context, `${question} [y/N]`));
+}
+
+/**
+ * @param question names the letters
+ * @returns what the user chose of them; null where nobody is there to be asked, and for anything else that is typed
+ */
+export async function choose<Letter extends string>(
+  context: CommandContext,
+  question: string,
+  letters: readonly Letter[],
+): Promise<Letter | null> {
+  if (!isThereToBeAsked(context)) return null;
+  const typed = (await ask(context, question)).toLowerCase();
+  return letters.find((letter) => letter === typed) ?? null;
+}
+
+/** @returns the line that is typed, trimmed; empty at the end of the input and after Ctrl-C */
+async function ask({ stdin, stderr, interrupts }: CommandContext, question: string): Promise<string> {
+  const lines = wrapToWidth(printable(question), stderr.columns || 100);
   stderr.write(`${lines.join('\n')} `);
   // The terminal edits the line itself, so that Ctrl-C stays a signal.
   const reader = createInterface({ input: stdin, terminal: false });
-  const answered = new Promise<boolean>((resolve) => {
-    reader.once('line', (answer) => resolve(/^y(es)?$/i.test(answer.trim())));
-    reader.once('close', () => resolve(false));
+  const answered = new Promise<string>((resolve) => {
+    reader.once('line', (answer) => resolve(answer.trim()));
+    reader.once('close', () => resolve(''));
   });
   const stopListening = interrupts.subscribe(() => reader.close());
   try {

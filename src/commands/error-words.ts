@@ -76,6 +76,7 @@ export const WAYS_OUT: Readonly<Record<string, Words>> = {
   RUN_NAME_TAKEN: () => 'Choose another with --name, or go on with it: `llm-batch resume`.',
   RUN_OTHER_QUERY: ({ run }) =>
     `--name NEW for a run of its own, or --name ${run} to bring that run in line with the new query`,
+  RUN_REMOTE: ({ run }) => `one process sends it: llm-batch resume ${shellWord(String(run))}`,
   RUN_SIMULATED_MIX: () => 'choose another --name',
 
   TEMPLATE_SYNTAX: ({ isImage }, hint) => (isImage === true ? 'Move it to --prompt.' : hint),
@@ -107,7 +108,7 @@ export const WAYS_OUT: Readonly<Record<string, Words>> = {
   STORE_FOREIGN: () => 'It was left untouched. Name another file with --db.',
   STORE_LOCKED: (_, hint) =>
     hint ??
-    'Wait for it, or stop it with Ctrl-C; `llm-batch status` shows its progress. For a second run at the same time, name another store with --db.',
+    'Wait for it, or stop it with Ctrl-C; `llm-batch status` shows its progress. For runs side by side, name another store with --db, or one that processes share with --store postgres://…',
   STORE_MISSING: () => 'Start with `llm-batch run <input>`, or name the store with --db.',
   STORE_NETWORK_FILE_SYSTEM: () => OWN_DISK,
   STORE_NEWER_SCHEMA: () => 'Upgrade with `npm install llm-batch@latest`, or name another file with --db.',

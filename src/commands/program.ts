@@ -22,6 +22,7 @@ import { registerRun } from './run.js';
 import { registerSimulate } from './simulate.js';
 import { registerStatus } from './status.js';
 import { registerTrust } from './trust.js';
+import { registerWorker } from './worker.js';
 
 export interface Program {
   readonly command: Command;
@@ -58,6 +59,7 @@ export function buildProgram(context: CommandContext): Program {
   for (const register of [
     registerRun,
     registerResume,
+    registerWorker,
     registerList,
     registerStatus,
     registerResults,

@@ -8,7 +8,7 @@ import { printable } from '../core/foreign-text.js';
 import type { ResultFilter } from '../core/result-row.js';
 import type { RunRecord } from '../core/run.js';
 import type { InputDescription } from '../input/input-description.js';
-import { fileAt } from '../results/atomic-file.js';
+import { digestedFileAt } from '../results/atomic-file.js';
 import { type ResultDestination, writeResults } from '../results/export.js';
 import { writeJoined } from '../results/join.js';
 import { joinedPathFor, outputPathsFor } from '../results/output-paths.js';
@@ -142,7 +142,7 @@ async function claim(
   run: RunRecord,
   path: string,
 ): Promise<void> {
-  const file = await fileAt(path);
+  const file = await digestedFileAt(path);
   // A device is nobody's.
   if (file === null) return;
   try {

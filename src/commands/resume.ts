@@ -98,7 +98,7 @@ async function resume(
     const unusedLanes = unusedLanesNotice(resolved, settingsOfRun(found).connection.lanes);
     if (unusedLanes !== null) tell({ type: 'warning', message: unusedLanes });
     rememberReach(context, tell, runSettings, outputPaths, homes);
-    const run = await store.updateRun(found.id, { settings: settingsToJson(runSettings, store.folder) });
+    const run = await store.updateRun(found.id, { settings: settingsToJson(runSettings, store) });
     const outputs = { paths: outputPaths, force, onlyNew: options.onlyNew ?? false };
     return exitCodeOf(
       await sendRun(context, {

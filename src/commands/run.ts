@@ -1,22 +1,25 @@
 /** `run <input>`: imports the documents as tasks, drains them, writes the results; run again, it goes on. */
 import type { Command } from 'commander';
-import { checkConnection, checkPrices } from '../app/composition.js';
+import { checkConnection, checkPrices, checkStoredConnection } from '../app/composition.js';
 import type { CommandContext } from '../app/context.js';
 import { startRun } from '../app/start-run.js';
 import { watchRun } from '../app/watch-run.js';
 import { parseCount } from '../config/values.js';
-import { EXIT_CODES, type ExitCode, usageError } from '../core/errors.js';
+import { EXIT_CODES, type ExitCode, type LlmBatchError, usageError } from '../core/errors.js';
 import type { Choice } from '../core/event.js';
 import { parseParameters } from '../documents/parameter.js';
 import { createRequestBuilder } from '../documents/request.js';
 import { locateInput } from '../input/input-files.js';
 import { type OutputPaths, outputPathsFor } from '../results/output-paths.js';
 import { checkTokenLimit } from '../runs/token-limit.js';
+import { shellWord } from '../ui/next-command.js';
 import type { Action } from './action.js';
 import { runSettingsFrom, unusedLanesNotice } from './asked-settings.js';
+import { choose } from './confirm.js';
 import { dryRun } from './dry-run.js';
 import { exitCodeOf } from './exit-code.js';
 import { addInputArgument } from './input-argument.js';
+import { keepServer } from './kept-server.js';
 import {
   NO_WAIT_FLAG,
   ONLY_NEW_FLAG,
@@ -26,7 +29,7 @@ import {
 } from './output-flags.js';
 import { collect } from './repeated-flag.js';
 import { addSettingFlags, OTHER_RUN_GROUPS, readSettings } from './setting-flags.js';
-import { refuseOddPlace, rememberReach } from './stored-reach.js';
+import { refuseOddPlace, rememberReach, TRUST_STORE_FLAG } from './stored-reach.js';
 
 const EXAMPLES = `
 Examples:
@@ -39,6 +42,7 @@ Examples:
   llm-batch run reviews.jsonl --base-url http://localhost:11434/v1 --model llama3.2 --prompt '{{text}}'
   llm-batch run shop.db --query 'SELECT id, text FROM reviews WHERE stars < 3' --prompt '{{text}}'
   zcat docs.jsonl.gz | llm-batch run - --prompt-file prompt.txt -o - > answers.jsonl
+  llm-batch run reviews.jsonl --prompt '{{text}}' --detach      workers send it: llm-batch worker --run reviews
   llm-batch run reviews.jsonl --prompt '{{text}}' --simulate      rehearse: nobody is called`;
 
 export function registerRun(program: Command, context: CommandContext, action: Action): void {
@@ -60,7 +64,9 @@ export function registerRun(program: Command, context: CommandContext, action: A
     .option(...OUTPUT_FLAG)
     .option(...ONLY_NEW_FLAG)
     .option(...NO_WAIT_FLAG)
+    .option('--detach', 'bring the documents in and leave it to workers to send them')
     .option('--force', 'overwrite a results file of another run')
+    .option(...TRUST_STORE_FLAG)
     .option('--dry-run', 'print tokens, cost and time and the first request; send and store nothing')
     .option('--simulate', 'rehearse against a simulated server on this machine: free, nobody is called');
   addSettingFlags(command, OTHER_RUN_GROUPS);
@@ -80,7 +86,9 @@ interface RunOptions {
   readonly output?: string;
   readonly onlyNew?: boolean;
   readonly force?: boolean;
+  readonly trustStore?: boolean;
   readonly wait?: boolean;
+  readonly detach?: boolean;
   readonly dryRun?: boolean;
   readonly simulate?: boolean;
 }
@@ -101,17 +109,19 @@ async function run(
     );
   }
   const choice = choiceOf(options);
+  const detached = options.detach ?? false;
+  if (detached) refuseSendingFlags(options);
   refuseOnlyNewAlone(options);
   refuseNoWaitAlone(options.wait ?? true, settings.remote);
   const simulate = options.simulate ?? false;
-  const runSettings = await runSettingsFrom(
+  const asked = await runSettingsFrom(
     resolved,
     { inputs, parameters: parseParameters(options.param ?? []), simulate, output: options.output },
     context.workingFolder,
   );
   // A template that cannot be compiled and a missing key are told before a million lines are read.
-  createRequestBuilder(runSettings.request);
-  checkTokenLimit(runSettings);
+  createRequestBuilder(asked.request);
+  checkTokenLimit(asked);
   const { identity: inputPath } = await locateInput(inputs, {
     cwd: context.workingFolder,
     format: settings.inputFormat,
@@ -119,9 +129,12 @@ async function run(
   if (options.dryRun) {
     const runName = options.name ?? null;
     const skipBadLines = options.skipBadLines ?? false;
-    return dryRun({ context, resolved, runSettings, inputs, inputPath, runName, skipBadLines });
+    return dryRun({ context, resolved, runSettings: asked, inputs, inputPath, runName, skipBadLines });
   }
-  checkConnection(runSettings, context);
+  const wanted = { name: options.name ?? null, inputPath, query: settings.query };
+  const runSettings = await keepServer(context, resolved, asked, wanted, options.trustStore ?? false);
+  if (detached) checkStoredConnection(runSettings, context);
+  else checkConnection(runSettings, context);
   await checkPrices(runSettings, context);
   const pathsOf = (runName: string | null): OutputPaths => {
     const paths = outputPathsFor(inputPath, {
@@ -146,18 +159,62 @@ async function run(
     inputPath,
     name: options.name ?? null,
     rules: {
-      changed: options.rerunChanged ? 'rerun' : options.keep ? 'keep' : 'ask',
+      onChanged: (refusal) => changedRule(context, options, refusal),
       skipBadLines: options.skipBadLines ?? false,
       force: options.force ?? false,
     },
     onlyNew: options.onlyNew ?? false,
     choice,
     waits: options.wait ?? true,
+    detached,
     pathsOf,
     onPlaces: (paths, homes) => rememberReach(context, tell, runSettings, paths, homes),
     tell,
   });
-  return sent === 'interrupted' ? EXIT_CODES.interrupted : exitCodeOf(sent);
+  if (sent === 'interrupted') return EXIT_CODES.interrupted;
+  if (!('detached' in sent)) return exitCodeOf(sent);
+  if (!settings.quiet && !settings.logJson) {
+    const name = shellWord(sent.detached.name);
+    context.stderr.write(
+      `Nothing is sent yet: workers do that, \`llm-batch worker --run ${name}\` here or anywhere with this store.\n` +
+        `Next: llm-batch status ${name}\n`,
+    );
+  }
+  return EXIT_CODES.completed;
+}
+
+/** @throws LlmBatchError DETACHED_TWICE (exit 2) for what only a process that sends can do */
+function refuseSendingFlags(options: RunOptions): void {
+  const { limit, sample, output, onlyNew, wait } = options;
+  const odd = [
+    ['--limit', limit !== undefined],
+    ['--sample', sample !== undefined],
+    ['-o', output !== undefined],
+    ['--only-new', onlyNew === true],
+    ['--no-wait', wait === false],
+  ].find(([, isGiven]) => isGiven);
+  if (odd === undefined) return;
+  throw usageError(
+    'DETACHED_TWICE',
+    `--detach only brings documents in, so ${odd[0]} has nothing to do here.`,
+    'leave it out; `llm-batch results` writes the answers when they are there',
+  );
+}
+
+/** @throws refusal where the user has not said what is to become of changed documents, and does not say it now */
+async function changedRule(
+  context: CommandContext,
+  { rerunChanged, keep }: RunOptions,
+  refusal: LlmBatchError,
+): Promise<'rerun' | 'keep'> {
+  if (rerunChanged) return 'rerun';
+  if (keep) return 'keep';
+  const again = refusal.facts['simulated'] === true ? 'send them again' : 'pay for them again';
+  const question = `${refusal.message} What now: ${again} (a), keep the answers they have (k), or stop here (s)?`;
+  const answer = await choose(context, question, ['a', 'k', 's']);
+  if (answer === 'a') return 'rerun';
+  if (answer === 'k') return 'keep';
+  throw refusal;
 }
 
 /** @throws LlmBatchError (exit 2) CHOICE_INVALID, CHOSEN_TWICE */

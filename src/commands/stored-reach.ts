@@ -10,7 +10,7 @@ import { variablesOf } from '../config/header-texts.js';
 import { isInside } from '../config/inside.js';
 import type { ResolvedSettings } from '../config/load.js';
 import { type TrustedFact, TrustRecord } from '../config/trust-record.js';
-import { usageError } from '../core/errors.js';
+import { type LlmBatchError, usageError } from '../core/errors.js';
 import type { TellEvent } from '../core/event.js';
 import type { OutputPaths } from '../results/output-paths.js';
 import {
@@ -42,24 +42,54 @@ export async function trustStoredRun(
   isSure: boolean,
 ): Promise<void> {
   if (isSure) return;
+  const unknown = unknownFacts(context, settings, resolved, homes);
+  if (unknown.length === 0) return;
+  await trustOrRefuse(
+    context,
+    unknown,
+    `The store names what you have not used on this machine: ${saidOf(unknown)}. Did you mean to use it?`,
+    untrusted(unknown),
+  );
+}
+
+/**
+ * The same where nobody is asked.
+ * @throws LlmBatchError STORE_UNTRUSTED (exit 2)
+ */
+export function refuseUntrusted(
+  context: CommandContext,
+  settings: RunSettings,
+  resolved: ResolvedSettings,
+  homes: HomeFolders,
+): void {
+  const unknown = unknownFacts(context, settings, resolved, homes);
+  if (unknown.length > 0) throw untrusted(unknown);
+}
+
+function unknownFacts(
+  context: CommandContext,
+  settings: RunSettings,
+  resolved: ResolvedSettings,
+  homes: HomeFolders,
+): readonly TrustedFact[] {
   const record = new TrustRecord(context.environment);
   const ownServers = serversOf({ ...settings, connection: connectionOf(resolved) });
   const isOwn = (fact: TrustedFact): boolean =>
     ownServers.some(({ name, detail }) => name === fact.name && detail === fact.detail) || record.knows(fact);
-  const unknown = [...serversOf(settings), ...filesReadBy(settings, homes)].filter((fact) => !isOwn(fact));
-  if (unknown.length === 0) return;
-  const said = unknown
+  return [...serversOf(settings), ...filesReadBy(settings, homes)].filter((fact) => !isOwn(fact));
+}
+
+function saidOf(facts: readonly TrustedFact[]): string {
+  return facts
     .map(({ kind, name, detail }) => (kind === 'server' ? `${name} with the key in ${detail}` : name))
     .join(', ');
-  await trustOrRefuse(
-    context,
-    unknown,
-    `The store names what you have not used on this machine: ${said}. Did you mean to use it?`,
-    usageError(
-      'STORE_UNTRUSTED',
-      `The store names what this user has not used on this machine: ${said}.`,
-      'if the store is yours, add --trust-store; or name the server and the key yourself: --base-url URL --api-key-env NAME',
-    ),
+}
+
+function untrusted(facts: readonly TrustedFact[]): LlmBatchError {
+  return usageError(
+    'STORE_UNTRUSTED',
+    `The store names what this user has not used on this machine: ${saidOf(facts)}.`,
+    'if the store is yours, add --trust-store; or name the server and the key yourself: --base-url URL --api-key-env NAME',
   );
 }
 

@@ -2,12 +2,14 @@
  * What happens to a run, as it happens: the one stream that the display, the structured log and whatever else watches
  * a run subscribe to. Events carry facts; the words for people are made by whoever shows them.
  */
-import type { FailureKind, ProviderFailure } from './failure.js';
+import type { CallEnd } from './call.js';
+import type { ProviderFailure } from './failure.js';
 import type { LearntLimits } from './limits.js';
 import type { ProgressSnapshot } from './progress-snapshot.js';
 import type { TaskRow } from './result-row.js';
 import type { RunRecord } from './run.js';
 import type { RunSummary } from './run-summary.js';
+import type { LeasedTask } from './task.js';
 
 /** Takes each event at once; must not throw, and is not waited for. */
 export type TellEvent = (event: RunEvent) => void;
@@ -66,6 +68,9 @@ export interface WrittenPaths {
   readonly errorsPath: string | null;
 }
 
+/** A document that a call asks for. */
+export type CalledTask = Pick<LeasedTask, 'taskId' | 'line' | 'key' | 'traceparent' | 'submittedAtMs'>;
+
 interface OfLane {
   readonly lane: string;
 }
@@ -108,15 +113,18 @@ export type RunEvent =
   | ({ readonly type: 'sharing' } & RunSummary['shared'])
   /** Calls are made from here on. `progress` says at any time how far it is. */
   | { readonly type: 'started'; readonly run: string; readonly progress: () => ProgressSnapshot }
-  | ({ readonly type: 'call_started' } & OfLane)
-  /** `kind`: null for an answer, `aborted` for a call that was cut off. */
   | ({
-      readonly type: 'call_ended';
-      readonly kind: FailureKind | 'aborted' | null;
-      readonly latencyMs: number;
-      /** That it was for. */
-      readonly documents: number;
+      readonly type: 'call_started';
+      readonly callId: number;
+      readonly model: string;
+      /** As traces call it, e.g. `chat`. */
+      readonly operation: string;
+      readonly tasks: readonly CalledTask[];
     } & OfLane)
+  /** Told as the answer comes, before it is committed. */
+  | ({ readonly type: 'call_ended'; readonly tasks: readonly CalledTask[] } & CallEnd & OfLane)
+  /** Nothing left for so long, for this one cause, while a call was ready to. */
+  | { readonly type: 'waited'; readonly blockedBy: string; readonly waitMs: number }
   /** A call failed; its document is tried again or has failed for good. */
   | ({ readonly type: 'call_failed'; readonly line: number; readonly failure: ProviderFailure } & OfLane)
   /** Committed together, in the order of commits. */
@@ -126,6 +134,8 @@ export type RunEvent =
       readonly failed: readonly number[];
       /** Have used an attempt, and wait for the next. */
       readonly retried: readonly number[];
+      /** From their submission to now, of those that have ended and of which it is known. */
+      readonly timesToAnswerMs: readonly number[];
     }
   /** Documents that took the answer, or the failure, of an equal one. */
   | { readonly type: 'answers_shared'; readonly taskIds: readonly number[]; readonly failed: number }
@@ -142,6 +152,10 @@ export type RunEvent =
   /** What a lane's server says of its limits; null where it says nothing. */
   | ({ readonly type: 'limit_learnt' } & LearntLimits & OfLane)
   | { readonly type: 'limit_reached'; readonly limit: ReachedLimit }
+  /** Answers or failures of so many documents came too late: another worker had taken them over, or they were cancelled. */
+  | { readonly type: 'leases_lost'; readonly documents: number }
+  /** A worker cannot send a run from where it is, and goes on with the others. */
+  | { readonly type: 'run_passed_over'; readonly run: string; readonly message: string }
   | ({ readonly type: 'remote_submitted'; readonly requests: number; readonly remoteId: string } & OfShard)
   /** The provider says something new of a batch; `state` is its word. */
   | ({

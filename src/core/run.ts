@@ -52,6 +52,8 @@ export interface WrittenFile {
   readonly inode: number;
   readonly size: number;
   readonly modifiedAtMs: number;
+  /** In hexadecimal, of what is in it: a copy of the file is known by it. Absent where it was not written in one go. */
+  readonly sha256?: string;
 }
 
 export interface NewRun {

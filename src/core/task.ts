@@ -62,6 +62,12 @@ export interface LeasedTask {
   readonly suspectsLeft?: number;
   /** How long throttling had held the task back when it was claimed; null when that is not why it waited. */
   readonly throttledForMs: number | null;
+  /** Of this task, in place of the run's. */
+  readonly maxAttempts?: number;
+  /** Of the trace in which it was handed in (W3C Trace Context). */
+  readonly traceparent?: string;
+  /** When it was handed in, where that is known of it alone. */
+  readonly submittedAtMs?: number;
   /** Random, new at each claim: a worker that lost its lease cannot write with an old one. */
   readonly attemptToken: string;
 }

@@ -16,6 +16,8 @@ export type { EndpointName } from '../core/endpoint-name.js';
 export interface Endpoint {
   /** Where it is, below the base URL. */
   readonly path: string;
+  /** What traces call it (OpenTelemetry, semantic conventions for generative AI: `gen_ai.operation.name`). */
+  readonly operation: string;
   /** Used when neither line nor `--model` names one. */
   readonly defaultModel: string;
   /** The field of a body that holds what is asked. */

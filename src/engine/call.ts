@@ -8,6 +8,7 @@
  * What comes before the slot takes a commit to disk; done ahead, in a small stock of ready calls, it is no part of the
  * time that the slot is taken for.
  */
+import type { CallEnd } from '../core/call.js';
 import type { Clock, Random } from '../core/clock.js';
 import type { ProviderFailure } from '../core/failure.js';
 import { errorWithoutCall, type Settlement, type TaskError } from '../core/outcome.js';
@@ -43,6 +44,9 @@ export interface CallContext {
   readonly budget: RunBudget | null;
   /** No further call fits into the budget. */
   readonly onExhausted: (lacking: Lacking) => void;
+  readonly onSent: (call: ReadyCall) => void;
+  /** Before it is committed. */
+  readonly onEnded: (call: ReadyCall, end: CallEnd) => void;
 }
 
 /** A call that may leave: admitted by its lane and the budget, and in the ledger. */
@@ -162,6 +166,7 @@ export async function sendCall(ready: ReadyCall, context: CallContext): Promise<
   const sentAtMs = clock.monotonicMs();
   // A limit that has fallen since then holds for whatever has not left.
   if (!lane.limiter.sent(grant, sentAtMs)) return withdrawCall(ready, context);
+  context.onSent(ready);
   let billed = NOTHING_SPENT;
   try {
     const reply = await send(request, lane, context);
@@ -179,6 +184,7 @@ export async function sendCall(ready: ReadyCall, context: CallContext): Promise<
     const call = callEndOf(reply, judged.isAnswered ? null : judged.failure, bill, end);
     const answeredTier = ('usage' in reply ? reply.usage?.serviceTier : null) ?? null;
     if (most !== null) billed = billedFor(call, most, billing.serviceTier, answeredTier);
+    context.onEnded(ready, call);
     const { outcomes, isAnswered, failure, split } = judged;
     return { group, settlement: { call, outcomes }, isAnswered, failure, lane, laneChange, split };
   } finally {

@@ -10,6 +10,7 @@
  */
 import pLimit from 'p-limit';
 import type { BatchRecord } from '../core/batch-record.js';
+import type { CallEnd } from '../core/call.js';
 import { type Clock, type Random, WOKEN } from '../core/clock.js';
 import { LlmBatchError } from '../core/errors.js';
 import type { DrainEnding, FailedCalls, ReachedLimit } from '../core/event.js';
@@ -36,7 +37,7 @@ import { Journal } from './journal.js';
 import { failed, released } from './judge-reply.js';
 import { Gate, type GateHold, type Lane } from './lane.js';
 import { Packer } from './packer.js';
-import { type JoinRequests, kindOf, type PreparedTask, type PrepareTask } from './prepared-task.js';
+import { halvesOf, type JoinRequests, kindOf, type PreparedTask, type PrepareTask } from './prepared-task.js';
 import { mayPass, StoreTrouble } from './store-trouble.js';
 
 export interface DrainOptions {
@@ -44,6 +45,8 @@ export interface DrainOptions {
   readonly runId: number;
   /** None but these; absent: all of the run. */
   readonly among?: readonly number[] | undefined;
+  /** Asked before each claim, where other runs are sent beside this one; absent: it is alone. */
+  readonly turns?: ClaimTurns | undefined;
   readonly workerId: string;
   readonly lanes: readonly Lane[];
   readonly prepare: PrepareTask;
@@ -78,12 +81,31 @@ export interface DrainOptions {
   readonly onNotice?: (notice: DrainNotice) => void;
 }
 
+/** Who of several runs comes next. */
+export interface ClaimTurns {
+  next(): Promise<ClaimTurn>;
+}
+
+/** `none`: the run has nothing to claim. `later`: others come first, and `look` tells when that has changed. */
+export type ClaimTurn =
+  | 'none'
+  | 'later'
+  | {
+      readonly atLeastPriority: number;
+      /** Runs that share the calls that may be open, this one among them. */
+      readonly sharedBy: number;
+    };
+
 export interface SettledTask {
   readonly task: LeasedTask;
   readonly outcome: TaskOutcome;
 }
 
 export type DrainNotice =
+  | { readonly type: 'call_started'; readonly call: ReadyCall }
+  | { readonly type: 'call_ended'; readonly call: ReadyCall; readonly end: CallEnd }
+  /** Nothing left for so long, for this one cause, while a call was ready to. */
+  | { readonly type: 'waited'; readonly blockedBy: GateHold['blockedBy']; readonly waitMs: number }
   | { readonly type: 'throttled'; readonly lane: string; readonly failure: ProviderFailure }
   /** A call failed; its document is tried again or has failed for good. */
   | {
@@ -106,6 +128,8 @@ export type DrainNotice =
   /** A call for so many documents failed: they go again in halves. */
   | { readonly type: 'group_split'; readonly documents: number }
   | { readonly type: 'limit_reached'; readonly limit: ReachedLimit }
+  /** What became of so many documents was refused: their lease had ended, or they were cancelled meanwhile. */
+  | { readonly type: 'leases_lost'; readonly documents: number }
   | {
       readonly type: 'halted';
       readonly lane: string;
@@ -194,10 +218,13 @@ export class Drain {
   #hasToldSuspects = false;
   #onlyDelayedLeft = false;
   #nextDueAtMs: number | null = null;
+  #sharedBy = 1;
 
   constructor(options: DrainOptions) {
     this.#options = options;
-    this.#gate = new Gate(options.lanes, options.clock, options.isUntried);
+    this.#gate = new Gate(options.lanes, options.clock, options.isUntried, (waited) =>
+      options.onNotice?.({ type: 'waited', ...waited }),
+    );
     this.#controller = options.concurrency === 'auto' ? createConcurrencyController() : null;
     this.#pool = pLimit(this.#concurrency);
     this.#stock = pLimit(stockFor(this.#concurrency));
@@ -220,6 +247,7 @@ export class Drain {
       trouble: this.#trouble,
       salvage: (settlements) => this.#salvage(settlements),
       onCommitted: (settlements) => this.#committed(settlements),
+      onLost: (taskIds) => options.onNotice?.({ type: 'leases_lost', documents: taskIds.length }),
     });
   }
 
@@ -254,6 +282,10 @@ export class Drain {
     const { clock, graceMs } = this.#options;
     this.#abortAtMs = clock.monotonicMs() + graceMs;
     clock.after(graceMs, () => this.abort());
+  }
+
+  look(): void {
+    this.#wake();
   }
 
   /** Cuts off open calls; their tasks go back with no attempt used. A store that is in trouble is waited for no more. */
@@ -300,7 +332,13 @@ export class Drain {
       }
       // As many as those calls will have, and as the groups that wait have room for, which are no calls yet.
       const wanted = Math.max((capacity - busy) * this.#documentsPerCall, this.#packer.room);
-      const tasks = await this.#claim(Math.min(wanted, MOST_CLAIMED));
+      const turn = await this.#turn();
+      if (turn === 'later') {
+        this.#packer.flush();
+        await this.#nextWake(null);
+        continue;
+      }
+      const tasks = turn === 'none' ? [] : await this.#claim(Math.min(wanted, MOST_CLAIMED), turn);
       for (const task of tasks) this.#begin(task);
       if (tasks.length > 0) continue;
       // There is nobody whom a group that is not full could wait for.
@@ -321,14 +359,29 @@ export class Drain {
     }
   }
 
-  /** None when the drain was asked to stop while the store was in trouble. */
-  async #claim(limit: number): Promise<readonly LeasedTask[]> {
+  async #turn(): Promise<ClaimTurn> {
+    const { turns } = this.#options;
+    if (turns === undefined) return { atLeastPriority: Number.NEGATIVE_INFINITY, sharedBy: 1 };
+    const turn = await this.#outlasting(() => turns.next(), 'none');
+    if (typeof turn === 'object' && turn.sharedBy !== this.#sharedBy) {
+      this.#sharedBy = turn.sharedBy;
+      this.#applyConcurrency();
+    }
+    return turn;
+  }
+
+  #claim(limit: number, { atLeastPriority }: { readonly atLeastPriority: number }) {
     const { store, runId, workerId, leaseMs, among } = this.#options;
-    const claim = () => store.claimTasks({ runId, workerId, limit, leaseMs, among });
+    const claim = () => store.claimTasks({ runId, workerId, limit, leaseMs, among, atLeastPriority });
+    return this.#outlasting<readonly LeasedTask[]>(claim, []);
+  }
+
+  /** Asks the store until it can answer. @returns `otherwise` when the drain was asked to stop meanwhile */
+  async #outlasting<Value>(ask: () => Promise<Value>, otherwise: Value): Promise<Value> {
     try {
-      return await this.#trouble.waitOut(claim, () => !this.#stopping);
+      return await this.#trouble.waitOut(ask, () => !this.#stopping);
     } catch (error) {
-      if (this.#stopping && mayPass(error)) return [];
+      if (this.#stopping && mayPass(error)) return otherwise;
       throw error;
     }
   }
@@ -368,9 +421,22 @@ export class Drain {
   }
 
   async #perform(group: readonly PreparedTask[], send: (ready: ReadyCall) => Promise<void>): Promise<void> {
+    if (this.#isTooLargeByNow(group)) {
+      for (const half of halvesOf(group)) this.#start(half);
+      this.#calls -= 1;
+      return;
+    }
     const made = await this.#makeReady(group);
     if ('callId' in made) await send(made);
     else this.#ended(made);
+  }
+
+  /** Calls have fewer documents than when it was packed: it would be refused, or be too slow, as those before it were. */
+  #isTooLargeByNow(group: readonly PreparedTask[]): boolean {
+    const [first] = group;
+    return (
+      first !== undefined && group.length > 1 && group.length > this.#groupSizes.documentsFor(kindOf(first))
+    );
   }
 
   /** Resolves when the call has a slot: until then it keeps its place in the stock. */
@@ -450,6 +516,10 @@ export class Drain {
     // A server that is gone says nothing of how much it can do.
     const isGone = lane !== null && this.#gate.healthOf(lane).downSinceMs !== null;
     if (!isGone) this.#observeLatency(settlement.call, failure, nowMs);
+    this.#applyConcurrency();
+  }
+
+  #applyConcurrency(): void {
     this.#pool.concurrency = this.#concurrency;
     this.#stock.concurrency = stockFor(this.#concurrency);
   }
@@ -478,7 +548,8 @@ export class Drain {
   get #concurrency(): number {
     const { concurrency, mostConnections } = this.#options;
     const wanted = this.#controller?.limit() ?? Number(concurrency);
-    return Math.min(wanted, mostConnections, this.#fewerConnections?.most ?? wanted);
+    const most = Math.min(wanted, mostConnections, this.#fewerConnections?.most ?? wanted);
+    return Math.max(1, Math.floor(most / this.#sharedBy));
   }
 
   #observeLatency(call: Settlement['call'], failure: ProviderFailure | null, nowMs: number): void {
@@ -536,6 +607,8 @@ export class Drain {
       throttledSinceMs: ({ taskId }) => this.#throttledSinceMs.get(taskId) ?? null,
       budget: this.#options.budget,
       onExhausted: (lacking) => this.#reachLimit(lacking),
+      onSent: (call) => this.#options.onNotice?.({ type: 'call_started', call }),
+      onEnded: (call, end) => this.#options.onNotice?.({ type: 'call_ended', call, end }),
     };
   }
 

@@ -1,12 +1,14 @@
 /**
  * How many documents one call should have: as many as a server answers well within the time that a call should take.
  *
- *   under 0.3 of the target ──▶ twice as many        over 0.8 ──▶ three quarters        between ──▶ stays
+ *   under 0.3 of the target, or over 0.8 ──▶ as many as would take 0.6, if a call's time grew with its documents
+ *   between                              ──▶ stays
  *
- * Where latency is `a + b·n`, doubling brings a call from under 0.3 to 0.6 at most, and three quarters from over 0.8 to
- * more than 0.6: a step never leads to the other end, so that sizes settle instead of swinging. It starts with the
- * fewest, because what a server bears is not known before it has answered; a quick one is asked for the most four
- * round trips later.
+ * Where latency is `a + b·n`, more documents then take 0.6 at most, and fewer still take 0.6 at least: a step never
+ * leads to the other end, so that sizes settle instead of swinging. It starts with the fewest, because what a server
+ * bears is not known before it has answered. It goes there in one step, because the calls that were packed before it
+ * are as many as the connections and their stock: with thirty, four steps would send thousands of documents in small
+ * calls.
  */
 export interface GroupSizeBounds {
   readonly fewest: number;
@@ -17,8 +19,7 @@ export interface GroupSizeBounds {
 
 const GROW_BELOW = 0.3;
 const SHRINK_ABOVE = 0.8;
-const GROWTH = 2;
-const SHRINKAGE = 0.75;
+const AIM = 0.6;
 /** The middle of so many calls decides, so that one that was held up does not. */
 const CALLS_JUDGED = 3;
 /** A refused size is tried again after so many calls: it may have been a single document that was too large. */
@@ -56,14 +57,14 @@ export class GroupSize {
 
   /** @param documents of a call that was not answered in the time that calls have at most */
   timedOut(documents: number): void {
-    this.#shrinkTo(documents * SHRINKAGE);
+    this.#shrinkTo(documents / 2);
   }
 
   /** @param documents of a call that the server said is too large. Where it has answered as many, one of them is. */
   refusedAsTooLarge(documents: number): void {
     if (documents <= this.#answered) return;
     this.#refused = { documents, callsLeft: REFUSAL_HOLDS_FOR_CALLS };
-    this.#shrinkTo(Math.max(this.#answered, documents / GROWTH));
+    this.#shrinkTo(Math.max(this.#answered, documents / 2));
   }
 
   #took(documents: number, latencyMs: number): void {
@@ -75,9 +76,10 @@ export class GroupSize {
     if (this.#latenciesMs.length < CALLS_JUDGED) return;
     const middle = this.#latenciesMs.toSorted((one, other) => one - other)[1] as number;
     this.#latenciesMs = [];
-    if (middle < GROW_BELOW * this.#bounds.targetLatencyMs) this.#growTo(this.#documents * GROWTH);
-    else if (middle > SHRINK_ABOVE * this.#bounds.targetLatencyMs)
-      this.#shrinkTo(this.#documents * SHRINKAGE);
+    const { targetLatencyMs } = this.#bounds;
+    const aim = this.#documents * ((AIM * targetLatencyMs) / middle);
+    if (middle < GROW_BELOW * targetLatencyMs) this.#growTo(Math.floor(aim));
+    else if (middle > SHRINK_ABOVE * targetLatencyMs) this.#shrinkTo(aim);
   }
 
   #growTo(documents: number): void {

@@ -22,6 +22,8 @@ export interface JournalOptions {
   readonly clock: Clock;
   /** After the commit, in commit order and without tasks whose lease was lost: only now is an outcome progress. */
   readonly onCommitted: (settlements: readonly Settlement[]) => void;
+  /** Outcomes of these were refused: others have the tasks meanwhile. */
+  readonly onLost: (taskIds: readonly number[]) => void;
   /** For a commit that fails in a way that may pass. */
   readonly trouble: StoreTrouble;
   /** Last resort for outcomes that cannot be stored. */
@@ -108,7 +110,7 @@ export class Journal {
   }
 
   async #commit(starts: readonly PendingStart[], settlements: readonly PendingSettlement[]): Promise<void> {
-    const { store, onCommitted, trouble } = this.#options;
+    const { store, onCommitted, onLost, trouble } = this.#options;
     const settled = settlements.map(({ settlement }) => settlement);
     let startsToWrite = starts;
     const attempt = () =>
@@ -131,6 +133,7 @@ export class Journal {
     }
     const { callIds, lostTaskIds } = recorded;
     onCommitted(withoutLost(settled, new Set(lostTaskIds)));
+    if (lostTaskIds.length > 0) onLost(lostTaskIds);
     startsToWrite.forEach(({ resolve }, index) => {
       resolve(callIds[index] ?? null);
     });

@@ -157,7 +157,8 @@ function decide(
   { retry, clock, random, throttledSinceMs }: Judging,
 ): RetryDecision {
   const history = { attempts: task.attempts, throttledSinceMs: throttledSinceMs(task), trouble };
-  return decideRetry(failure, history, retry, clock.monotonicMs(), random);
+  const policy = task.maxAttempts === undefined ? retry : { ...retry, maxAttempts: task.maxAttempts };
+  return decideRetry(failure, history, policy, clock.monotonicMs(), random);
 }
 
 function outcomeOf(

@@ -43,6 +43,12 @@ export interface GateHold {
   readonly untilMs: number;
 }
 
+/** A hold that is over. */
+export interface GateWait {
+  readonly blockedBy: GateHold['blockedBy'];
+  readonly waitMs: number;
+}
+
 interface Waiter {
   readonly cost: Cost;
   readonly resolve: (admission: Admission) => void;
@@ -54,15 +60,23 @@ export class Gate {
   readonly #health: ReadonlyMap<Lane, LaneHealth>;
   readonly #recalls = new Map<Lane, number>();
   readonly #clock: Clock;
+  readonly #onWaited: (waited: GateWait) => void;
   readonly #waiters: Waiter[] = [];
   #closed = false;
   #hold: GateHold | null = null;
+  #heldSinceMs = 0;
   #alarm: AbortController | null = null;
 
   /** @param areUntried no call like these was ever answered: one goes first on each lane */
-  constructor(lanes: readonly Lane[], clock: Clock, areUntried: boolean) {
+  constructor(
+    lanes: readonly Lane[],
+    clock: Clock,
+    areUntried: boolean,
+    onWaited: (waited: GateWait) => void = () => undefined,
+  ) {
     this.#lanes = lanes;
     this.#clock = clock;
+    this.#onWaited = onWaited;
     this.#health = new Map(lanes.map((lane) => [lane, new LaneHealth(areUntried)]));
   }
 
@@ -101,7 +115,7 @@ export class Gate {
   poke(): void {
     this.#alarm?.abort(WOKEN);
     this.#alarm = null;
-    this.#hold = null;
+    this.#endHold();
     for (;;) {
       const waiter = this.#waiters[0];
       if (waiter === undefined) return;
@@ -139,6 +153,13 @@ export class Gate {
   close(): void {
     this.#closed = true;
     this.poke();
+  }
+
+  #endHold(): void {
+    if (this.#hold === null) return;
+    const waitMs = this.#clock.monotonicMs() - this.#heldSinceMs;
+    if (waitMs > 0) this.#onWaited({ blockedBy: this.#hold.blockedBy, waitMs });
+    this.#hold = null;
   }
 
   #try(cost: Cost): Admission | null {
@@ -181,6 +202,7 @@ export class Gate {
 
   #wakeAfter(waitMs: number, blockedBy: GateHold['blockedBy'], nowMs: number): void {
     this.#hold = { blockedBy, untilMs: nowMs + waitMs };
+    this.#heldSinceMs = nowMs;
     const alarm = new AbortController();
     this.#alarm = alarm;
     void this.#clock.sleep(waitMs, alarm.signal).then(() => {

@@ -8,6 +8,8 @@ export interface SendingWay {
   stop(): void;
   /** Cuts off what is open. */
   abort(): void;
+  /** There may be something to send that was not there before. */
+  look(): void;
   snapshot(): DrainSnapshot;
   /** @throws whatever the store threw when it could not be written any more */
   run(): Promise<DrainEnding>;
@@ -48,6 +50,10 @@ export class WaysInTurn implements SendingWay {
 
   abort(): void {
     for (const way of this.#ways) way.abort();
+  }
+
+  look(): void {
+    this.#current.look();
   }
 
   snapshot(): DrainSnapshot {

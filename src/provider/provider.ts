@@ -77,7 +77,7 @@ export type ProviderReply = ProviderAnswer | ProviderRejection | ProviderAborted
 export interface SendOptions {
   /** Over headers and body together. */
   readonly timeoutMs: number;
-  /** This call's own signal; a shared one would leak a listener per call in the SDK. */
+  /** This call's own. */
   readonly signal: AbortSignal;
 }
 

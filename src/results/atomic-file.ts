@@ -3,8 +3,8 @@
  * name in one step, then the folder is flushed so that the name survives a power cut too. What is no ordinary file
  * (a pipe, `/dev/null`, a terminal) has no name to give, and is written as it stands.
  */
-import { randomBytes } from 'node:crypto';
-import { constants, type Stats } from 'node:fs';
+import { createHash, randomBytes } from 'node:crypto';
+import { constants, createReadStream, type Stats } from 'node:fs';
 import {
   type FileHandle,
   link,
@@ -17,6 +17,7 @@ import {
   unlink,
 } from 'node:fs/promises';
 import { basename, dirname, isAbsolute, join, resolve } from 'node:path';
+import { pipeline } from 'node:stream/promises';
 import type { WrittenFile } from '../core/run.js';
 import { errorCodeOf, outputError, outputExistsError } from './output-error.js';
 
@@ -60,7 +61,7 @@ export async function openAtomicFile(path: string, options: AtomicFileOptions): 
   try {
     const target = await inspectOutput(path);
     if (target.kind === 'special') return await openSpecialFile(path);
-    if (target.kind === 'file' && !mayReplace(options, target.file)) throw outputExistsError(path);
+    if (target.kind === 'file' && !(await mayReplace(options, target.file))) throw outputExistsError(path);
     await removeLeftovers(target.path);
     return await openTemporaryFile(path, target.path, target.mode, options);
   } catch (error) {
@@ -75,26 +76,44 @@ export type OutputTarget =
   | { readonly kind: 'special' };
 
 /** Whether the file that is there now may be replaced. */
-export function mayReplace(options: Pick<AtomicFileOptions, 'mayReplace'>, found: WrittenFile): boolean {
-  return typeof options.mayReplace === 'boolean'
-    ? options.mayReplace
-    : options.mayReplace.some((written) => isUnchanged(written, found));
+export async function mayReplace(
+  { mayReplace: allowed }: Pick<AtomicFileOptions, 'mayReplace'>,
+  found: WrittenFile,
+): Promise<boolean> {
+  if (typeof allowed === 'boolean') return allowed;
+  for (const written of allowed) if (await isUnchanged(written, found)) return true;
+  return false;
 }
 
-/** Whether it is the same file, and nobody has written to it. */
-export function isUnchanged(written: WrittenFile, found: WrittenFile | null): boolean {
-  return (
-    written.path === found?.path &&
-    written.inode === found.inode &&
-    written.size === found.size &&
-    written.modifiedAtMs === found.modifiedAtMs
-  );
+/** Whether it is the same file, or a copy of it in a folder that was copied, and nobody has written to it. */
+export async function isUnchanged(written: WrittenFile, found: WrittenFile | null): Promise<boolean> {
+  if (written.path !== found?.path || written.size !== found.size) return false;
+  if (written.inode === found.inode && written.modifiedAtMs === found.modifiedAtMs) return true;
+  return written.sha256 !== undefined && written.sha256 === (await digestOf(found.path));
+}
+
+/** Null where it cannot be read. */
+async function digestOf(path: string): Promise<string | null> {
+  const hash = createHash('sha256');
+  try {
+    await pipeline(createReadStream(path), hash);
+  } catch {
+    return null;
+  }
+  return hash.digest('hex');
 }
 
 /** The file that is there now, links followed; null where there is none. */
 export async function fileAt(path: string): Promise<WrittenFile | null> {
   const found = await statOrNull(path);
   return found?.isFile() ? identityOf(path, found) : null;
+}
+
+/** The same with the digest of what is in it. */
+export async function digestedFileAt(path: string): Promise<WrittenFile | null> {
+  const file = await fileAt(path);
+  const sha256 = file && (await digestOf(file.path));
+  return file && (sha256 === null ? file : { ...file, sha256 });
 }
 
 function identityOf(path: string, { ino, size, mtimeMs }: Stats): WrittenFile {
@@ -181,6 +200,7 @@ async function openTemporaryFile(
 ): Promise<AtomicFile> {
   const temporary = temporaryPathOf(target);
   const handle = await open(temporary, 'wx', mode ?? 0o666);
+  const hash = createHash('sha256');
   openTemporaryPaths.add(temporary);
   let state: 'open' | 'closed' | 'done' = 'open';
 
@@ -196,11 +216,12 @@ async function openTemporaryFile(
     // The mode given to `open` was narrowed by the umask; a replaced file's own mode holds exactly.
     if (mode !== null) await handle.chmod(mode);
     await handle.sync();
-    await options.onComplete?.(identityOf(shownPath, await handle.stat()));
+    const identity = identityOf(shownPath, await handle.stat());
+    await options.onComplete?.({ ...identity, sha256: hash.digest('hex') });
     state = 'closed';
     await handle.close();
     const found = await fileAt(shownPath);
-    if (found !== null && mayReplace(options, found)) await rename(temporary, target);
+    if (found !== null && (await mayReplace(options, found))) await rename(temporary, target);
     else await renameExclusively(temporary, target, shownPath);
     state = 'done';
     openTemporaryPaths.delete(temporary);
@@ -209,7 +230,10 @@ async function openTemporaryFile(
 
   return {
     path: target,
-    write: (chunk) => writeFully(handle, chunk, shownPath),
+    write(chunk) {
+      hash.update(chunk);
+      return writeFully(handle, chunk, shownPath);
+    },
     async commit() {
       try {
         await publish();

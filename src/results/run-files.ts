@@ -39,7 +39,7 @@ export async function checkRunFiles(ownership: RunFileOwnership, inputPath: stri
       if (await isSameFile(target.path, inputPath)) {
         throw usageError('OUTPUT_IS_INPUT', `${path} is the input itself.`);
       }
-      if (!mayReplace(replaceable(ownership), target.file)) throw outputExistsError(path);
+      if (!(await mayReplace(replaceable(ownership), target.file))) throw outputExistsError(path);
     }
     if (target.kind === 'special') await checkSpecialFile(path);
     else await (await openAtomicFile(path, { mayReplace: true })).abort();
@@ -126,7 +126,7 @@ export async function writeRunFiles(options: WriteRunFilesOptions): Promise<Writ
 async function ownsExistingFile(ownership: RunFileOwnership, path: string | null): Promise<boolean> {
   if (path === null) return false;
   const target = await inspectOutput(path);
-  return target.kind === 'file' && mayReplace({ mayReplace: ownership.ownFiles }, target.file);
+  return target.kind === 'file' && (await mayReplace({ mayReplace: ownership.ownFiles }, target.file));
 }
 
 async function removeOwnedFile(ownership: RunFileOwnership, path: string): Promise<void> {

@@ -4,7 +4,7 @@ import type { DrainEnding, TellEvent } from '../core/event.js';
 import type { RunRecord } from '../core/run.js';
 import type { RunSummary } from '../core/run-summary.js';
 import type { StopRequests } from '../core/stop-requests.js';
-import { Drain, type SettledTask } from '../engine/drain.js';
+import { type ClaimTurns, Drain, type SettledTask } from '../engine/drain.js';
 import type { Lane } from '../engine/lane.js';
 import { type SendingWay, WaysInTurn } from '../engine/sending-way.js';
 import type { PriceTable } from '../pricing/price-book.js';
@@ -14,14 +14,15 @@ import { createJoinRequests, createPrepareTask } from './prepare-task.js';
 import { recoverStore } from './recover.js';
 import { openBatches, remoteWayOf } from './remote.js';
 import { createRunBudget, failureLimit } from './run-budget.js';
-import { eventOf, settledEvent, tellingOfCalls } from './run-events.js';
+import { eventOf, settledEvent } from './run-events.js';
 import { ObservationNotes, pricesObserved } from './run-observations.js';
 import { RunProgress } from './run-progress.js';
 import { type RunSettings, settingsOfRun } from './run-settings.js';
 import { saveSalvage } from './salvage.js';
 import { pairDocuments, type ShareOptions, settlePairs } from './share-answers.js';
 
-const LEASE_MS = 30_000;
+/** Longer than any pause of a worker that is well. */
+export const LEASE_MS = 30_000;
 /** A limiter looks back a minute and its margin; one that counts a day's requests, a day. */
 const MINUTE_SEED_MS = 61_000;
 const DAY_SEED_MS = 24 * 3_600_000;
@@ -40,6 +41,10 @@ export interface ExecuteOptions {
   readonly clock: Clock;
   readonly random: Random;
   readonly workerId: string;
+  /** How long the worker's tasks are its own after its last sign of life; default `LEASE_MS`. */
+  readonly leaseMs?: number | undefined;
+  /** Where other runs are sent beside this one: which of them comes next. */
+  readonly turns?: ClaimTurns | undefined;
   /** Where answers go that the store cannot take. */
   readonly salvagePath: string;
   /** Where the files of batches lie while they are made or read. */
@@ -91,6 +96,7 @@ async function drainRun(
   const { store, run, among, lanes, clock, tell } = options;
   const settings = settingsOfRun(run);
   const { pacing } = settings;
+  const { leaseMs = LEASE_MS } = options;
 
   const rescue = await recoverStore(store, options.salvagePath);
   if (rescue.rescued > 0 || rescue.poisoned > 0) tell({ type: 'rescued', ...rescue });
@@ -107,7 +113,10 @@ async function drainRun(
       await options.onAnswers(settledTaskIds);
     },
   };
-  await pairDocuments(sharing);
+  // Who else works on the run has paired its documents.
+  const isShared =
+    store.capabilities.sharedDrain && (await store.summarizeRun(run.id)).counts.in_progress > 0;
+  if (!isShared) await pairDocuments(sharing);
   const before = await store.summarizeRun(run.id);
   handedOut = { completed: 0, failed: 0 };
 
@@ -124,8 +133,9 @@ async function drainRun(
     store,
     runId: run.id,
     among,
+    turns: options.turns,
     workerId: options.workerId,
-    lanes: lanes.map((lane) => tellingOfCalls(lane, tell, clock)),
+    lanes,
     prepare,
     join: createJoinRequests(pacing.groupUrl),
     grouping: {
@@ -139,7 +149,7 @@ async function drainRun(
     ...pacing,
     retry: pacing,
     mostConnections: options.mostConnections,
-    leaseMs: LEASE_MS,
+    leaseMs,
     isGuarded: pacing.guard,
     isUntried: before.counts.completed === 0 && !(await wasAnsweredBefore(store, settings)),
     budget,
@@ -158,7 +168,7 @@ async function drainRun(
       ? new WaysInTurn(
           remoteWayOf(run, lanes, {
             store,
-            ...{ workerId: options.workerId, leaseMs: LEASE_MS, clock, random: options.random, prepare },
+            ...{ workerId: options.workerId, leaseMs, clock, random: options.random, prepare },
             ...{ budget, tooManyFailures, onSettled, onNotice: tell },
             among,
             task: isRemote ? 'send' : 'collect',
@@ -177,7 +187,8 @@ async function drainRun(
   );
   tell({ type: 'started', run: run.name, progress: () => progress.snapshot() });
   await options.onReady(drain, before);
-  await store.updateRun(run.id, { status: 'open', haltReason: null });
+  const isReopened = run.status === 'finished' && !isDone(before);
+  await store.updateRun(run.id, { haltReason: null, ...(isReopened && { status: 'open' as const }) });
   if (!isDone(before)) await store.noteObservations(run.id, [pricesObserved(options.prices)]);
   const stopNoting = notes.begin(() => drain.snapshot().groups);
   const drained = await drain.run().finally(stopNoting);
@@ -189,7 +200,7 @@ async function drainRun(
   const reason = among === undefined || options.stop.count > 0 ? 'stopped' : 'tried';
   const end: DrainEnding = isCutShort ? { reason } : drained;
   const stopped = await store.updateRun(run.id, {
-    status: isDone(summary) ? 'finished' : 'open',
+    ...(isDone(summary) && { status: 'finished' as const }),
     stoppedAtMs: clock.now(),
     haltReason: haltReason(end),
   });
@@ -209,7 +220,8 @@ async function watchedOf(
   return { ...before, counts, shared: { ...before.shared, waiting: 0 } };
 }
 
-function isDone({ counts: { ready, delayed, in_progress } }: RunSummary): boolean {
+/** Every document is settled. */
+export function isDone({ counts: { ready, delayed, in_progress } }: RunSummary): boolean {
   return ready + delayed + in_progress === 0;
 }
 

@@ -1,7 +1,7 @@
 /** Brings the documents of an input into its run: a first import, or an edited input's plan and its carrying out. */
 
-import { usageError } from '../core/errors.js';
-import type { ImportPlan, TellEvent } from '../core/event.js';
+import { type LlmBatchError, usageError } from '../core/errors.js';
+import type { TellEvent } from '../core/event.js';
 import type { NewRun, RunRecord } from '../core/run.js';
 import type { StopRequests } from '../core/stop-requests.js';
 import type { DocumentPage, FirstDocument } from '../documents/read.js';
@@ -29,8 +29,11 @@ export interface ImportDocumentsOptions {
 }
 
 export interface ImportRules {
-  /** What becomes of documents that changed after they were answered. */
-  readonly changed: 'ask' | 'rerun' | 'keep';
+  /**
+   * What becomes of documents that changed after they were answered; asked where there are any.
+   * @throws refusal CHANGED_ANSWERED where nobody says
+   */
+  readonly onChanged: (refusal: LlmBatchError) => Promise<'rerun' | 'keep'>;
   readonly skipBadLines: boolean;
   /** Where bad lines that are skipped are set aside. */
   readonly rejectsPath: string;
@@ -113,7 +116,7 @@ class Import {
 
   async #importNew(newRun: Omit<NewRun, 'settings'>): Promise<RunRecord> {
     const { store, settings, input, tell } = this.#options;
-    const run = await store.createRun({ ...newRun, settings: settingsToJson(settings, store.folder) });
+    const run = await store.createRun({ ...newRun, settings: settingsToJson(settings, store) });
     this.#run = run;
     const report = await importNew(this.#importOptions(run, input));
     await this.#endReading();
@@ -136,13 +139,16 @@ class Import {
       const plan = await planImport(importOptions, answerers);
       await this.#endReading();
       tell({ type: 'planned', run: existing.name, ...plan });
-      refuseRepeatedPayment(existing, plan, rules.changed, settings);
+      const changed =
+        plan.changedFinished === 0
+          ? 'rerun'
+          : await rules.onChanged(changedAnswers(existing, plan.changedFinished, settings));
       const now = {
         ...settings,
         ...(this.#description === null ? {} : { input: this.#description }),
       };
-      const reimport = { keepFinished: rules.changed === 'keep', answerers };
-      return await applyImport(importOptions, reimport, settingsToJson(now, store.folder));
+      const reimport = { keepFinished: changed === 'keep', answerers };
+      return await applyImport(importOptions, reimport, settingsToJson(now, store));
     } finally {
       await spool?.remove();
     }
@@ -181,7 +187,7 @@ class Import {
     const { store, settings } = this.#options;
     this.#description = description;
     if (this.#existing !== null || this.#run === null) return;
-    const described = settingsToJson({ ...settings, input: description }, store.folder);
+    const described = settingsToJson({ ...settings, input: description }, store);
     this.#run = await store.updateRun(this.#run.id, { settings: described });
   }
 
@@ -212,16 +218,10 @@ class Import {
   }
 }
 
-function refuseRepeatedPayment(
-  run: RunRecord,
-  plan: ImportPlan,
-  changed: ImportRules['changed'],
-  settings: RunSettings,
-): void {
-  if (plan.changedFinished === 0 || changed !== 'ask') return;
-  throw usageError(
+function changedAnswers(run: RunRecord, count: number, settings: RunSettings): LlmBatchError {
+  return usageError(
     'CHANGED_ANSWERED',
-    `${plan.changedFinished} documents of run '${run.name}' have an answer already, but would now be sent differently (changed: ${whatChanged(settingsOfRun(run), settings)}); nothing was called or changed.`,
+    `${count} ${count === 1 ? 'document' : 'documents'} of run '${run.name}' would now be sent differently than when answered (changed: ${whatChanged(settingsOfRun(run), settings)}); nothing was called or changed.`,
     { run: run.name, simulated: run.simulated },
   );
 }

@@ -39,9 +39,10 @@ export async function noteWrittenFile(store: Store, runId: number, file: Written
   const run = (await store.listRuns()).find((other) => other.id === runId);
   if (run === undefined) return;
   const replaced = await fileAt(file.path).catch(() => null);
-  const kept = run.writtenFiles.filter(
-    (written) => written.path !== file.path || isUnchanged(written, replaced),
-  );
+  const kept: WrittenFile[] = [];
+  for (const written of run.writtenFiles) {
+    if (written.path !== file.path || (await isUnchanged(written, replaced))) kept.push(written);
+  }
   await store.updateRun(runId, { writtenFiles: [...kept, file] });
 }
 

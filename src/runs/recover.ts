@@ -12,5 +12,10 @@ const CRASH_LIMIT = 3;
  */
 export async function recoverStore(store: Store, salvagePath: string): Promise<RescueReport> {
   await applySalvage(store, salvagePath);
+  return rescueDead(store);
+}
+
+/** Puts back what workers have in progress whose lease has ended. */
+export function rescueDead(store: Store): Promise<RescueReport> {
   return store.rescueTasks({ crashLimit: CRASH_LIMIT });
 }

@@ -1,12 +1,18 @@
 /** What the engine notices, in the words of `RunEvent`: the one place that knows both. */
-import type { Clock } from '../core/clock.js';
-import type { RunEvent, TellEvent } from '../core/event.js';
+import type { CalledTask, RunEvent } from '../core/event.js';
+import { ENDPOINTS } from '../endpoints/endpoints.js';
+import type { ReadyCall } from '../engine/call.js';
 import type { DrainNotice, SettledTask } from '../engine/drain.js';
-import type { Lane } from '../engine/lane.js';
-import type { Provider } from '../provider/provider.js';
+import type { PreparedTask } from '../engine/prepared-task.js';
 
 export function eventOf(notice: DrainNotice): RunEvent {
   switch (notice.type) {
+    case 'call_started':
+      return startedEvent(notice.call);
+    case 'call_ended': {
+      const { call, end } = notice;
+      return { type: 'call_ended', lane: call.lane.name, tasks: tasksOf(call), ...end };
+    }
     case 'failed':
       return { ...notice, type: 'call_failed' };
     case 'store_trouble':
@@ -14,6 +20,17 @@ export function eventOf(notice: DrainNotice): RunEvent {
     default:
       return notice;
   }
+}
+
+function startedEvent(call: ReadyCall): RunEvent {
+  const { callId, lane, request, group } = call;
+  const { model } = group[0] as PreparedTask;
+  const { operation } = ENDPOINTS[request.endpoint];
+  return { type: 'call_started', lane: lane.name, callId, model, operation, tasks: tasksOf(call) };
+}
+
+function tasksOf({ group }: ReadyCall): readonly CalledTask[] {
+  return group.map(({ task }) => task);
 }
 
 /** Of one commit. */
@@ -25,29 +42,8 @@ export function settledEvent(settled: readonly SettledTask[]): RunEvent & { read
     completed: idsOf('completed'),
     failed: idsOf('failed'),
     retried: idsOf('retry'),
-  };
-}
-
-/** The same lane, which tells of each of its calls. */
-export function tellingOfCalls(lane: Lane, tell: TellEvent, clock: Clock): Lane {
-  const { name, provider } = lane;
-  const send: Provider['send'] = async (request, options) => {
-    const startedAtMs = clock.monotonicMs();
-    tell({ type: 'call_started', lane: name });
-    const reply = await provider.send(request, options);
-    const kind = reply.ok ? null : 'aborted' in reply ? 'aborted' : reply.failure.kind;
-    const latencyMs = clock.monotonicMs() - startedAtMs;
-    tell({ type: 'call_ended', lane: name, kind, latencyMs, documents: request.parts });
-    return reply;
-  };
-  const { redact } = provider;
-  return {
-    ...lane,
-    provider: {
-      send,
-      probe: (options) => provider.probe(options),
-      close: () => provider.close(),
-      ...(redact === undefined ? {} : { redact }),
-    },
+    timesToAnswerMs: settled.flatMap(({ task: { submittedAtMs }, outcome }) =>
+      submittedAtMs !== undefined && 'atMs' in outcome ? [outcome.atMs - submittedAtMs] : [],
+    ),
   };
 }

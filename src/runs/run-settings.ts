@@ -9,7 +9,7 @@ import type { RunRecord } from '../core/run.js';
 import type { RequestSettings } from '../documents/request.js';
 import { apiRootOf } from '../endpoints/endpoints.js';
 import type { InputDescription } from '../input/input-description.js';
-import { fromStoredPath, toStoredPath } from '../store/stored-path.js';
+import { fromStoredPath, type StorePlace, toStoredPath } from '../store/stored-path.js';
 import { STORED_SETTINGS } from './stored-settings.js';
 
 export interface ConnectionSettings {
@@ -56,9 +56,9 @@ export interface RunSettings {
   readonly output: string | null;
 }
 
-/** @param folder `Store.folder` of the store that they are for */
-export function settingsToJson(settings: RunSettings, folder: string | null): JsonObject {
-  const stored = withPaths(settings, (path) => toStoredPath(path, folder));
+/** @param place the store that they are for */
+export function settingsToJson(settings: RunSettings, place: StorePlace): JsonObject {
+  const stored = withPaths(settings, (path) => toStoredPath(path, place));
   return JSON.parse(JSON.stringify(stored)) as JsonObject;
 }
 

@@ -7,7 +7,7 @@ export function storeLocked(place: string, owner: StoreOwner | null): LlmBatchEr
   const who =
     owner === null
       ? 'another process'
-      : `process ${owner.pid} on ${owner.host} (run "${owner.runName}") since ${new Date(owner.sinceMs).toISOString()}`;
+      : `process ${owner.pid} on ${owner.host} (${owner.runName === null ? 'a worker of all runs' : `run "${owner.runName}"`}) since ${new Date(owner.sinceMs).toISOString()}`;
   return new LlmBatchError(`${place} is being drained by ${who}.`, {
     code: 'STORE_LOCKED',
     exitCode: EXIT_CODES.store,

@@ -10,6 +10,8 @@ export interface OpenStoreOptions {
   /** `read` never creates or changes a store, and works while another process drains it. */
   readonly mode: 'write' | 'read';
   readonly clock: Clock;
+  /** Where the user works, absolute: see `Store.workingFolder`. */
+  readonly workingFolder?: string;
   /** Default true: a store that is not there is made, when it is opened to write. */
   readonly create?: boolean;
   /** Told before each step by which a store of an earlier version is brought up to date; a large one takes seconds. */

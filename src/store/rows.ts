@@ -88,12 +88,21 @@ export type ClaimedRow = [
   crashCount: number,
   throttledSinceMs: number | null,
   body: string,
+  maxAttempts: number | null,
+  traceparent: string | null,
+  submittedAtMs: number | null,
 ];
 
 export function toLeasedTask(row: ClaimedRow, attemptToken: string, nowMs: number): LeasedTask {
-  const [taskId, line, key, attempts, crashCount, throttledSinceMs, body] = row;
+  const [taskId, line, key, attempts, crashCount, throttledSinceMs, body, ...served] = row;
+  const [maxAttempts, traceparent, submittedAtMs] = served;
   const throttledForMs = throttledSinceMs === null ? null : Math.max(0, nowMs - throttledSinceMs);
-  return { taskId, line, key, body, attempts, crashCount, throttledForMs, attemptToken };
+  return {
+    ...{ taskId, line, key, body, attempts, crashCount, throttledForMs, attemptToken },
+    ...(maxAttempts !== null && { maxAttempts }),
+    ...(traceparent !== null && { traceparent }),
+    ...(submittedAtMs !== null && { submittedAtMs }),
+  };
 }
 
 export interface SettledColumns {

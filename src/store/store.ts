@@ -14,6 +14,7 @@ import type { LeasedTask, NewTask, TaskPlace } from '../core/task.js';
 import type { LatencyCount, RunTimeline } from '../core/timeline.js';
 import type { StoreMaintenance } from './maintenance.js';
 import type { RemoteStore } from './remote-store.js';
+import type { ServedStore } from './served-store.js';
 
 /** One step by which a store of an earlier version is brought up to date. */
 export interface MigrationStep {
@@ -67,6 +68,15 @@ export interface ClaimOptions {
   readonly leaseMs: number;
   /** None but these, and those whose answers they wait for; absent: all of the run. */
   readonly among?: readonly number[] | undefined;
+  /** None of a lower priority: for this claim they are not ready. Absent: all. */
+  readonly atLeastPriority?: number | undefined;
+}
+
+/** A run that has something for who asks for work. */
+export interface RunWork {
+  readonly runId: number;
+  /** The highest that its next claim could give. */
+  readonly priority: number;
 }
 
 /** Which tasks of a run take the answer to an equal request, one with the same request hash, instead of a call. */
@@ -117,7 +127,8 @@ export interface ResultPageOptions {
 export interface StoreOwner {
   readonly pid: number;
   readonly host: string;
-  readonly runName: string;
+  /** Null: all runs, whichever have work. */
+  readonly runName: string | null;
   readonly sinceMs: number;
 }
 
@@ -127,6 +138,8 @@ export interface Store {
    * run by the store, those in a run's settings by whoever writes these.
    */
   readonly folder: string | null;
+  /** Where the user works: where that folder is a part of it, paths in it are kept like those inside. */
+  readonly workingFolder?: string | undefined;
 
   /** What this backend can and cannot do; code branches on these, never on a backend's name. */
   readonly capabilities: {
@@ -138,6 +151,7 @@ export interface Store {
 
   readonly maintenance: StoreMaintenance;
   readonly remote: RemoteStore;
+  readonly served: ServedStore;
 
   /**
    * Says that this process drains or changes a run, in place of what it has said before; over with `close`, and with the
@@ -157,7 +171,10 @@ export interface Store {
   createRun(run: NewRun): Promise<RunRecord>;
   /** Newest first. */
   listRuns(): Promise<readonly RunRecord[]>;
-  /** @throws LlmBatchError RUN_MISSING, as every method that names a run that is not there and writes to it */
+  /**
+   * A run that was cancelled stays so, whatever status the change names.
+   * @throws LlmBatchError RUN_MISSING, as every method that names a run that is not there and writes to it
+   */
   updateRun(runId: number, change: RunChange): Promise<RunRecord>;
   /** Takes the place of what was noted of the same kind and subject, and of nothing else. */
   noteObservations(runId: number, observations: readonly RunObservation[]): Promise<void>;
@@ -213,10 +230,15 @@ export interface Store {
   /**
    * By priority, higher first, then input order; due delayed tasks are promoted first. A suspect (see
    * `SUSPECT_AFTER_CRASHES`) comes when nothing else is ready, alone, and only to a worker that has no other task in
-   * progress; while it is in progress a claim is empty. Among suspects those that crashed the least when they were
+   * progress, of whichever run; while it is in progress a claim is empty. Among suspects those that crashed the least when they were
    * alone come first. A claim ends where the worker would hold more than `MOST_CRASHED_TOGETHER`.
    */
   claimTasks(options: ClaimOptions): Promise<readonly LeasedTask[]>;
+  /**
+   * Runs with tasks that can be claimed now, ready or due, in no order; none that is being imported or was cancelled. Asked
+   * before each claim of a worker that has several runs, so that it is as cheap as a look into an index for each.
+   */
+  listWork(): Promise<readonly RunWork[]>;
   /**
    * How long until the next delayed task is due, 0 when it is; null when none is delayed.
    * @param among as for `claimTasks`
@@ -265,7 +287,7 @@ export interface Store {
   readLatencies(runId: number): Promise<readonly LatencyCount[]>;
   /** Calls of every run that started within the last `withinMs`, oldest first. */
   readRecentCalls(withinMs: number): Promise<readonly RecentCall[]>;
-  /** @param runName who drains or changes this run; default: any */
+  /** @param runName who drains or changes this run, or all runs; default: whoever it is */
   readOwner(runName?: string): Promise<StoreOwner | null>;
 
   close(): Promise<void>;

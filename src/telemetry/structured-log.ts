@@ -12,18 +12,29 @@ const UNTOLD: ReadonlySet<RunEvent['type']> = new Set([
   'import_ended',
   'call_started',
   'call_ended',
+  'waited',
   'tasks_settled',
   'answers_shared',
   'calls_ended',
 ]);
 
 export function structuredLog(stream: Writable, clock: Clock): TellEvent {
+  const tell = structuredLogOfRuns(stream, clock);
+  return (event) => tell(event, null);
+}
+
+/** Of a process that sends several runs: each line names its run. */
+export function structuredLogOfRuns(
+  stream: Writable,
+  clock: Clock,
+): (event: RunEvent, run: string | null) => void {
   // A log whose reader has gone is lost, the run is not.
   stream.on('error', () => undefined);
-  return (event) => {
+  return (event, run) => {
     if (UNTOLD.has(event.type)) return;
     const time = new Date(clock.now()).toISOString();
-    stream.write(`${printableJson({ time, event: event.type, ...detailsOf(event) })}\n`);
+    const ofRun = run === null ? {} : { run };
+    stream.write(`${printableJson({ time, event: event.type, ...ofRun, ...detailsOf(event) })}\n`);
   };
 }
 

@@ -73,6 +73,7 @@ export class Display {
       // As often as documents come, and counted by the bar.
       case 'call_started':
       case 'call_ended':
+      case 'waited':
       case 'tasks_settled':
       case 'groups_sized':
       case 'group_split':

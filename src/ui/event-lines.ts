@@ -70,6 +70,14 @@ function sentencesOf(event: RunEvent, { colours }: Appearance): string[] {
           `${event.lane} is set aside, the other lanes go on: ${event.failure.kind}: ${event.failure.message}`,
         ),
       ];
+    case 'leases_lost':
+      return [
+        colours.yellow(
+          `${formatQuantity(event.documents, 'answer')} came too late and ${event.documents === 1 ? 'is' : 'are'} not stored: the document was another worker's or was cancelled meanwhile`,
+        ),
+      ];
+    case 'run_passed_over':
+      return [colours.yellow(`passed over: ${event.message}`)];
     case 'limit_reached':
       return [colours.yellow(`stopping: ${REACHED_LIMITS[event.limit]}`)];
     case 'halted': {

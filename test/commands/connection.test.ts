@@ -138,8 +138,8 @@ describe('a header', () => {
     });
     const context = contextWith({ ...environment, OPENAI_ORG_ID: 'org-1' });
     checkConnection(settings, context);
-    expect(JSON.stringify(settingsToJson(settings, null))).toContain('$TEAM_KEY');
-    expect(JSON.stringify(settingsToJson(settings, null))).not.toContain(environment.TEAM_KEY);
+    expect(JSON.stringify(settingsToJson(settings, { folder: null }))).toContain('$TEAM_KEY');
+    expect(JSON.stringify(settingsToJson(settings, { folder: null }))).not.toContain(environment.TEAM_KEY);
     const connection = await connect(settings, context);
     onTestFinished(() => connection.close());
     const signal = new AbortController().signal;

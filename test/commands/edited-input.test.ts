@@ -1,4 +1,5 @@
 /** An input that was edited between two runs: what is answered stays answered, whatever moved around it. */
+import { rmSync } from 'node:fs';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { runInProcess } from '../support/in-process.js';
 import { type SimulatorProcess, startSimulatorProcess } from '../support/simulator-process.js';
@@ -29,13 +30,22 @@ interface RunReport {
 }
 
 /** Writes the documents and runs them. */
-async function run(documents: readonly object[], ...flags: readonly string[]): Promise<RunReport> {
+function run(documents: readonly object[], ...flags: readonly string[]): Promise<RunReport> {
+  return runTyping(undefined, documents, '--base-url', simulator.url, ...flags);
+}
+
+/** The same without a server. @param typed at a terminal; undefined: there is none */
+async function runTyping(
+  typed: string | undefined,
+  documents: readonly object[],
+  ...flags: readonly string[]
+): Promise<RunReport> {
   workspace.writeDocuments('docs.jsonl', documents);
   const before = (await simulator.books()).calls;
-  const { exitCode, stderr } = await runInProcess(
-    ['run', 'docs.jsonl', '--base-url', simulator.url, ...flags],
-    { folder: workspace.folder },
-  );
+  const { exitCode, stderr } = await runInProcess(['run', 'docs.jsonl', ...flags], {
+    folder: workspace.folder,
+    ...(typed === undefined ? {} : { typed }),
+  });
   return { exitCode, stderr, calls: (await simulator.books()).calls - before };
 }
 
@@ -122,6 +132,27 @@ describe('a row with an id whose answer would be paid for again', () => {
     expect((await workspace.results()).map(({ output }) => output)).toEqual(
       before.map(({ text }) => answerTo(text)),
     );
+  });
+
+  it.each([
+    ['a', { exitCode: 0, calls: 1 }, [X, B]],
+    ['k', { exitCode: 0, calls: 0 }, [A, B]],
+    ['s', { exitCode: 2, calls: 0 }, [A, B]],
+    ['', { exitCode: 2, calls: 0 }, [A, B]],
+  ])('on a terminal it asks, and does what is typed: %j', async (typed, end, answered) => {
+    const asked = await runTyping(`${typed}\n`, after);
+    expect(asked).toMatchObject(end);
+    const words = asked.stderr.replace(/\s+/g, ' ');
+    expect(words).toContain("1 document of run 'docs' would now be sent differently than when answered");
+    expect(words).toContain('pay for them again (a), keep the answers they have (k), or stop here (s)? ');
+    expect(results()).toEqual(answersTo(answered));
+  });
+
+  it('a rehearsal is asked about without a word of paying', async () => {
+    await runTyping(undefined, before, '--simulate', '-o', 'rehearsal.jsonl');
+    const { stderr } = await runTyping('s\n', after, '--simulate', '-o', 'rehearsal.jsonl');
+    expect(stderr).toContain('send them again (a)');
+    expect(stderr).not.toMatch(/\b(pay|paid|cost)/i);
   });
 
   it('--rerun-changed pays for it again', async () => {
@@ -274,5 +305,33 @@ describe('settings that changed', () => {
     });
     expect(mixed.exitCode).toBe(2);
     expect(mixed.stderr).toContain('never mixed');
+  });
+});
+
+describe('a run again without --base-url', () => {
+  const rows = [{ id: 'a', ...A }];
+  const edited = [...rows, { id: 'b', ...B }];
+
+  it('keeps the server that its run was begun with', async () => {
+    await run(rows);
+    expect(await runTyping(undefined, edited)).toMatchObject({ exitCode: 0, calls: 1 });
+    expect(results()).toEqual(answersTo(edited));
+  });
+
+  it('does not where somebody else began it, until it is trusted', async () => {
+    await run(rows);
+    rmSync(workspace.path('.local'), { recursive: true });
+    const refused = await runTyping(undefined, edited);
+    expect(refused).toMatchObject({ exitCode: 2, calls: 0 });
+    expect(refused.stderr).toContain('add --trust-store');
+    expect(await runTyping(undefined, edited, '--trust-store')).toMatchObject({ exitCode: 0, calls: 1 });
+  });
+
+  it('has none to keep in a rehearsal, or under another name', async () => {
+    await run(rows);
+    expect(await runTyping(undefined, edited, '--simulate', '-o', 'r.jsonl')).toMatchObject({ exitCode: 0, calls: 0 });
+    const other = await runTyping(undefined, edited, '--name', 'other');
+    expect(other).toMatchObject({ exitCode: 2, calls: 0 });
+    expect(other.stderr).toContain('OPENAI_API_KEY is not set');
   });
 });

@@ -14,6 +14,7 @@ import { removalContract } from './store/removal.js';
 import { rescueContract } from './store/rescue.js';
 import { resultsContract } from './store/results.js';
 import { runsContract } from './store/runs.js';
+import { servedContract } from './store/served.js';
 import { sharingContract } from './store/sharing.js';
 import { storePerTest } from './store/store-of.js';
 import { summaryContract } from './store/summary.js';
@@ -33,6 +34,7 @@ export function storeContract(name: string, open: OpenStoreUnderTest): void {
     recordContract(storeOf);
     rescueContract(storeOf);
     remoteContract(storeOf);
+    servedContract(storeOf);
     workersContract(storeOf);
     resultsContract(storeOf);
     tasksContract(storeOf);

@@ -90,6 +90,8 @@ function stage(): Stage {
         mayBeDown: () => true,
         budget: null,
         onExhausted: () => undefined,
+        onSent: () => undefined,
+        onEnded: () => undefined,
       };
       return performCall([prepared], context);
     },

@@ -38,6 +38,8 @@ function performWith(checkOutput: CheckOutput) {
     mayBeDown: () => true,
     budget: null,
     onExhausted: () => undefined,
+    onSent: () => undefined,
+    onEnded: () => undefined,
   };
   const task = { taskId: 1, line: 1, key: 'a', body: '{}', attempts: 0, crashCount: 0 };
   const prepared: PreparedTask = {

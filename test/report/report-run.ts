@@ -70,7 +70,7 @@ export async function makeReportRun(storePath: string, inputPath: string, simula
       name: RUN_NAME,
       inputPath,
       simulated,
-      settings: settingsToJson(SETTINGS, store.folder),
+      settings: settingsToJson(SETTINGS, store),
       createdAtMs: NOW_MS,
     });
     const hostile = documents(ANSWERED + 2 * FAILURE_KINDS.length).map((document) => ({

@@ -128,12 +128,11 @@ describe('the files of a run', () => {
 
   it.each([
     ['written to', (path: string) => appendFileSync(path, 'a note')],
-    ['written over with as many bytes', (path: string) => writeFileSync(path, readFileSync(path, 'utf8'))],
+    ['written over with as many bytes', (path: string) => writeFileSync(path, otherText(path))],
     [
       'replaced',
       (path: string) => {
-        const text = readFileSync(path, 'utf8');
-        writeFileSync(`${path}.new`, text);
+        writeFileSync(`${path}.new`, otherText(path));
         renameSync(`${path}.new`, path);
         utimesSync(path, 1_000, 1_000);
       },
@@ -154,6 +153,16 @@ describe('the files of a run', () => {
       await expect(write(again, rows)).rejects.toMatchObject({ code: 'OUTPUT_EXISTS' });
       expect(readFileSync(files[which], 'utf8')).toBe(before);
     }
+  });
+
+  it('are replaced where a copy of the very same content has come in their place', async () => {
+    const files = filesIn(temporaryFolder());
+    await write(files, [completedRow(1)]);
+    writeFileSync(`${files.results}.new`, readFileSync(files.results));
+    renameSync(`${files.results}.new`, files.results);
+    utimesSync(files.results, 1_000, 1_000);
+    await write({ ...files, ownFiles: noted }, [completedRow(1), completedRow(2)]);
+    expect(linesOf(files.results)).toEqual([1, 2]);
   });
 
   it('are not replaced where somebody came in between', async () => {
@@ -212,3 +221,8 @@ describe('the check before a run', () => {
     await expect(checkRunFiles(files, '-')).rejects.toMatchObject({ code: 'OUTPUT_PATH', exitCode: 2 });
   });
 });
+
+/** As long as what is there. */
+function otherText(path: string): string {
+  return readFileSync(path, 'utf8').toUpperCase();
+}

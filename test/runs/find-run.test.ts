@@ -43,7 +43,10 @@ async function make(name: string, made: Made = {}): Promise<RunRecord> {
     name,
     inputPath,
     simulated,
-    settings: settingsToJson({ ...(await runSettingsOf({ simulate: simulated })), ...input }, null),
+    settings: settingsToJson(
+      { ...(await runSettingsOf({ simulate: simulated })), ...input },
+      { folder: null },
+    ),
     createdAtMs: clock.now(),
   });
   return store.updateRun(run.id, { status });

@@ -35,7 +35,7 @@ async function make(requests: readonly string[], flags: Record<string, unknown> 
     name: 'docs',
     inputPath: '/data/docs.jsonl',
     simulated: false,
-    settings: settingsToJson(settings, null),
+    settings: settingsToJson(settings, { folder: null }),
     createdAtMs: clock.now(),
   });
   await store.addTasks(

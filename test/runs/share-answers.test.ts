@@ -47,7 +47,7 @@ async function make(name: string, requests: readonly string[], made: Made = {}):
     name,
     inputPath: `/data/${name}.jsonl`,
     simulated: simulate,
-    settings: settingsToJson(settings, null),
+    settings: settingsToJson(settings, { folder: null }),
     createdAtMs: clock.now(),
   });
   const tasks = requests.map((request, index) =>

@@ -51,6 +51,28 @@ const NOT_REMOTE: RemoteSettings = {
   finishDirectByMs: null,
 };
 
+export function plainRunSettings(pacing: Partial<PacingSettings> = {}): RunSettings {
+  return {
+    request: {
+      model: null,
+      promptTemplate: null,
+      systemTemplate: null,
+      parameters: {},
+      endpoint: null,
+      idField: null,
+    },
+    connection: { baseUrl: null, apiKeyEnv: ['OPENAI_API_KEY'], lanes: null },
+    pacing: { ...PACING, ...pacing },
+    budget: { maxCostMicroUsd: null, maxTokensTotal: null, maxFailures: null },
+    answers: { check: null, repair: false },
+    remote: NOT_REMOTE,
+    sharing: { dedupe: false, reuse: false },
+    pricesFile: null,
+    simulator: null,
+    output: null,
+  };
+}
+
 export class StoredRun {
   readonly store: Store;
   readonly run: RunRecord;
@@ -96,30 +118,18 @@ export class StoredRun {
   ): Promise<StoredRun> {
     const folder = temporaryFolder();
     const store = await openStore(join(folder.path, 'llm-batch.db'), { mode: 'write', clock });
+    const plain = plainRunSettings(pacing);
     const settings: RunSettings = {
-      request: {
-        model: null,
-        promptTemplate: null,
-        systemTemplate: null,
-        parameters,
-        endpoint,
-        idField: null,
-      },
-      connection: { baseUrl: null, apiKeyEnv: ['OPENAI_API_KEY'], lanes: null },
-      pacing: { ...PACING, ...pacing },
+      ...plain,
+      request: { ...plain.request, parameters, endpoint },
       budget,
-      answers: { check: null, repair: false },
       remote: { ...NOT_REMOTE, ...remote },
-      sharing: { dedupe: false, reuse: false },
-      pricesFile: null,
-      simulator: null,
-      output: null,
     };
     const created = await store.createRun({
       name: 'docs',
       inputPath: join(folder.path, 'docs.jsonl'),
       simulated: false,
-      settings: settingsToJson(settings, store.folder),
+      settings: settingsToJson(settings, store),
       createdAtMs: clock.now(),
     });
     await store.addTasks(

@@ -5,6 +5,7 @@ import type { RunEvent } from '../../src/core/event.js';
 import type { ProviderFailure } from '../../src/core/failure.js';
 import { EMPTY_SNAPSHOT } from '../../src/core/progress-snapshot.js';
 import { structuredLog } from '../../src/telemetry/structured-log.js';
+import { callEnded, callStarted } from '../support/call-events.js';
 import { FakeClock } from '../support/fake-clock.js';
 
 const failure: ProviderFailure = { kind: 'rate_limited', message: 'slow down', httpStatus: 429 };
@@ -41,9 +42,10 @@ it('tells of a series of failed calls beside what the last one met', () => {
 it('has no line for each document and each call', () => {
   const silent: RunEvent[] = [
     { type: 'importing', documents: 1, bytesRead: 1 },
-    { type: 'call_started', lane: 'a' },
-    { type: 'call_ended', lane: 'a', kind: null, latencyMs: 4, documents: 3 },
-    { type: 'tasks_settled', completed: [1], failed: [], retried: [] },
+    callStarted(1),
+    callEnded(1),
+    { type: 'waited', blockedBy: 'tokens', waitMs: 3 },
+    { type: 'tasks_settled', completed: [1], failed: [], retried: [], timesToAnswerMs: [] },
   ];
   expect(logged(...silent)).toEqual([]);
   expect(logged({ type: 'started', run: 'docs', progress: () => EMPTY_SNAPSHOT })).toMatchObject([

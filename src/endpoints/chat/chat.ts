@@ -15,6 +15,7 @@ import { countChatTokens } from './tokens.js';
 
 export const CHAT: Endpoint = {
   path: '/chat/completions',
+  operation: 'chat',
   /** The second is what Azure's Batch API documents. */
   /**
    * Small, cheap, known to every price table, and no reasoning model, so that `temperature` and `max_tokens` are taken

@@ -8,6 +8,7 @@ import { COMPLETIONS_SHAPE, completeRequest, MOST_PROMPTS, refusedValue } from '
 
 export const COMPLETIONS: Endpoint = {
   path: '/completions',
+  operation: 'text_completion',
   /** The last general one that OpenAI serves. */
   defaultModel: 'gpt-3.5-turbo-instruct',
   contentField: 'prompt',

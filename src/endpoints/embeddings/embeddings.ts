@@ -10,6 +10,7 @@ import { completeRequest, EMBEDDINGS_SHAPE, MOST_INPUTS } from './requests.js';
 
 export const EMBEDDINGS: Endpoint = {
   path: '/embeddings',
+  operation: 'embeddings',
   /** OpenAI's smallest and cheapest of its current ones, known to every price table. */
   defaultModel: 'text-embedding-3-small',
   contentField: 'input',

@@ -10,6 +10,7 @@ import { completeRequest, DEFAULT_MODEL, MODERATIONS_SHAPE, MOST_TEXTS, refusedV
 
 export const MODERATIONS: Endpoint = {
   path: '/moderations',
+  operation: 'moderations',
   defaultModel: DEFAULT_MODEL,
   contentField: 'input',
   refusedValue,

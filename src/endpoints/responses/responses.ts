@@ -14,6 +14,7 @@ import { completeRequest, RESPONSES_SHAPE, refusedValue } from './requests.js';
 
 export const RESPONSES: Endpoint = {
   path: '/responses',
+  operation: 'chat',
   defaultModel: CHAT.defaultModel,
   contentField: 'input',
   refusedValue,

@@ -152,6 +152,10 @@ export class RemoteWay implements SendingWay {
     clock.after(graceMs, () => this.abort());
   }
 
+  look(): void {
+    this.#server.wake();
+  }
+
   abort(): void {
     this.stop();
     this.#server.abort();

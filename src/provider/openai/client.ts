@@ -1,8 +1,10 @@
-/** OpenAI and everything that speaks its protocol, behind the provider port: the SDK over our own transport. */
-import OpenAI, { APIError } from 'openai';
+/**
+ * OpenAI and everything that speaks its protocol, behind the provider port. The SDK says what a request looks like, its
+ * address, headers and credentials; our own transport sends it.
+ */
+import OpenAI from 'openai';
 import { type Clock, nextTurn } from '../../core/clock.js';
 import { usageError } from '../../core/errors.js';
-import { isJsonObject, type JsonObject } from '../../core/json.js';
 import { createRedactor } from '../../core/redact.js';
 import { ENDPOINTS } from '../../endpoints/endpoints.js';
 import type { ProviderAborted, ProviderProbe, ProviderRejection, ProviderReply } from '../provider.js';
@@ -12,15 +14,14 @@ import { createRemoteBatches } from './batch-requests.js';
 import { BodyRoom } from './body-room.js';
 import { buildFailure, classifyRefusal, type FailureContext } from './classify.js';
 import { classifyConnectionFailure } from './connection-failure.js';
-
 import { type ConnectionTimes, USUAL_TIMES } from './dispatcher.js';
-
+import { readErrorObject } from './error-body.js';
 import { NO_HINTS, readRateLimitHints } from './headers.js';
 import { hasNoList, MODELS_PATH, readModels } from './models.js';
 import { passwordsOf, proxyFor } from './proxy.js';
-import { ReceivedHeaders, ReceivedResponse } from './response.js';
-import { createTransport, TransportError, type TransportInit } from './transport.js';
-import type { SendWireRequest } from './wire.js';
+import type { ReceivedResponse } from './response.js';
+import { createTransport, TransportError, type TransportRequest } from './transport.js';
+import type { SendWireRequest, WireRequest } from './wire.js';
 
 export interface OpenAIProviderOptions {
   /** The API's root, e.g. `https://api.openai.com/v1`; a query in it goes along with every call. */
@@ -54,8 +55,6 @@ export interface OpenAIProviderOptions {
 const DEFAULT_MAX_RESPONSE_BYTES = 64 * 1024 * 1024;
 /** The SDK refuses to start without a key; what it would make of it is never sent. */
 const NO_KEY = 'none';
-/** The longest that Node's timers hold: our own deadline rules, the SDK's must never come first. */
-const NEVER_MS = 2 ** 31 - 1;
 const JSON_HEADERS = { 'content-type': 'application/json' };
 const ABORTED: ProviderAborted = { ok: false, aborted: true };
 const ABORTED_UNSENT: ProviderAborted = { ...ABORTED, isUnsent: true };
@@ -92,10 +91,16 @@ export function createOpenAIProvider(options: OpenAIProviderOptions): RemoteProv
       keyHeader(apiKey, options.apiKeyHeader ?? null),
       options.headers ?? {},
     ),
-    maxRetries: 0,
-    timeout: NEVER_MS,
-    fetch: transport.fetch,
+    fetch: () => Promise.reject(new TypeError('the SDK sends nothing itself')),
   });
+  const drafts = new Map<string, Draft>();
+  /** Asked of the SDK once for each path that documents go to: it takes as long over it as the rest of a call. */
+  const draftOf = async (wire: WireRequest): Promise<Draft> => {
+    if (wire.bodyJson === undefined) return draftFrom(sdk, wire);
+    const draft = drafts.get(wire.path) ?? (await draftFrom(sdk, wire));
+    drafts.set(wire.path, draft);
+    return draft;
+  };
   const redact = createRedactor([
     ...(apiKey === null ? [] : [apiKey]),
     ...(options.secrets ?? []),
@@ -106,21 +111,31 @@ export function createOpenAIProvider(options: OpenAIProviderOptions): RemoteProv
   let closed = false;
 
   const exchange: SendWireRequest = async (wire, { timeoutMs, signal }, read) => {
-    const { method, path, bodyJson, upload, sink } = wire;
+    const { path, bodyJson, upload, sink } = wire;
+    const draft = await draftOf(wire);
     if (signal.aborted || closed) return ABORTED_UNSENT;
-    // One controller per call: the SDK never takes its listener off the signal it is given.
-    const controller = new AbortController();
-    let cutBy: 'signal' | 'deadline' | undefined;
-    let hasLeft = false;
-    const onAbort = (): void => {
-      cutBy ??= 'signal';
-      controller.abort();
-    };
-    signal.addEventListener('abort', onAbort, { once: true });
     let heardMs = clock.monotonicMs();
     const onProgress = (): void => {
       heardMs = clock.monotonicMs();
     };
+    const context = (): FailureContext => ({
+      url: root + path,
+      method: draft.method,
+      nowMs: clock.now(),
+      redact,
+    });
+    const open = transport.send({
+      ...draft,
+      body: upload?.open(onProgress) ?? bodyJson ?? null,
+      sink,
+      onProgress,
+    });
+    let cutBy: 'signal' | 'deadline' | undefined;
+    const onAbort = (): void => {
+      cutBy ??= 'signal';
+      open.cut();
+    };
+    signal.addEventListener('abort', onAbort, { once: true });
     let cancelDeadline = (): void => undefined;
     const cutAfter = (delayMs: number): void => {
       cancelDeadline = afterLastLook(clock, delayMs, () => {
@@ -130,45 +145,28 @@ export function createOpenAIProvider(options: OpenAIProviderOptions): RemoteProv
           return;
         }
         cutBy ??= 'deadline';
-        controller.abort();
+        open.cut();
       });
     };
     cutAfter(timeoutMs);
-    // The SDK hands its `fetchOptions` on and keeps no word of why its own signal cut a request off.
-    const told: Pick<TransportInit, 'onLeaving' | 'onProgress' | 'upload' | 'sink'> = {
-      onLeaving() {
-        hasLeft = true;
-      },
-      onProgress,
-      ...(upload !== undefined && { upload: upload.open(onProgress) }),
-      ...(sink !== undefined && { sink }),
-    };
-    const request = { signal: controller.signal, fetchOptions: told as object };
-    const context = (): FailureContext => ({
-      url: root + path,
-      method: method.toUpperCase(),
-      nowMs: clock.now(),
-      redact,
-    });
     try {
-      const body =
-        upload === undefined
-          ? bodyJson !== undefined && { body: bodyJson, headers: JSON_HEADERS }
-          : { headers: { 'content-type': upload.contentType, 'content-length': String(upload.bytes) } };
-      const received: unknown = await sdk[method](path, { ...request, ...body }).asResponse();
-      if (!(received instanceof ReceivedResponse)) throw new TypeError('the SDK did not use our transport');
-      return read(received, context());
+      const received = await open.response;
+      return received.ok ? read(received, context()) : refused(received, context());
     } catch (error) {
-      if (cutBy === 'signal' || closed) return hasLeft ? ABORTED : ABORTED_UNSENT;
+      if (cutBy === 'signal' || closed) return open.hasLeft ? ABORTED : ABORTED_UNSENT;
       if (cutBy === 'deadline') {
         const seconds = timeoutMs / 1_000;
-        if (hasLeft) {
+        if (open.hasLeft) {
           return rejection(buildFailure('timeout', `No complete answer within ${seconds} s`, context()));
         }
         const message = `No connection became free or could be made within ${seconds} s`;
         return rejection({ ...buildFailure('timeout', message, context()), isUnsent: true });
       }
-      return rejectThrown(error, context());
+      if (error instanceof TransportError) return rejection(classifyConnectionFailure(error, context()));
+      // A fault of our own must not stop a run of a million: it fails the document, and its words tell.
+      return rejection(
+        buildFailure('bad_output', `The answer could not be read: ${String(error)}`, context()),
+      );
     } finally {
       cancelDeadline();
       signal.removeEventListener('abort', onAbort);
@@ -224,30 +222,39 @@ class QuietOpenAI extends OpenAI {
   }
 }
 
-function rejectThrown(error: unknown, context: FailureContext): ProviderRejection {
-  const broken = findTransportError(error);
-  if (broken !== undefined) return rejection(classifyConnectionFailure(broken, context));
-  const headers: unknown = error instanceof APIError ? error.headers : undefined;
-  if (error instanceof APIError && error.status !== undefined && headers instanceof ReceivedHeaders) {
-    const refused: JsonObject = isJsonObject(error.error) ? error.error : { message: error.message };
-    return {
-      ...rejection(classifyRefusal({ status: error.status, headers, error: refused }, context)),
-      hints: readRateLimitHints(headers, context.nowMs),
-    };
+/** A request but for its body. */
+type Draft = Pick<TransportRequest, 'method' | 'url' | 'headers'>;
+
+async function draftFrom(sdk: OpenAI, { method, path, bodyJson, upload }: WireRequest): Promise<Draft> {
+  const ofUpload = upload && {
+    'content-type': upload.contentType,
+    'content-length': String(upload.bytes),
+  };
+  const { req, url } = await sdk.buildRequest({
+    method,
+    path,
+    ...(bodyJson !== undefined
+      ? { body: bodyJson, headers: JSON_HEADERS }
+      : ofUpload && { headers: ofUpload }),
+  });
+  const headers: string[] = [];
+  for (const [name, value] of new Headers(req.headers)) {
+    // The SDK's telemetry: nobody's business, and some firewalls dislike it.
+    if (!name.startsWith('x-stainless-')) headers.push(name, value);
   }
-  // A fault of our own must not stop a run of a million: it fails the document, and its words tell.
-  return rejection(buildFailure('bad_output', `The answer could not be read: ${String(error)}`, context));
+  return { method: method.toUpperCase(), url: new URL(url), headers };
+}
+
+function refused({ status, headers, content }: ReceivedResponse, context: FailureContext): ProviderRejection {
+  const error = readErrorObject(content);
+  return {
+    ...rejection(classifyRefusal({ status, headers, error }, context)),
+    hints: readRateLimitHints(headers, context.nowMs),
+  };
 }
 
 function rejection(failure: ProviderRejection['failure']): ProviderRejection {
   return { ok: false, failure, usage: null, costMicroUsd: null, hints: NO_HINTS };
-}
-
-function findTransportError(error: unknown): TransportError | undefined {
-  for (let cause = error; cause instanceof Error; cause = cause.cause) {
-    if (cause instanceof TransportError) return cause;
-  }
-  return undefined;
 }
 
 function parseBaseUrl(text: string): URL {

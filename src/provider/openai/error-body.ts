@@ -1,7 +1,4 @@
-/**
- * Error bodies of every shape, brought into the one that the SDK keeps: an object under `error`. Without
- * that, `openai` 6 drops the body of an error whole and reports "(no body)".
- */
+/** Error bodies of every shape, brought into one: the object that OpenAI has under `error`. */
 import { isJsonObject, type Json, type JsonObject, parseForeignJson } from '../../core/json.js';
 
 /** Beyond this nothing of an error page is looked at. */

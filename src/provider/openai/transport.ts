@@ -1,7 +1,7 @@
 /**
- * The way to the server: a `fetch` for the SDK over one undici pool. It keeps a fixed number of connections,
- * reads every body whole under the caller's signal (so that one deadline covers headers and body), or hands it on where
- * it is a file, refuses bodies over a limit, and follows no redirect: neither key nor prompt go anywhere but to the configured origin.
+ * The way to the server, over one undici pool. It keeps a fixed number of connections, reads every body whole until
+ * the caller cuts it off (so that one deadline covers headers and body), or hands it on where it is a file, refuses
+ * bodies over a limit, and follows no redirect: neither key nor prompt go anywhere but to the configured origin.
  */
 import { isUtf8 } from 'node:buffer';
 import type { Readable, Writable } from 'node:stream';
@@ -27,27 +27,37 @@ export interface TransportOptions extends DispatcherOptions {
   readonly bodyRoom: BodyRoom;
 }
 
-export interface TransportInit extends RequestInit {
-  /** Called when there is a connection and the request is about to be written to it. */
-  readonly onLeaving?: () => void;
-  /** The body, where it is no text; its length is told in a `content-length` of the headers. */
-  readonly upload?: Readable;
+export interface TransportRequest {
+  readonly method: string;
+  readonly url: URL;
+  /** Names and values in turn; a `content-length` where the body is a stream. */
+  readonly headers: readonly string[];
+  readonly body: string | Readable | null;
   /** Takes the body of a response with status 2xx, unpacked, as it comes; the response then has none. */
-  readonly sink?: Writable;
+  readonly sink?: Writable | undefined;
   /** Called for each piece that the sink is given. */
   readonly onProgress?: () => void;
 }
 
+/** A request that is on its way or waits for a connection. */
+export interface OpenRequest {
+  /** Rejects with a `TransportError` only. */
+  readonly response: Promise<ReceivedResponse>;
+  /** There is a connection, and the request has been or is about to be written to it. */
+  readonly hasLeft: boolean;
+  /** Ends it, as `ABORTED`. Nothing for one that has ended. */
+  cut(): void;
+}
+
 export interface Transport {
-  /** For the SDK's `fetch` option. Rejects with a `TransportError` only. */
-  fetch(url: string | URL | Request, init?: TransportInit): Promise<Response>;
+  send(request: TransportRequest): OpenRequest;
   /** Cuts every open call and closes the connections. */
   close(): Promise<void>;
 }
 
 /**
  * Why no whole response arrived. `code` is undici's or Node's (`ECONNRESET`, `UND_ERR_SOCKET`, …) or one of
- * ours: `ABORTED`, `RESPONSE_TOO_LARGE`, `BAD_CONTENT_ENCODING`, `FOREIGN_ORIGIN`, `UNSUPPORTED_BODY`, `SINK_FAILED`.
+ * ours: `ABORTED`, `RESPONSE_TOO_LARGE`, `BAD_CONTENT_ENCODING`, `FOREIGN_ORIGIN`, `SINK_FAILED`.
  */
 export class TransportError extends Error {
   readonly code: string;
@@ -57,8 +67,6 @@ export class TransportError extends Error {
   readonly isUnsent: boolean;
 
   constructor(code: string, detail = '', isUnsent = false) {
-    // The SDK takes an error for its own timeout, and drops it, when message or cause say "timeout": so
-    // neither the code nor the cause is where it looks.
     super('The transport failed.');
     this.name = 'TransportError';
     this.code = code;
@@ -70,101 +78,72 @@ export class TransportError extends Error {
 export function createTransport(options: TransportOptions): Transport {
   const { origin } = options.baseUrl;
   const dispatcher = createDispatcher(options);
-  // A run sends to one address only, so parsing it again and again would be waste.
-  let lastUrl = '';
-  let lastPath = '';
-
   return {
-    fetch(url, init = {}) {
-      const address = typeof url === 'string' ? url : String(url instanceof URL ? url : url.url);
-      if (address !== lastUrl) {
-        const parsed = new URL(address);
-        if (parsed.origin !== origin)
-          return Promise.reject(new TransportError('FOREIGN_ORIGIN', parsed.origin));
-        lastUrl = address;
-        lastPath = parsed.pathname + parsed.search;
+    send(request) {
+      const { url, method, headers, body } = request;
+      const exchange = new Exchange(options, request);
+      if (url.origin !== origin) exchange.cut(new TransportError('FOREIGN_ORIGIN', url.origin));
+      else {
+        const path = url.pathname + url.search;
+        dispatcher.dispatch({ origin, path, method, headers: headers as string[], body }, exchange);
       }
-      const { body } = init;
-      if (body !== undefined && body !== null && typeof body !== 'string') {
-        return Promise.reject(new TransportError('UNSUPPORTED_BODY'));
-      }
-      const headers: string[] = [];
-      for (const [name, value] of init.headers as Headers) {
-        // The SDK's telemetry: nobody's business, and some firewalls dislike it. Dropping it here costs less than
-        // telling the SDK to, header by header, for every call.
-        if (!name.startsWith('x-stainless-')) headers.push(name, value);
-      }
-
-      return new Promise<Response>((resolve, reject) => {
-        const settle = (outcome: ReceivedResponse | TransportError): void => {
-          if (outcome instanceof TransportError) reject(outcome);
-          else resolve(outcome as unknown as Response);
-        };
-        const exchange = new Exchange(address, options, init, settle);
-        dispatcher.dispatch(
-          {
-            origin,
-            path: lastPath,
-            method: init.method ?? 'GET',
-            headers,
-            body: init.upload ?? body ?? null,
-          },
-          exchange,
-        );
-      });
+      return exchange;
     },
     close: () => dispatcher.destroy(),
   };
 }
 
 /** One request and its response, told by undici. */
-class Exchange implements Dispatcher.DispatchHandler, RoomHolder {
+class Exchange implements Dispatcher.DispatchHandler, OpenRequest, RoomHolder {
+  readonly response: Promise<ReceivedResponse>;
+  hasLeft = false;
+  receivedBytes = 0;
+  readonly #limits: Pick<TransportOptions, 'maxResponseBytes' | 'bodyRoom'>;
+  readonly #request: TransportRequest;
+  #resolve!: (response: ReceivedResponse) => void;
+  #reject!: (error: TransportError) => void;
   #controller: Dispatcher.DispatchController | null = null;
   #status = 0;
   #headers: HeaderRecord = {};
   #chunks: Buffer[] = [];
-  receivedBytes = 0;
   #settled = false;
   /** What takes the pieces of the body in the sink's stead or for it. */
   #intake: Writable | null = null;
-  readonly #onAbort = (): void => this.#cut(new TransportError('ABORTED'));
 
-  constructor(
-    readonly url: string,
-    readonly limits: Pick<TransportOptions, 'maxResponseBytes' | 'bodyRoom'>,
-    readonly init: TransportInit,
-    readonly settle: (outcome: ReceivedResponse | TransportError) => void,
-  ) {
-    const { signal } = init;
-    if (signal?.aborted) this.#cut(new TransportError('ABORTED'));
-    else signal?.addEventListener('abort', this.#onAbort, { once: true });
+  constructor(limits: Pick<TransportOptions, 'maxResponseBytes' | 'bodyRoom'>, request: TransportRequest) {
+    this.#limits = limits;
+    this.#request = request;
+    this.response = new Promise((resolve, reject) => {
+      this.#resolve = resolve;
+      this.#reject = reject;
+    });
   }
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
     this.#controller = controller;
     // Cut off while it still waited for a connection: the caller has its answer, nothing may be sent.
     if (this.#settled) controller.abort(new TransportError('ABORTED'));
-    else this.init.onLeaving?.();
+    else this.hasLeft = true;
   }
 
   onResponseStart(_: Dispatcher.DispatchController, status: number, headers: HeaderRecord): void {
     // Interim responses (1xx) come through here too; the final one overwrites them.
     this.#status = status;
     this.#headers = headers;
-    const { sink } = this.init;
+    const { sink } = this.#request;
     if (sink !== undefined && status >= 200 && status < 300) {
       this.#intake = this.#openIntake(sink, String(headers['content-encoding'] ?? 'identity'));
       return;
     }
-    if (Number(headers['content-length']) > this.limits.maxResponseBytes)
-      this.#cut(new TransportError('RESPONSE_TOO_LARGE'));
+    if (Number(headers['content-length']) > this.#limits.maxResponseBytes)
+      this.cut(new TransportError('RESPONSE_TOO_LARGE'));
   }
 
   onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
     // Parts may still come after the call was cut off.
     if (this.#settled) return;
     if (this.#intake !== null) {
-      this.init.onProgress?.();
+      this.#request.onProgress?.();
       if (this.#intake.write(chunk)) return;
       controller.pause();
       this.#intake.once('drain', () => controller.resume());
@@ -172,18 +151,18 @@ class Exchange implements Dispatcher.DispatchHandler, RoomHolder {
     }
     this.receivedBytes += chunk.length;
     this.#chunks.push(chunk);
-    if (this.receivedBytes > this.limits.maxResponseBytes) this.cutForRoom();
-    else this.limits.bodyRoom.take(this, chunk.length);
+    if (this.receivedBytes > this.#limits.maxResponseBytes) this.cutForRoom();
+    else this.#limits.bodyRoom.take(this, chunk.length);
   }
 
   cutForRoom(): void {
-    this.#cut(new TransportError('RESPONSE_TOO_LARGE'));
+    this.cut(new TransportError('RESPONSE_TOO_LARGE'));
   }
 
   onResponseEnd(): void {
     if (this.#settled) return;
     if (this.#intake !== null) {
-      this.init.sink?.once('finish', () => this.#finish(Buffer.alloc(0)));
+      this.#request.sink?.once('finish', () => this.#finish(Buffer.alloc(0)));
       this.#intake.end();
       return;
     }
@@ -195,51 +174,56 @@ class Exchange implements Dispatcher.DispatchHandler, RoomHolder {
       return;
     }
     const unpack = async (): Promise<Buffer> =>
-      this.#settled ? bytes : decompress(bytes, String(encoding), this.limits.maxResponseBytes);
-    this.limits.bodyRoom.unpack(unpack).then(
+      this.#settled ? bytes : decompress(bytes, String(encoding), this.#limits.maxResponseBytes);
+    this.#limits.bodyRoom.unpack(unpack).then(
       (plain) => this.#finish(plain),
-      (error: TransportError) => this.#end(error),
+      (error: TransportError) => this.#fail(error),
     );
   }
 
   onResponseError(_: Dispatcher.DispatchController, error: Error): void {
     // Undici hands out the controller when it has a connection and is about to write to it.
-    if (!this.#settled) this.#end(toTransportError(error, this.#controller === null));
+    this.#fail(toTransportError(error, this.#controller === null));
   }
 
   /** @returns null where the body is not to be had */
   #openIntake(sink: Writable, encoding: string): Writable | null {
     // What is wrong with the sink its owner knows best.
-    sink.on('error', () => this.#cut(new TransportError('SINK_FAILED')));
+    sink.on('error', () => this.cut(new TransportError('SINK_FAILED')));
     if (encoding === 'identity') return sink;
     const unpacker = UNPACKERS[encoding.trim().toLowerCase() as keyof typeof UNPACKERS]?.();
     if (unpacker === undefined) {
-      this.#cut(new TransportError('BAD_CONTENT_ENCODING', encoding));
+      this.cut(new TransportError('BAD_CONTENT_ENCODING', encoding));
       return null;
     }
-    unpacker.on('error', (error) => this.#cut(new TransportError('BAD_CONTENT_ENCODING', String(error))));
+    unpacker.on('error', (error) => this.cut(new TransportError('BAD_CONTENT_ENCODING', String(error))));
     unpacker.pipe(sink);
     return unpacker;
   }
 
   #finish(bytes: Buffer): void {
+    if (this.#settled) return;
+    this.#leave();
     const headers = new ReceivedHeaders(this.#headers);
-    this.#end(new ReceivedResponse(this.url, this.#status, headers, decodeUtf8(bytes), isUtf8(bytes)));
+    this.#resolve(new ReceivedResponse(this.#status, headers, decodeUtf8(bytes), isUtf8(bytes)));
   }
 
-  #cut(reason: TransportError): void {
-    this.#end(reason);
+  cut(reason = new TransportError('ABORTED')): void {
+    this.#fail(reason);
     this.#controller?.abort(reason);
   }
 
-  #end(outcome: ReceivedResponse | TransportError): void {
+  #fail(reason: TransportError): void {
     if (this.#settled) return;
+    this.#leave();
+    this.#intake?.destroy();
+    this.#reject(reason);
+  }
+
+  #leave(): void {
     this.#settled = true;
     this.#chunks = [];
-    this.limits.bodyRoom.leave(this);
-    this.init.signal?.removeEventListener('abort', this.#onAbort);
-    if (outcome instanceof TransportError) this.#intake?.destroy();
-    this.settle(outcome);
+    this.#limits.bodyRoom.leave(this);
   }
 }
 

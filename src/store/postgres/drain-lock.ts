@@ -39,7 +39,8 @@ export class DrainLock {
   /** @param runName of any run where it is not given. Null when nobody is there, whatever was left written. */
   async readOwner(runName?: string): Promise<StoreOwner | null> {
     const [found] = await this.#connections.all<{ owner_json: string }>(
-      `SELECT owner_json FROM owners WHERE run_name = coalesce($1, run_name) AND ${IS_THERE} ORDER BY id DESC LIMIT 1`,
+      `SELECT owner_json FROM owners WHERE ($1::text IS NULL OR run_name IS NULL OR run_name = $1) AND ${IS_THERE}
+       ORDER BY run_name IS NULL, id DESC LIMIT 1`,
       runName ?? null,
     );
     return found === undefined ? null : (JSON.parse(found.owner_json) as StoreOwner);

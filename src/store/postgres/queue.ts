@@ -8,7 +8,7 @@ import { LONGEST_RETRY_DELAY_MS } from '../../core/retry-decision.js';
 import { type LeasedTask, MOST_CRASHED_TOGETHER, SUSPECT_AFTER_CRASHES } from '../../core/task.js';
 import { toLeasedTask } from '../rows.js';
 import { storableInteger } from '../storable.js';
-import type { ClaimOptions } from '../store.js';
+import type { ClaimOptions, RunWork } from '../store.js';
 import type { Parameter, Transaction } from './connections.js';
 import { UNPAIRED } from './sharing.js';
 import { beatWorker } from './workers.js';
@@ -31,7 +31,10 @@ const FAILED = `run_id = $1 AND state = 'failed' AND gone = 0 AND failure_kind =
 
 /** What a worker is told of a task that it has claimed. */
 export const CLAIMED = `id, line, key, attempts, crash_count, throttled_since_ms,
-  (SELECT body FROM documents WHERE task_id = tasks.id) AS body`;
+  (SELECT body FROM documents WHERE task_id = tasks.id) AS body,
+  (SELECT max_attempts FROM served_tasks WHERE task_id = tasks.id) AS max_attempts,
+  (SELECT traceparent FROM served_tasks WHERE task_id = tasks.id) AS traceparent,
+  (SELECT submitted_at_ms FROM served_tasks WHERE task_id = tasks.id) AS submitted_at_ms`;
 
 export interface LeasedRow {
   id: number;
@@ -41,17 +44,36 @@ export interface LeasedRow {
   crash_count: number;
   throttled_since_ms: number | null;
   body: string;
+  max_attempts: number | null;
+  traceparent: string | null;
+  submitted_at_ms: number | null;
 }
 
 export function leasedTask(row: LeasedRow, attemptToken: string, nowMs: number): LeasedTask {
   const { id, line, key, attempts, crash_count, throttled_since_ms, body } = row;
-  return toLeasedTask([id, line, key, attempts, crash_count, throttled_since_ms, body], attemptToken, nowMs);
+  const { max_attempts, traceparent, submitted_at_ms } = row;
+  return toLeasedTask(
+    [
+      id,
+      line,
+      key,
+      attempts,
+      crash_count,
+      throttled_since_ms,
+      body,
+      max_attempts,
+      traceparent,
+      submitted_at_ms,
+    ],
+    attemptToken,
+    nowMs,
+  );
 }
 
 interface ClaimingWorker {
   id: number;
   lasts: boolean;
-  /** In progress of this run. */
+  /** In progress, of whichever run. */
   tasks: number;
   /** Of them, those whose calls were open at a crash before. */
   crashed: number;
@@ -60,15 +82,14 @@ interface ClaimingWorker {
 
 export async function claimTasks(
   transaction: Transaction,
-  { runId, workerId: workerName, limit, leaseMs, among }: ClaimOptions,
+  { runId, workerId: workerName, limit, leaseMs, among, atLeastPriority }: ClaimOptions,
 ): Promise<LeasedTask[]> {
   const known = await transaction.one<ClaimingWorker>(
-    `SELECT workers.id, lease_until_ms >= now_ms() + $3 AS lasts, held.* FROM workers, LATERAL (
+    `SELECT workers.id, lease_until_ms >= now_ms() + $2 AS lasts, held.* FROM workers, LATERAL (
        SELECT count(*) AS tasks, count(*) FILTER (WHERE crash_count > 0) AS crashed,
          count(*) FILTER (WHERE crash_count >= ${SUSPECT_AFTER_CRASHES}) AS suspects
-       FROM tasks WHERE run_id = $1 AND worker_id = workers.id) AS held
-     WHERE name = $2 FOR KEY SHARE OF workers`,
-    runId,
+       FROM tasks WHERE worker_id = workers.id) AS held
+     WHERE name = $1 FOR KEY SHARE OF workers`,
     workerName,
     storableInteger(leaseMs / 2),
   );
@@ -78,8 +99,11 @@ export async function claimTasks(
   await promoteDue(transaction, runId, limit);
   if (held.suspects > 0) return [];
 
-  const [chosen, wanted]: [string, Parameter[]] =
-    among === undefined ? ['', [runId]] : [`AND ${CHOSEN}`, [runId, among]];
+  const lowest = atLeastPriority ?? '-infinity';
+  const [ready, wanted]: [string, Parameter[]] =
+    among === undefined
+      ? [`${READY} AND priority >= $2`, [runId, lowest]]
+      : [`${READY} AND ${CHOSEN} AND priority >= $3`, [runId, among, lowest]];
   const token = `${randomBytes(TOKEN_BYTES).toString('base64url')}.`;
   const lease = async (candidates: string, ...parameters: Parameter[]): Promise<LeasedTask[]> => {
     const next = wanted.length + parameters.length;
@@ -100,7 +124,7 @@ export async function claimTasks(
     `SELECT id FROM (
        SELECT id, sum((crash_count > 0)::int) OVER (ORDER BY ${IN_ORDER}) AS crashed FROM (
          SELECT id, priority, line, crash_count FROM tasks
-         WHERE ${READY} ${chosen} AND crash_count < ${SUSPECT_AFTER_CRASHES}
+         WHERE ${ready} AND crash_count < ${SUSPECT_AFTER_CRASHES}
          ORDER BY ${IN_ORDER} LIMIT $${limitAt} FOR UPDATE SKIP LOCKED) AS first) AS counted
      WHERE crashed = 0 OR crashed + $${crashedAt} <= ${MOST_CRASHED_TOGETHER}`,
     limit,
@@ -110,14 +134,15 @@ export async function claimTasks(
 
   // Those that crashed the least when they were alone come first: one that is guilty is the last to be left, one that
   // was unlucky is not always the next.
-  const ready = `SELECT id FROM tasks WHERE ${READY} ${chosen}`;
   const left = await transaction.one<{ tasks: number }>(
-    `SELECT count(*) AS tasks FROM (${ready}) AS ready`,
+    `SELECT count(*) AS tasks FROM tasks WHERE ${ready}`,
     ...wanted,
   );
-  const suspects = await lease(`${ready} AND crash_count >= ${SUSPECT_AFTER_CRASHES}
+  if (left === undefined || left.tasks === 0) return [];
+  const suspects =
+    await lease(`SELECT id FROM tasks WHERE ${ready} AND crash_count >= ${SUSPECT_AFTER_CRASHES}
     ORDER BY lone_crash_count, ${IN_ORDER} LIMIT 1 FOR UPDATE SKIP LOCKED`);
-  return suspects.map((task) => ({ ...task, suspectsLeft: left?.tasks ?? 1 }));
+  return suspects.map((task) => ({ ...task, suspectsLeft: left.tasks }));
 }
 
 async function promoteDue(transaction: Transaction, runId: number, limit: number): Promise<void> {
@@ -131,6 +156,24 @@ async function promoteDue(transaction: Transaction, runId: number, limit: number
     `UPDATE tasks SET state = 'ready', not_before_ms = NULL WHERE id = ANY (${due.join(' || ')})`,
     runId,
     Math.max(PROMOTED_PER_CLAIM, limit),
+  );
+}
+
+/** Runs with tasks that can be claimed now: see the port. */
+export function listWork(transaction: Transaction): Promise<RunWork[]> {
+  return transaction.all(
+    `SELECT id AS "runId", greatest(first_ready.priority, first_due.priority) AS priority FROM runs
+     LEFT JOIN LATERAL (
+       SELECT priority FROM tasks
+       WHERE run_id = runs.id AND state = 'ready' AND gone = 0 AND shared_task_id IS NULL
+       ORDER BY ${IN_ORDER} LIMIT 1) AS first_ready ON true
+     LEFT JOIN LATERAL (
+       SELECT max(priority) AS priority FROM (
+         SELECT priority FROM tasks
+         WHERE run_id = runs.id AND state = 'delayed' AND gone = 0 AND not_before_ms <= now_ms()
+         ORDER BY not_before_ms LIMIT ${PROMOTED_PER_CLAIM}) AS due) AS first_due ON true
+     WHERE deleted = 0 AND status IN ('open', 'finished')
+       AND coalesce(first_ready.priority, first_due.priority) IS NOT NULL`,
   );
 }
 

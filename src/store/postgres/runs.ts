@@ -95,7 +95,7 @@ export async function updateRun(
   await lockRun(transaction, runId);
   const run = { ...(await getRun(transaction, runId)), ...change };
   await transaction.run(
-    `UPDATE runs SET status = $1, settings_json = $2, stopped_at_ms = $3, halt_reason = $4, output_paths_json = $5
+    `UPDATE runs SET status = CASE status WHEN 'cancelled' THEN status ELSE $1 END, settings_json = $2, stopped_at_ms = $3, halt_reason = $4, output_paths_json = $5
      WHERE id = $6`,
     run.status,
     JSON.stringify(run.settings),

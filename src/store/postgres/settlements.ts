@@ -180,7 +180,6 @@ function resultColumns(
 
 interface OwnedRow {
   id: number;
-  run_id: number;
   worker_id: number;
   crash_count: number;
   lone_crash_count: number;
@@ -188,7 +187,7 @@ interface OwnedRow {
 
 /**
  * Puts the tasks of dead workers back and ends their open calls as lost. A task whose call was open may have brought its
- * worker down; only one that was alone in its run besides can be blamed.
+ * worker down; only one that was alone besides can be blamed.
  */
 export async function rescueTasks(
   transaction: Transaction,
@@ -202,18 +201,16 @@ export async function rescueTasks(
   const open = new Set(lost.tasks.map(({ workerId, taskId }) => `${workerId} ${taskId}`));
   const spared = new Set(dead.filter(({ askedToStop }) => askedToStop === 1).map(({ id }) => id));
   const owned = await transaction.all<OwnedRow>(
-    `SELECT id, run_id, worker_id, crash_count, lone_crash_count FROM tasks
+    `SELECT id, worker_id, crash_count, lone_crash_count FROM tasks
      WHERE worker_id IN (SELECT json_array_elements_text($1)::bigint) ORDER BY id FOR NO KEY UPDATE`,
     ids,
   );
-  const inRun = new Map<string, number>();
-  for (const { worker_id, run_id } of owned) {
-    inRun.set(`${worker_id} ${run_id}`, (inRun.get(`${worker_id} ${run_id}`) ?? 0) + 1);
-  }
+  const held = new Map<number, number>();
+  for (const { worker_id } of owned) held.set(worker_id, (held.get(worker_id) ?? 0) + 1);
   let poisoned = 0;
   const rows = owned.map((task) => {
     const wasOpen = !spared.has(task.worker_id) && open.has(`${task.worker_id} ${task.id}`);
-    const isAlone = wasOpen && inRun.get(`${task.worker_id} ${task.run_id}`) === 1;
+    const isAlone = wasOpen && held.get(task.worker_id) === 1;
     const crashes = {
       crash_count: task.crash_count + (wasOpen ? 1 : 0),
       lone_crash_count: task.lone_crash_count + (isAlone ? 1 : 0),

@@ -10,6 +10,7 @@ import type { LeasedTask, NewTask, TaskPlace } from '../../core/task.js';
 import type { LatencyCount, RunTimeline } from '../../core/timeline.js';
 import type { StoreMaintenance } from '../maintenance.js';
 import type { RemoteStore } from '../remote-store.js';
+import type { ServedStore } from '../served-store.js';
 import type {
   ClaimOptions,
   ImportMatch,
@@ -18,6 +19,7 @@ import type {
   ReimportOptions,
   RescueReport,
   ResultPageOptions,
+  RunWork,
   SharedPage,
   SharingOptions,
   Store,
@@ -31,7 +33,7 @@ import { DrainLock } from './drain-lock.js';
 import { addTasks, beginReimport, finishReimport, matchTasks, reimportTasks } from './imports.js';
 import { recentCalls } from './ledger.js';
 import { PostgresMaintenance } from './maintenance.js';
-import { cancelOpenTasks, claimTasks, nextDueMs, retryFailedTasks } from './queue.js';
+import { cancelOpenTasks, claimTasks, listWork, nextDueMs, retryFailedTasks } from './queue.js';
 import { resultPage } from './results.js';
 import {
   cancelRun,
@@ -44,6 +46,7 @@ import {
   runExists,
   updateRun,
 } from './runs.js';
+import { servedStore } from './served.js';
 import { recordProgress, rescueTasks } from './settlements.js';
 import { pairPage, settlePage } from './sharing.js';
 import { summarizeRun } from './summary.js';
@@ -67,6 +70,7 @@ class PostgresStore implements Store {
   readonly folder = null;
   readonly maintenance: StoreMaintenance;
   readonly remote: RemoteStore;
+  readonly served: ServedStore;
   readonly #connections: Connections;
   readonly #lock: DrainLock;
 
@@ -75,6 +79,7 @@ class PostgresStore implements Store {
     this.#lock = new DrainLock(connections, clock);
     this.maintenance = new PostgresMaintenance(connections);
     this.remote = remoteStore(connections);
+    this.served = servedStore(connections);
   }
 
   acquireDrainLock(owner: StoreOwner): Promise<void> {
@@ -165,6 +170,10 @@ class PostgresStore implements Store {
 
   claimTasks(options: ClaimOptions): Promise<readonly LeasedTask[]> {
     return this.#connections.write((transaction) => claimTasks(transaction, options));
+  }
+
+  listWork(): Promise<readonly RunWork[]> {
+    return this.#connections.read((transaction) => listWork(transaction));
   }
 
   nextDueMs(runId: number, among?: readonly number[]): Promise<number | null> {

@@ -82,6 +82,8 @@ export const RECOUNT = {
   laneSumsKept: 'SELECT * FROM lane_totals',
   laneSumsCounted: `SELECT run_id, lane, ${CALL_SUMS.map(([column, counted]) => `${counted} AS ${column}`).join(', ')}
     FROM calls GROUP BY run_id, lane`,
+  /** Runs whose calls are removed when they are old: their sums are of more than is there. */
+  forgetful: 'SELECT run_id FROM served_runs WHERE is_bulk = 0',
   latencies: `SELECT run_id, '' AS what, sum(calls) AS count FROM latency_buckets GROUP BY run_id`,
   ...FAULTS,
 } as const;
@@ -105,9 +107,12 @@ export function countDifferences(rows: Recounted): CountDifference[] {
 }
 
 function compareCalls(rows: Recounted, found: Differences): void {
-  const lanes = sumsByName(rows.laneSumsKept as SumsRow[]);
+  const forgetful = new Set((rows.forgetful as { run_id: number }[]).map(({ run_id }) => run_id));
+  const whole = (sums: readonly object[]): SumsRow[] =>
+    (sums as SumsRow[]).filter(({ run_id }) => !forgetful.has(run_id));
+  const lanes = sumsByName(whole(rows.laneSumsKept));
   const runs = new Map<number, SumsRow>();
-  for (const counted of rows.laneSumsCounted as SumsRow[]) {
+  for (const counted of whole(rows.laneSumsCounted)) {
     const { run_id: runId, lane = '' } = counted;
     const kept = lanes.get(nameOf(runId, lane));
     lanes.delete(nameOf(runId, lane));
@@ -124,7 +129,7 @@ function compareCalls(rows: Recounted, found: Differences): void {
     found.compare(run_id, `calls made of lane ${lane}`, calls_made, 0);
   }
   const latencies = new Map((rows.latencies as CountRow[]).map(({ run_id, count }) => [run_id, count]));
-  for (const kept of sumsByName(rows.runSumsKept as SumsRow[]).values()) {
+  for (const kept of sumsByName(whole(rows.runSumsKept)).values()) {
     const counted = runs.get(kept.run_id);
     for (const [column] of CALL_SUMS) {
       if (kept[column] !== undefined) {

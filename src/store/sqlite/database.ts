@@ -36,6 +36,7 @@ const WAL_KEPT_BYTES = 64 * 1024 * 1024;
 export interface OpenDatabaseOptions {
   readonly mode: 'write' | 'read';
   readonly clock: Clock;
+  readonly workingFolder?: string;
   /** Default true: a file that is not there is made, when it is opened to write. */
   readonly create?: boolean;
   readonly onMigration?: (step: MigrationStep) => void;

@@ -51,7 +51,8 @@ export class DrainLock {
   async readOwner(runName?: string): Promise<StoreOwner | null> {
     if (!this.#isHeld()) return null;
     const owner = await this.#connection.read(() => this.#writtenOwner());
-    return owner?.runName === (runName ?? owner?.runName) ? owner : null;
+    const isOfAll = owner === null || owner.runName === null;
+    return isOfAll || runName === undefined || owner.runName === runName ? owner : null;
   }
 
   /**

@@ -527,6 +527,62 @@ DROP INDEX calls_started;
 CREATE INDEX calls_started ON calls (started_at_ms) WHERE remote_batch_id IS NULL;
 `,
   },
+  {
+    version: 6,
+    name: 'tasks that are handed in over HTTP',
+    sql: `
+-- What only these have, apart from the tasks, so that a run of a million documents does not carry it. The public id is
+-- the task's key as well; it begins with the time, so that new ones fall on the same page of their index.
+CREATE TABLE served_tasks (
+  task_id         INTEGER PRIMARY KEY REFERENCES tasks (id),
+  public_id       TEXT    NOT NULL UNIQUE,
+  submitted_at_ms INTEGER NOT NULL,
+  -- When it is looked at next whether its result is too old to be kept.
+  expires_at_ms   INTEGER NOT NULL,
+  idempotency_key TEXT,
+  body_hash       TEXT,
+  max_attempts    INTEGER,
+  webhook_url     TEXT,
+  traceparent     TEXT
+) STRICT;
+
+CREATE INDEX served_tasks_expiry ON served_tasks (expires_at_ms);
+CREATE UNIQUE INDEX served_tasks_idempotency ON served_tasks (idempotency_key) WHERE idempotency_key IS NOT NULL;
+
+-- Runs of the service: the one of its single tasks, and those that were handed in whole.
+CREATE TABLE served_runs (
+  run_id          INTEGER PRIMARY KEY REFERENCES runs (id),
+  is_bulk         INTEGER NOT NULL CHECK (is_bulk IN (0, 1)),
+  idempotency_key TEXT,
+  body_hash       TEXT
+) STRICT;
+
+CREATE UNIQUE INDEX served_runs_idempotency ON served_runs (idempotency_key) WHERE idempotency_key IS NOT NULL;
+
+-- Outbox: what is to be told of tasks that have ended. Due at 0: at once.
+CREATE TABLE webhooks (
+  task_id     INTEGER PRIMARY KEY REFERENCES served_tasks (task_id),
+  message_id  TEXT    NOT NULL,
+  state       TEXT    NOT NULL DEFAULT 'due' CHECK (state IN ('due', 'delivered', 'parked')),
+  due_at_ms   INTEGER NOT NULL DEFAULT 0,
+  attempts    INTEGER NOT NULL DEFAULT 0,
+  http_status INTEGER,
+  problem     TEXT
+) STRICT;
+
+CREATE INDEX webhooks_due ON webhooks (due_at_ms) WHERE state = 'due';
+CREATE INDEX webhooks_parked ON webhooks (task_id) WHERE state = 'parked';
+
+-- Whatever ends a task, the outbox has it in the same transaction. One that was retried and ends again is another message.
+CREATE TRIGGER tasks_announced AFTER UPDATE OF state ON tasks
+WHEN (new.state = 'completed' OR new.state = 'failed' OR new.state = 'cancelled') AND new.state <> old.state
+BEGIN
+  INSERT OR REPLACE INTO webhooks (task_id, message_id)
+  SELECT task_id, 'msg_' || lower(hex(randomblob(16))) FROM served_tasks
+  WHERE task_id = new.id AND webhook_url IS NOT NULL;
+END;
+`,
+  },
 ];
 
 /**

@@ -9,6 +9,7 @@ import type { FailureKind } from '../../core/failure.js';
 import { type LeasedTask, MOST_CRASHED_TOGETHER, SUSPECT_AFTER_CRASHES } from '../../core/task.js';
 import { type ClaimedRow, toLeasedTask } from '../rows.js';
 import { storableInteger, storableText } from '../storable.js';
+import type { ClaimOptions, RunWork } from '../store.js';
 import { UNPAIRED } from './sharing.js';
 
 /** Due tasks made ready per claim: bounds the time of one transaction when a whole storm comes due at once. */
@@ -23,13 +24,18 @@ const CHOSEN =
   'id IN (SELECT coalesce(shared_task_id, id) FROM tasks WHERE id IN (SELECT value FROM json_each(?)))';
 const READY_CHOSEN = `FROM tasks NOT INDEXED ${OF_RUN} AND ${CHOSEN}`;
 /** A bare `LIMIT ?` is peeked at by the planner, which then plans the statement anew at every claim. */
-const FIRST = `AND crash_count < ${SUSPECT_AFTER_CRASHES} ORDER BY priority DESC, line, id LIMIT ? + 0`;
+const FIRST = `AND priority >= ? AND crash_count < ${SUSPECT_AFTER_CRASHES} ORDER BY priority DESC, line, id LIMIT ? + 0`;
 /** Columns of `ClaimedRow`. */
 export const CLAIMED = `id, line, key, attempts, crash_count, throttled_since_ms,
-  (SELECT body FROM documents WHERE task_id = tasks.id)`;
+  (SELECT body FROM documents WHERE task_id = tasks.id),
+  (SELECT max_attempts FROM served_tasks WHERE task_id = tasks.id),
+  (SELECT traceparent FROM served_tasks WHERE task_id = tasks.id),
+  (SELECT submitted_at_ms FROM served_tasks WHERE task_id = tasks.id)`;
 const LEASE = `UPDATE tasks SET state = 'in_progress', attempt_token = ? || id, worker_id = ?`;
 /** What a task has that is nobody's. */
 export const UNOWNED = 'attempt_token = NULL, worker_id = NULL, remote_batch_id = NULL';
+/** Tasks that were added to a finished run make it workable too. */
+const WORKABLE = `deleted = 0 AND (status = 'open' OR status = 'finished')`;
 const FAILED = `run_id = ? AND state = 'failed' AND gone = 0 AND failure_kind = coalesce(?, failure_kind)
   AND key = coalesce(?, key)`;
 
@@ -42,7 +48,10 @@ interface HeldRow {
 
 type Claim = ReturnType<typeof claimFrom>;
 
-/** @param ready where tasks are that may be claimed; the parameters of all statements end with its own, and a limit */
+/**
+ * @param ready where tasks are that may be claimed; the parameters of all statements end with its own, the lowest
+ *   priority, and a limit
+ */
 function claimFrom(database: Database.Database, ready: string) {
   const first = `${ready} ${FIRST}`;
   return {
@@ -51,10 +60,10 @@ function claimFrom(database: Database.Database, ready: string) {
     // alone come first: one that is guilty is the last to be left, one that was unlucky is not always the next.
     selectSuspect: database
       .prepare<unknown[], ClaimedRow>(
-        `SELECT ${CLAIMED} ${ready} ORDER BY lone_crash_count, priority DESC, line, id LIMIT 1`,
+        `SELECT ${CLAIMED} ${ready} AND priority >= ? ORDER BY lone_crash_count, priority DESC, line, id LIMIT 1`,
       )
       .raw(),
-    countSuspects: database.prepare<unknown[], number>(`SELECT count(*) ${ready}`).pluck(),
+    countSuspects: database.prepare<unknown[], number>(`SELECT count(*) ${ready} AND priority >= ?`).pluck(),
     lease: database.prepare<unknown[]>(`${LEASE} WHERE id IN (SELECT id ${first})`),
     leaseSuspect: database.prepare<[string, number, number]>(`${LEASE} WHERE id = ?`),
   };
@@ -70,6 +79,7 @@ export class Queue {
   readonly #nextDueChosen;
   readonly #deleteFailedResults;
   readonly #retryFailed;
+  readonly #work;
 
   constructor(database: Database.Database) {
     this.#promote = database.prepare<[number, number, number]>(
@@ -78,10 +88,10 @@ export class Queue {
          WHERE run_id = ? AND state = 'delayed' AND gone = 0 AND not_before_ms <= ?
          ORDER BY not_before_ms LIMIT ? + 0)`,
     );
-    this.#held = database.prepare<[number, number], HeldRow>(
+    this.#held = database.prepare<[number], HeldRow>(
       `SELECT count(*) AS tasks, coalesce(sum(crash_count > 0), 0) AS crashed,
          coalesce(sum(crash_count >= ${SUSPECT_AFTER_CRASHES}), 0) AS suspects
-       FROM tasks INDEXED BY tasks_owned WHERE run_id = ? AND worker_id = ?`,
+       FROM tasks INDEXED BY tasks_owned WHERE worker_id = ?`,
     );
     this.#all = claimFrom(database, READY);
     this.#chosen = claimFrom(database, READY_CHOSEN);
@@ -102,6 +112,19 @@ export class Queue {
         `SELECT min(not_before_ms) FROM tasks NOT INDEXED ${due} AND ${CHOSEN}`,
       )
       .pluck();
+    this.#work = database.prepare<[number], RunWork>(
+      `SELECT runId, max(priority) AS priority FROM (
+         SELECT id AS runId, (SELECT priority FROM tasks INDEXED BY tasks_ready
+           WHERE run_id = runs.id AND state = 'ready' AND gone = 0 AND shared_task_id IS NULL
+           ORDER BY priority DESC LIMIT 1) AS priority
+         FROM runs WHERE ${WORKABLE}
+         UNION ALL
+         SELECT id, (SELECT max(priority) FROM (SELECT priority FROM tasks INDEXED BY tasks_delayed
+           WHERE run_id = runs.id AND state = 'delayed' AND gone = 0 AND not_before_ms <= ?
+           ORDER BY not_before_ms LIMIT ${PROMOTED_PER_CLAIM}))
+         FROM runs WHERE ${WORKABLE})
+       WHERE priority IS NOT NULL GROUP BY runId`,
+    );
     this.#deleteFailedResults = database.prepare<[number, string | null, string | null]>(
       `DELETE FROM results WHERE task_id IN (SELECT id FROM tasks INDEXED BY tasks_failed WHERE ${FAILED})`,
     );
@@ -113,32 +136,28 @@ export class Queue {
     );
   }
 
-  /**
-   * @param nowMs by which tasks are due
-   * @param among ids of the tasks that are wanted; absent: all of the run
-   */
+  /** @param nowMs by which tasks are due */
   claim(
-    runId: number,
+    { runId, limit, among, atLeastPriority }: Omit<ClaimOptions, 'workerId' | 'leaseMs'>,
     workerId: number,
-    limit: number,
     nowMs: number,
-    among?: readonly number[],
   ): LeasedTask[] {
     const from = among === undefined ? this.#all : this.#chosen;
     const wanted = among === undefined ? [runId] : [runId, JSON.stringify(among)];
     this.#promote.run(runId, storableInteger(nowMs), Math.max(PROMOTED_PER_CLAIM, limit));
-    const held = this.#held.get(runId, workerId);
+    const held = this.#held.get(workerId);
     if (held === undefined || held.suspects > 0) return [];
     const tokenPrefix = `${randomBytes(TOKEN_BYTES).toString('base64url')}.`;
-    const ready = from.selectReady.all(...wanted, limit);
+    const lowest = atLeastPriority ?? Number.NEGATIVE_INFINITY;
+    const ready = from.selectReady.all(...wanted, lowest, limit);
     if (ready.length > 0) {
       const rows = withFewCrashed(ready, held.crashed);
-      if (rows.length > 0) from.lease.run(tokenPrefix, workerId, ...wanted, rows.length);
+      if (rows.length > 0) from.lease.run(tokenPrefix, workerId, ...wanted, lowest, rows.length);
       return rows.map((row) => toLeasedTask(row, tokenPrefix + row[0], nowMs));
     }
-    const suspect = held.tasks === 0 ? from.selectSuspect.get(...wanted) : undefined;
+    const suspect = held.tasks === 0 ? from.selectSuspect.get(...wanted, lowest) : undefined;
     if (suspect === undefined) return [];
-    const suspectsLeft = from.countSuspects.get(...wanted) ?? 1;
+    const suspectsLeft = from.countSuspects.get(...wanted, lowest) ?? 1;
     const task = toLeasedTask(suspect, tokenPrefix + suspect[0], nowMs);
     from.leaseSuspect.run(tokenPrefix, workerId, task.taskId);
     return [{ ...task, suspectsLeft }];
@@ -147,6 +166,10 @@ export class Queue {
   /** @returns how many tasks that were not settled are cancelled now, those gone from the input among them */
   cancelOpen(runId: number): number {
     return this.#cancelOpen.run(runId).changes;
+  }
+
+  work(nowMs: number): RunWork[] {
+    return this.#work.all(storableInteger(nowMs));
   }
 
   /** Null when none is delayed. @param among as for `claim` */

@@ -4,7 +4,7 @@ import { EXIT_CODES, LlmBatchError, usageError } from '../../core/errors.js';
 import type { NewRun, RunChange, RunObservation, RunRecord } from '../../core/run.js';
 import { type RunRow, toRun } from '../rows.js';
 import { storableInteger, storableIntegerOrNull, storableText, storableTextOrNull } from '../storable.js';
-import { toStoredPath } from '../stored-path.js';
+import { type StorePlace, toStoredPath } from '../stored-path.js';
 import { isUniqueViolation } from './errors.js';
 
 const COLUMNS = `id, name, status, input_path, simulated, created_at_ms, stopped_at_ms, halt_reason,
@@ -21,7 +21,7 @@ export function runMissing(runId: number): LlmBatchError {
 }
 
 export class Runs {
-  readonly #folder: string;
+  readonly #place: StorePlace;
   readonly #insert;
   readonly #insertTotals;
   readonly #select;
@@ -32,9 +32,8 @@ export class Runs {
   readonly #reopen;
   readonly #markDeleted;
 
-  /** @param folder where the store lies, absolute */
-  constructor(database: Database.Database, folder: string) {
-    this.#folder = folder;
+  constructor(database: Database.Database, place: StorePlace) {
+    this.#place = place;
     this.#insert = database.prepare<[string, string, number, string, number]>(
       `INSERT INTO runs (name, status, input_path, simulated, settings_json, created_at_ms)
        VALUES (?, 'importing', ?, ?, ?, ?)`,
@@ -47,7 +46,7 @@ export class Runs {
       `SELECT ${COLUMNS} FROM runs WHERE deleted = 0 ORDER BY id DESC`,
     );
     this.#update = database.prepare<[string, string, number | null, string | null, string, number]>(
-      `UPDATE runs SET status = ?, settings_json = ?, stopped_at_ms = ?, halt_reason = ?, output_paths_json = ?
+      `UPDATE runs SET status = iif(status = 'cancelled', status, ?), settings_json = ?, stopped_at_ms = ?, halt_reason = ?, output_paths_json = ?
        WHERE id = ?`,
     );
     this.#note = database.prepare<[number, string, string, string]>(
@@ -66,7 +65,7 @@ export class Runs {
     try {
       const { lastInsertRowid } = this.#insert.run(
         storableText(run.name),
-        storableText(toStoredPath(run.inputPath, this.#folder)),
+        storableText(toStoredPath(run.inputPath, this.#place)),
         run.simulated ? 1 : 0,
         JSON.stringify(run.settings),
         storableInteger(run.createdAtMs),
@@ -84,12 +83,12 @@ export class Runs {
   get(runId: number): RunRecord {
     const row = this.#select.get(runId);
     if (row === undefined) throw runMissing(runId);
-    return toRun(row, this.#folder);
+    return toRun(row, this.#place.folder);
   }
 
   /** Newest first. */
   list(): RunRecord[] {
-    return this.#selectAll.all().map((row) => toRun(row, this.#folder));
+    return this.#selectAll.all().map((row) => toRun(row, this.#place.folder));
   }
 
   update(runId: number, change: RunChange): RunRecord {
@@ -100,8 +99,8 @@ export class Runs {
       storableIntegerOrNull(run.stoppedAtMs),
       storableTextOrNull(run.haltReason),
       JSON.stringify([
-        ...run.outputPaths.map((path) => toStoredPath(path, this.#folder)),
-        ...run.writtenFiles.map((file) => ({ ...file, path: toStoredPath(file.path, this.#folder) })),
+        ...run.outputPaths.map((path) => toStoredPath(path, this.#place)),
+        ...run.writtenFiles.map((file) => ({ ...file, path: toStoredPath(file.path, this.#place) })),
       ]),
       runId,
     );

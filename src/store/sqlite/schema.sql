@@ -2,7 +2,7 @@
 
 PRAGMA application_id = 1819045218;
 
-PRAGMA user_version = 5;
+PRAGMA user_version = 6;
 
 CREATE TABLE call_tasks (
   call_id        INTEGER NOT NULL,
@@ -175,6 +175,26 @@ CREATE TABLE runs (
   settings_json     TEXT    NOT NULL
 ) STRICT;
 
+CREATE TABLE served_runs (
+  run_id          INTEGER PRIMARY KEY REFERENCES runs (id),
+  is_bulk         INTEGER NOT NULL CHECK (is_bulk IN (0, 1)),
+  idempotency_key TEXT,
+  body_hash       TEXT
+) STRICT;
+
+CREATE TABLE served_tasks (
+  task_id         INTEGER PRIMARY KEY REFERENCES tasks (id),
+  public_id       TEXT    NOT NULL UNIQUE,
+  submitted_at_ms INTEGER NOT NULL,
+  -- When it is looked at next whether its result is too old to be kept.
+  expires_at_ms   INTEGER NOT NULL,
+  idempotency_key TEXT,
+  body_hash       TEXT,
+  max_attempts    INTEGER,
+  webhook_url     TEXT,
+  traceparent     TEXT
+) STRICT;
+
 CREATE TABLE task_counts (
   run_id INTEGER NOT NULL REFERENCES runs (id),
   state  TEXT    NOT NULL,
@@ -221,6 +241,16 @@ CREATE TABLE "tasks" (
   CHECK ((state = 'failed') = (failure_kind IS NOT NULL))
 ) STRICT;
 
+CREATE TABLE webhooks (
+  task_id     INTEGER PRIMARY KEY REFERENCES served_tasks (task_id),
+  message_id  TEXT    NOT NULL,
+  state       TEXT    NOT NULL DEFAULT 'due' CHECK (state IN ('due', 'delivered', 'parked')),
+  due_at_ms   INTEGER NOT NULL DEFAULT 0,
+  attempts    INTEGER NOT NULL DEFAULT 0,
+  http_status INTEGER,
+  problem     TEXT
+) STRICT;
+
 CREATE TABLE workers (
   id             INTEGER PRIMARY KEY,
   name           TEXT    NOT NULL UNIQUE,
@@ -236,6 +266,12 @@ CREATE INDEX remote_batches_of_run ON remote_batches (run_id);
 
 CREATE UNIQUE INDEX runs_name ON runs (name) WHERE deleted = 0;
 
+CREATE UNIQUE INDEX served_runs_idempotency ON served_runs (idempotency_key) WHERE idempotency_key IS NOT NULL;
+
+CREATE INDEX served_tasks_expiry ON served_tasks (expires_at_ms);
+
+CREATE UNIQUE INDEX served_tasks_idempotency ON served_tasks (idempotency_key) WHERE idempotency_key IS NOT NULL;
+
 CREATE INDEX tasks_delayed ON tasks (run_id, not_before_ms) WHERE state = 'delayed' AND gone = 0;
 
 CREATE INDEX tasks_failed  ON tasks (run_id, line) WHERE state = 'failed' AND gone = 0;
@@ -250,6 +286,18 @@ CREATE INDEX tasks_ready   ON tasks (run_id, priority DESC, line)
 CREATE INDEX tasks_remote ON tasks (remote_batch_id) WHERE remote_batch_id IS NOT NULL;
 
 CREATE INDEX tasks_settled ON tasks (run_id, line) WHERE state IN ('completed', 'failed') AND gone = 0;
+
+CREATE INDEX webhooks_due ON webhooks (due_at_ms) WHERE state = 'due';
+
+CREATE INDEX webhooks_parked ON webhooks (task_id) WHERE state = 'parked';
+
+CREATE TRIGGER tasks_announced AFTER UPDATE OF state ON tasks
+WHEN (new.state = 'completed' OR new.state = 'failed' OR new.state = 'cancelled') AND new.state <> old.state
+BEGIN
+  INSERT OR REPLACE INTO webhooks (task_id, message_id)
+  SELECT task_id, 'msg_' || lower(hex(randomblob(16))) FROM served_tasks
+  WHERE task_id = new.id AND webhook_url IS NOT NULL;
+END;
 
 CREATE TRIGGER tasks_counted_out AFTER DELETE ON tasks BEGIN
   UPDATE task_counts SET tasks = tasks - 1

@@ -24,7 +24,6 @@ const OURS = `WHERE id = ? AND attempt_token = ? AND state = 'in_progress'`;
 
 interface LeasedRow {
   id: number;
-  run_id: number;
   crash_count: number;
   lone_crash_count: number;
 }
@@ -69,7 +68,7 @@ export class Settlements {
        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
     );
     this.#leased = database.prepare<[number], LeasedRow>(
-      `SELECT id, run_id, crash_count, lone_crash_count FROM tasks INDEXED BY tasks_owned
+      `SELECT id, crash_count, lone_crash_count FROM tasks INDEXED BY tasks_owned
        WHERE worker_id = ? ORDER BY id`,
     );
     this.#rescue = database.prepare<[number, number, number]>(
@@ -133,17 +132,15 @@ export class Settlements {
 
   /**
    * Puts the tasks of a dead worker back and ends its open calls as lost. A task whose call was open may have brought the
-   * worker down; only one that was alone in its run besides can be blamed.
+   * worker down; only one that was alone besides can be blamed.
    */
   rescue({ id, askedToStop }: DeadWorker, crashLimit: number, nowMs: number): RescueReport {
     let poisoned = 0;
     const lost = this.#ledger.loseOf(id, nowMs);
     const leased = this.#leased.all(id);
-    const inRun = new Map<number, number>();
-    for (const { run_id } of leased) inRun.set(run_id, (inRun.get(run_id) ?? 0) + 1);
     for (const task of leased) {
       const wasOpen = askedToStop === 0 && lost.taskIds.has(task.id);
-      const isAlone = wasOpen && inRun.get(task.run_id) === 1;
+      const isAlone = wasOpen && leased.length === 1;
       const crashCount = task.crash_count + (wasOpen ? 1 : 0);
       const loneCrashCount = task.lone_crash_count + (isAlone ? 1 : 0);
       if (isAlone && loneCrashCount >= crashLimit) {

@@ -12,6 +12,7 @@ import type { LeasedTask, NewTask, TaskPlace } from '../../core/task.js';
 import type { LatencyCount, RunTimeline } from '../../core/timeline.js';
 import type { StoreMaintenance } from '../maintenance.js';
 import type { RemoteStore } from '../remote-store.js';
+import type { ServedStore } from '../served-store.js';
 import type {
   ClaimOptions,
   ImportMatch,
@@ -20,6 +21,7 @@ import type {
   ReimportOptions,
   RescueReport,
   ResultPageOptions,
+  RunWork,
   SharedPage,
   SharingOptions,
   Store,
@@ -38,6 +40,7 @@ import { Queue } from './queue.js';
 import { Results } from './results.js';
 import { Runs } from './runs.js';
 import { Schedule } from './schedule.js';
+import { Served } from './served.js';
 import { Settlements } from './settlements.js';
 import { Sharing } from './sharing.js';
 import { Summary } from './summary.js';
@@ -49,7 +52,7 @@ import { Workers } from './workers.js';
 export async function openSqliteStore(path: string, options: OpenDatabaseOptions): Promise<Store> {
   const connection = await openDatabase(path, options);
   try {
-    return new SqliteStore(connection, options.clock);
+    return new SqliteStore(connection, options);
   } catch (cause) {
     connection.close();
     // Its statements do not fit a schema that says it is ours.
@@ -60,8 +63,10 @@ export async function openSqliteStore(path: string, options: OpenDatabaseOptions
 export class SqliteStore implements Store {
   readonly capabilities = { sharedDrain: false, givesRoomBack: true };
   readonly folder: string;
+  readonly workingFolder: string | undefined;
   readonly maintenance: StoreMaintenance;
   readonly remote: RemoteStore;
+  readonly served: ServedStore;
   readonly #connection: Connection;
   readonly #lock: DrainLock;
   readonly #runs: Runs;
@@ -79,8 +84,9 @@ export class SqliteStore implements Store {
   readonly #schedule: Schedule;
   #sharing: Sharing | null = null;
 
-  constructor(connection: Connection, clock: Clock) {
+  constructor(connection: Connection, { clock, workingFolder }: OpenDatabaseOptions) {
     const { database } = connection;
+    this.workingFolder = workingFolder;
     this.#connection = connection;
     this.#clock = clock;
     this.#schedule = new Schedule(clock);
@@ -89,7 +95,7 @@ export class SqliteStore implements Store {
     this.maintenance = new SqliteMaintenance(connection);
     // The same by whatever name the file was opened.
     this.folder = dirname(realpathSync(connection.path));
-    this.#runs = new Runs(database, this.folder);
+    this.#runs = new Runs(database, this);
     this.#keys = new KeyIndex(database);
     this.#imports = new Imports(database, this.#keys);
     this.#queue = new Queue(database);
@@ -97,6 +103,7 @@ export class SqliteStore implements Store {
     this.#settlements = new Settlements(database, this.#ledger);
     this.#batches = new Batches(database, this.#settlements);
     this.remote = this.#remote();
+    this.served = this.#served(new Served(database));
     this.#results = new Results(database);
     this.#tasks = new Tasks(database);
     this.#summary = new Summary(database);
@@ -185,12 +192,16 @@ export class SqliteStore implements Store {
     return this.#connection.write(() => sharing.settlePage(runId, afterTaskId, limit, this.#clock.now()));
   }
 
-  claimTasks({ runId, workerId, limit, leaseMs, among }: ClaimOptions): Promise<readonly LeasedTask[]> {
+  claimTasks({ workerId, leaseMs, ...claim }: ClaimOptions): Promise<readonly LeasedTask[]> {
     return this.#connection.write(() => {
       const nowMs = this.#schedule.now();
       const worker = this.#workers.claiming(workerId, leaseMs, nowMs);
-      return this.#queue.claim(runId, worker, limit, nowMs, among);
+      return this.#queue.claim(claim, worker, nowMs);
     });
+  }
+
+  listWork(): Promise<readonly RunWork[]> {
+    return this.#connection.read(() => this.#queue.work(this.#schedule.now()));
   }
 
   nextDueMs(runId: number, among?: readonly number[]): Promise<number | null> {
@@ -300,6 +311,35 @@ export class SqliteStore implements Store {
       giveBack: (batchId, limit) => connection.write(() => batches.giveBack(batchId, limit)),
       end: (batchId) => connection.write(() => batches.end(batchId)),
       list: (runId) => connection.read(() => (this.#runs.exists(runId) ? batches.list(runId) : [])),
+    };
+  }
+
+  #served(served: Served): ServedStore {
+    const connection = this.#connection;
+    const now = (): number => this.#clock.now();
+    const dueNow = (): number => this.#schedule.now();
+    return {
+      adoptRun: (runId, isBulk) => connection.write(() => served.adoptRun(runId, isBulk)),
+      listRuns: () => connection.read(() => served.runs()),
+      submit: (runId, tasks, options) => connection.write(() => served.submit(runId, tasks, options, now())),
+      openRun: (runId, publicId, idempotency) =>
+        connection.write(() => {
+          this.#keys.settle(runId);
+          return served.openRun(runId, publicId, idempotency);
+        }),
+      find: (publicId) => connection.read(() => served.find(publicId)),
+      cancel: (publicId) => connection.write(() => served.cancel(publicId)),
+      takeWebhooks: (limit, holdMs) => connection.write(() => served.take(limit, holdMs, dueNow())),
+      noteWebhooks: (tries) => connection.write(() => served.note(tries, dueNow())),
+      nextWebhookMs: () =>
+        connection.read(() => {
+          const dueAtMs = served.nextDueAtMs();
+          return dueAtMs === null ? null : Math.max(0, dueAtMs - dueNow());
+        }),
+      listWebhooks: (afterTaskId, limit) => connection.read(() => served.parked(afterTaskId, limit)),
+      retryWebhooks: (publicId) => connection.write(() => served.retry(publicId)),
+      countWebhooks: () => connection.read(() => served.countWebhooks()),
+      expire: (ttlMs, cursor, limit) => connection.write(() => served.expire(ttlMs, cursor, limit, now())),
     };
   }
 

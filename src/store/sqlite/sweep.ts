@@ -15,6 +15,7 @@ interface SweepPass {
 
 /** What is kept once for a run; small. */
 const OF_RUNS = [
+  'served_runs',
   'run_observations',
   'remote_batches',
   'task_counts',
@@ -23,7 +24,7 @@ const OF_RUNS = [
   'run_totals',
 ] as const;
 
-const OF_TASKS = ['results', 'earlier_answers', 'documents'] as const;
+const OF_TASKS = ['webhooks', 'served_tasks', 'results', 'earlier_answers', 'documents'] as const;
 
 type RangeOfRuns = [afterId: number, upToId: number, runIds: string];
 

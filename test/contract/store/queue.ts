@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { MOST_CRASHED_TOGETHER } from '../../../src/core/task.js';
+import { type LeasedTask, MOST_CRASHED_TOGETHER } from '../../../src/core/task.js';
 import type { Store } from '../../../src/store/store.js';
 import {
   claim,
@@ -33,6 +33,20 @@ export function queueContract(storeOf: StoreOf): void {
       const second = await claim(store, runId, 10);
       expect([...first, ...second].map((task) => task.line)).toEqual([2, 4, 5, 1, 6, 3]);
       expect(first).toHaveLength(3);
+    });
+
+    it('of a lowest priority leave what is below it, suspects too, as if it were not ready', async () => {
+      const store = await storeOf();
+      const runId = await openRun(
+        store,
+        [0, 5, -1, 0.5].map((priority, index) => document(index + 1, { priority })),
+      );
+      const atLeast = async (atLeastPriority: number) =>
+        store.claimTasks({ runId, workerId: WORKER, limit: 9, leaseMs: LEASE_MS, atLeastPriority });
+      expect(await atLeast(6)).toEqual([]);
+      expect((await atLeast(0.5)).map(({ line }) => line)).toEqual([2, 4]);
+      expect(await atLeast(0.5)).toEqual([]);
+      expect((await atLeast(-1)).map(({ line }) => line)).toEqual([1, 3]);
     });
 
     it('follow the line, not the order of adding', async () => {
@@ -172,6 +186,46 @@ export function queueContract(storeOf: StoreOf): void {
     });
   });
 
+  describe('the list of work', () => {
+    it('names each run with tasks to claim, ready or due, and the highest priority of them', async () => {
+      const store = await storeOf();
+      const first = await openRun(
+        store,
+        [1, 7, 3].map((priority, index) => document(index + 1, { priority })),
+        'first',
+      );
+      const second = await openRun(store, documents(1), 'second');
+      await openRun(store, [], 'empty');
+      const work = async () => [...(await store.listWork())].sort((one, other) => one.runId - other.runId);
+      expect(await work()).toEqual([
+        { runId: first, priority: 7 },
+        { runId: second, priority: 0 },
+      ]);
+      const task = await claimOne(store, first);
+      await claimOne(store, second);
+      expect(await work()).toEqual([{ runId: first, priority: 3 }]);
+      await store.record([], [retried(task, 5_000)]);
+      expect(await work()).toEqual([{ runId: first, priority: 3 }]);
+      await storeOf.passTime(5_001);
+      expect(await work()).toEqual([{ runId: first, priority: 7 }]);
+    });
+
+    it('has no run that is being imported, was cancelled or deleted, and has a finished one that got tasks', async () => {
+      const store = await storeOf();
+      for (const name of ['cancelled', 'deleted', 'importing', 'finished']) {
+        await openRun(store, documents(1), name);
+      }
+      const idOf = async (name: string): Promise<number> =>
+        (await store.listRuns()).find((run) => run.name === name)?.id ?? 0;
+      await store.cancelRun(await idOf('cancelled'));
+      await store.deleteRun(await idOf('deleted'));
+      await store.beginReimport(await idOf('importing'));
+      const finished = await idOf('finished');
+      await store.updateRun(finished, { status: 'finished' });
+      expect(await store.listWork()).toEqual([{ runId: finished, priority: 0 }]);
+    });
+  });
+
   describe('retry of failed tasks', () => {
     it('makes all of them ready again as if they were new, and drops their errors', async () => {
       const store = await storeOf();
@@ -268,13 +322,17 @@ export function queueContract(storeOf: StoreOf): void {
       expect((await store.summarizeRun(runId)).counts).toMatchObject({ ready: 3, failed: 0 });
     });
 
-    it('hold nothing of another run or another worker up', async () => {
+    it('are alone with their worker whatever run the others are of, and hold no other worker up', async () => {
       const store = await storeOf();
       const runId = await withSuspects(store, 2, 2);
       const other = await openRun(store, documents(2), 'other');
+      const [task] = await claim(store, other, 1);
+      expect(await claim(store, runId, 9)).toEqual([]);
+      await store.record([], [completed(task as LeasedTask)]);
       expect(await claim(store, runId, 9)).toHaveLength(1);
-      expect(await claim(store, other, 9)).toHaveLength(2);
-      expect((await claim(store, runId, 9, 'worker-2')).map((task) => task.line)).toEqual([2]);
+      expect(await claim(store, other, 9)).toEqual([]);
+      expect(await claim(store, other, 9, 'worker-2')).toHaveLength(1);
+      expect((await claim(store, runId, 9, 'worker-3')).map(({ line }) => line)).toEqual([2]);
     });
 
     it('stay few: of many whose calls were open at a crash, only some are in progress together', async () => {

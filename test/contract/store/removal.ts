@@ -208,6 +208,8 @@ export function removalContract(storeOf: StoreOf): void {
       expect((await store.summarizeRun(other)).counts.ready).toBe(2);
       expect(await store.maintenance.recount()).toEqual([]);
       expect(await store.cancelRun(runId)).toBe(0);
+      // As a worker would that has just drained what it had of it.
+      expect(await store.updateRun(runId, { status: 'finished' })).toMatchObject({ status: 'cancelled' });
     });
 
     it('takes no answer of a worker that does not know yet, but the bill of its call', async () => {

@@ -101,6 +101,7 @@ describe('a probe', () => {
       socket.write('HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n{"data"'),
     );
     const probed = probe(openProvider(baseUrl, { clock }), { timeoutMs: 5_000 });
+    await until(() => clock.pending() === 1);
     clock.fire();
     expect(await probed).toMatchObject({ outcome: 'failed', failure: { kind: 'timeout' } });
     expect(clock.pending()).toBe(0);

@@ -16,7 +16,8 @@ export async function openPostgresUnderTest(): Promise<StoreUnderTest> {
   admin ??= connect(url);
   const { query } = await ready(admin);
   const known = emptySchemas.pop();
-  const schemaName = known ?? `contract_${process.pid}_${(made += 1)}`;
+  if (known === undefined) made += 1;
+  const schemaName = known ?? `contract_${process.pid}_${made}`;
   const open = (): Promise<Store> => openStore(url, { mode: 'write', clock: systemClock, schemaName });
   const store = await open();
   if (known === undefined) await query(withStandingClock(schemaName));

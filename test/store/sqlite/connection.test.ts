@@ -116,7 +116,7 @@ describe('a store that another program holds locked', () => {
 describe('a full disk', () => {
   it('is an error of its own; what was committed is there, and work goes on when there is room', async () => {
     const connection = await openDatabase(path, { mode: 'write', clock: systemClock });
-    const store = new SqliteStore(connection, systemClock);
+    const store = new SqliteStore(connection, { mode: 'write', clock: systemClock });
     const run = await createRun(store);
     const page = (from: number): NewTask[] =>
       Array.from({ length: 50 }, (_, index) => document(from + index, { body: 'x'.repeat(1_000) }));
@@ -138,7 +138,7 @@ describe('a full disk', () => {
 
   it('keeps a paid answer recordable: the same record succeeds later, once', async () => {
     const connection = await openDatabase(path, { mode: 'write', clock: systemClock });
-    const store = new SqliteStore(connection, systemClock);
+    const store = new SqliteStore(connection, { mode: 'write', clock: systemClock });
     const runId = await openRun(store, documents(1));
     const task = await claimOne(store, runId);
     const answer = { outputJson: JSON.stringify('y'.repeat(100_000)), model: 'm', finishReason: 'stop' };

@@ -11,7 +11,7 @@ let database: Database.Database;
 beforeEach(() => {
   database = new Database(':memory:');
   migrate(database);
-  new Runs(database, '/').create({
+  new Runs(database, { folder: '/' }).create({
     name: 'r',
     inputPath: '-',
     simulated: false,

@@ -31,6 +31,7 @@ const HELD: Readonly<Record<string, typeof FIRST>> = {
     ...{ bodies: 4, repeated: 2 },
   },
   'version-4.db': { ...FIRST, bodies: 4, repeated: 3 },
+  'version-5.db': { ...FIRST, bodies: 4, repeated: 3 },
 };
 
 let folder: string;

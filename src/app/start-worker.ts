@@ -1,0 +1,46 @@
+/** A worker from its store on: what `work` needs of this process, for the command and for the HTTP service alike. */
+import type { Settings } from '../config/settings.js';
+import type { StopRequests } from '../core/stop-requests.js';
+import { type RunSettings, settingsOfRun } from '../runs/run-settings.js';
+import { checkTokenLimit } from '../runs/token-limit.js';
+import { type WorkOptions, type WorkReport, work } from '../runs/work.js';
+import type { Store } from '../store/store.js';
+import { checkConnection, checkPrices, connect, plainHttpNotice } from './composition.js';
+import type { CommandContext } from './context.js';
+import { batchFolder, salvageFile, workerIdOf } from './open-store.js';
+
+export interface WorkerOptions
+  extends Pick<WorkOptions, 'runId' | 'concurrency' | 'idleExitMs' | 'onSubmitted' | 'tell'> {
+  readonly settings: Settings;
+  /** Opened for writing; drain lock held where it cannot be shared. */
+  readonly store: Store;
+  readonly stop: StopRequests;
+  /** @throws LlmBatchError for a run that names servers or files that this user has not agreed to */
+  readonly checkTrust: (settings: RunSettings) => Promise<void>;
+}
+
+/** @throws LlmBatchError as `work` does */
+export async function startWorker(
+  context: CommandContext,
+  { settings, checkTrust, ...options }: WorkerOptions,
+): Promise<WorkReport> {
+  const { tell } = options;
+  return work({
+    ...options,
+    clock: context.clock,
+    random: context.random,
+    workerId: workerIdOf(context),
+    salvagePath: await salvageFile(context, settings),
+    batchFolder: await batchFolder(context, settings),
+    async connect(run) {
+      const runSettings = settingsOfRun(run);
+      await checkTrust(runSettings);
+      checkConnection(runSettings, context);
+      checkTokenLimit(runSettings);
+      await checkPrices(runSettings, context);
+      const plainHttp = plainHttpNotice(runSettings, context);
+      if (plainHttp !== null) tell({ type: 'warning', message: plainHttp }, run.name);
+      return connect(runSettings, context);
+    },
+  });
+}

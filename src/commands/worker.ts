@@ -1,0 +1,93 @@
+/** `worker`: sends what the runs of a store have to send, as it comes; any number of them beside each other on PostgreSQL. */
+import type { Command } from 'commander';
+import type { CommandContext } from '../app/context.js';
+import { homeFolders, ownStore, withStore } from '../app/open-store.js';
+import { startWorker } from '../app/start-worker.js';
+import { watchRuns } from '../app/watch-run.js';
+import { parseDuration } from '../config/values.js';
+import { EXIT_CODES, type ExitCode, usageError } from '../core/errors.js';
+import { findRunToResume } from '../runs/find-run.js';
+import type { WorkReport } from '../runs/work.js';
+import type { Action } from './action.js';
+import { addSettingFlags, readSettings } from './setting-flags.js';
+import { refuseUntrusted, TRUST_STORE_FLAG } from './stored-reach.js';
+
+const EXAMPLES = `
+Examples:
+  llm-batch worker --all
+  llm-batch worker --run reviews --idle-exit 60s
+  llm-batch worker --all --concurrency 32 --log-json
+
+Calls go where each run says, within the limits it was given, with the keys of this machine's environment.
+On a SQLite file there is one worker at a time. It writes no results files: \`llm-batch results\` does.`;
+
+export function registerWorker(program: Command, context: CommandContext, action: Action): void {
+  const command = program
+    .command('worker')
+    .description('send what the runs of the store have to send, as it comes, until it is stopped')
+    .addHelpText('after', EXAMPLES)
+    .option('--run <name>', 'only this run')
+    .option('--all', 'all runs, those of higher priority first')
+    .option('--idle-exit <time>', 'end when there was nothing to do for so long, e.g. 60s; 0s: at once')
+    .option(
+      '--concurrency <n|auto>',
+      "calls open at once to each server, whatever the runs' own settings say",
+    )
+    .option(...TRUST_STORE_FLAG);
+  addSettingFlags(command, ['store', 'display']);
+  command.action(action((options: WorkerFlags) => worker(command, context, options)));
+}
+
+interface WorkerFlags {
+  readonly run?: string;
+  readonly all?: boolean;
+  readonly idleExit?: string;
+  readonly trustStore?: boolean;
+}
+
+async function worker(command: Command, context: CommandContext, flags: WorkerFlags): Promise<ExitCode> {
+  const resolved = await readSettings(command, context);
+  const { settings } = resolved;
+  if ((flags.run === undefined) === (flags.all !== true)) {
+    throw usageError('WORK_UNCLEAR', 'A worker sends one run or all.', 'say --run NAME or --all');
+  }
+  const idleExitMs = flags.idleExit === undefined ? null : idleExitOf(flags.idleExit);
+  const concurrency = resolved.given.has('concurrency') ? settings.concurrency : null;
+  return withStore(context, settings, 'change', async (store) => {
+    const run = flags.run === undefined ? null : await findRunToResume(store, flags.run);
+    await ownStore(context, store, run?.name ?? null);
+    const homes = await homeFolders(context, settings);
+    const { tell, close } = watchRuns(context, settings);
+    try {
+      const report = await startWorker(context, {
+        ...{ settings, store, runId: run?.id ?? null, idleExitMs, concurrency, tell },
+        stop: context.interrupts,
+        async checkTrust(runSettings) {
+          if (flags.trustStore !== true) refuseUntrusted(context, runSettings, resolved, homes);
+        },
+      });
+      return exitCodeOfWork(report);
+    } finally {
+      close();
+    }
+  });
+}
+
+/** @throws LlmBatchError IDLE_EXIT (exit 2) */
+function idleExitOf(given: string): number {
+  try {
+    return parseDuration(given);
+  } catch (error) {
+    const { message } = error as Error;
+    throw usageError('IDLE_EXIT', `Expected --idle-exit to be ${message}, got ${JSON.stringify(given)}.`);
+  }
+}
+
+/** Of all the runs that it sent, what asks the most of the user. */
+function exitCodeOfWork({ runs, passedOver, isStopped }: WorkReport): ExitCode {
+  const ends = [...runs.values()];
+  const isHalted = ends.some(({ end: { reason } }) => reason === 'halted' || reason === 'limit_reached');
+  if (isStopped) return EXIT_CODES.interrupted;
+  if (isHalted || passedOver.length > 0) return EXIT_CODES.halted;
+  return ends.some(({ summary }) => summary.counts.failed > 0) ? EXIT_CODES.someFailed : EXIT_CODES.completed;
+}
