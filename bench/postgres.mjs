@@ -1,7 +1,9 @@
 // The store on PostgreSQL with every commit on its disk: import, claims among a million, and what some workers drain from
-// it when answers take no time. A server of its own, or LLM_BATCH_TEST_POSTGRES_URL. Node 22.18 or later.
+// it when answers take no time. On a server of its own, or LLM_BATCH_TEST_POSTGRES_URL.
 import { fork } from 'node:child_process';
+import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
+import typescript from 'typescript';
 import { systemClock } from '../dist/core/clock.js';
 import { openStore } from '../dist/store/open.js';
 import { round } from './round.mjs';
@@ -13,7 +15,9 @@ const CLAIMS = 1_000;
 /** As many as a worker has calls open. */
 const PER_CLAIM = 64;
 const PAGE = 1_000;
-const TEXT = 'The battery lasts two days and the screen is bright, but the strap broke after a week. '.repeat(12);
+const TEXT = 'The battery lasts two days and the screen is bright, but the strap broke after a week. '.repeat(
+  12,
+);
 const LEASE_MS = 60_000;
 
 if (process.send !== undefined) {
@@ -26,9 +30,8 @@ if (process.send !== undefined) {
 }
 
 async function main() {
-  const { startPostgres } = await import('../test/support/postgres-server.ts');
   const given = process.env.LLM_BATCH_TEST_POSTGRES_URL;
-  const server = given === undefined ? await startPostgres({ durable: true }) : null;
+  const server = given === undefined ? await startServer() : null;
   const url = given ?? server.url;
   const schemaName = `bench_${process.pid}`;
   const store = await open(url, schemaName);
@@ -38,7 +41,9 @@ async function main() {
     });
     const imported = await secondsOf(async () => {
       for (let first = 0; first < DOCUMENTS; first += PAGE) {
-        const page = Array.from({ length: Math.min(PAGE, DOCUMENTS - first) }, (_, index) => documentOf(first + index));
+        const page = Array.from({ length: Math.min(PAGE, DOCUMENTS - first) }, (_, index) =>
+          documentOf(first + index),
+        );
         await store.addTasks(run.id, page);
       }
       await store.updateRun(run.id, { status: 'open' });
@@ -48,13 +53,23 @@ async function main() {
     const times = [];
     for (let turn = 0; turn < CLAIMS; turn += 1) {
       const startedAt = performance.now();
-      const tasks = await store.claimTasks({ runId: run.id, workerId: 'claimer', limit: PER_CLAIM, leaseMs: LEASE_MS });
+      const tasks = await store.claimTasks({
+        runId: run.id,
+        workerId: 'claimer',
+        limit: PER_CLAIM,
+        leaseMs: LEASE_MS,
+      });
       times.push(performance.now() - startedAt);
-      await store.record([], tasks.map((task) => ({ call: null, outcomes: [releaseOf(task)] })));
+      await store.record(
+        [],
+        tasks.map((task) => ({ call: null, outcomes: [releaseOf(task)] })),
+      );
     }
     times.sort((one, other) => one - other);
     const at = (share) => round(times[Math.floor(share * times.length)]);
-    console.log(`claims of ${PER_CLAIM} among ${DOCUMENTS}: p50 ${at(0.5)} ms, p99 ${at(0.99)} ms (target 3), ${CLAIMS} of them`);
+    console.log(
+      `claims of ${PER_CLAIM} among ${DOCUMENTS}: p50 ${at(0.5)} ms, p99 ${at(0.99)} ms (target 3), ${CLAIMS} of them`,
+    );
 
     let drained = 0;
     const drainSeconds = await secondsOf(async () => {
@@ -67,10 +82,26 @@ async function main() {
       `drain: ${Math.round(drained / drainSeconds)} tasks a second by ${WORKERS} workers with answers of 1 KB (target 5,000), ${drained} tasks, start of the processes included`,
     );
     const { counts } = await store.summarizeRun(run.id);
-    console.log(`completed ${counts.completed}, in progress ${counts.in_progress}; recount: ${(await store.maintenance.recount()).length} differences`);
+    console.log(
+      `completed ${counts.completed}, in progress ${counts.in_progress}; recount: ${(await store.maintenance.recount()).length} differences`,
+    );
   } finally {
     await store.close();
     await server?.remove();
+  }
+}
+
+/** That of the tests. */
+async function startServer() {
+  const source = readFileSync(new URL('../test/support/postgres-server.ts', import.meta.url), 'utf8');
+  const options = { module: typescript.ModuleKind.ESNext, target: typescript.ScriptTarget.ES2022 };
+  const compiled = new URL(`postgres-server-${process.pid}.mjs`, import.meta.url);
+  writeFileSync(compiled, typescript.transpileModule(source, { compilerOptions: options }).outputText);
+  try {
+    const { startPostgres } = await import(compiled.href);
+    return await startPostgres({ durable: true });
+  } finally {
+    rmSync(compiled);
   }
 }
 
@@ -124,11 +155,26 @@ function startOf(runId, { taskId, attemptToken }) {
 function settlementOf({ taskId, attemptToken }, callId) {
   const usage = { inputTokens: 250, outputTokens: 250, cachedTokens: 0, reasoningTokens: 0 };
   const call = {
-    ...{ callId, finishedAtMs: Date.now(), latencyMs: 1, httpStatus: 200, kind: null, usage, costMicroUsd: 42 },
+    ...{
+      callId,
+      finishedAtMs: Date.now(),
+      latencyMs: 1,
+      httpStatus: 200,
+      kind: null,
+      usage,
+      costMicroUsd: 42,
+    },
     ...{ requestId: `req-${taskId}`, message: null },
   };
   const result = { outputJson: JSON.stringify(TEXT), model: 'model-1', finishReason: 'stop' };
-  const outcome = { taskId, attemptToken, action: 'completed', result, atMs: Date.now(), share: { usage, costMicroUsd: 42 } };
+  const outcome = {
+    taskId,
+    attemptToken,
+    action: 'completed',
+    result,
+    atMs: Date.now(),
+    share: { usage, costMicroUsd: 42 },
+  };
   return { call, outcomes: [outcome] };
 }
 

@@ -10,7 +10,7 @@ import {
   type RowCounts,
   type RowTarget,
   type StoredRow,
-} from '../row-copy.js';
+} from '../stored-rows.js';
 import type { Connections, Transaction } from './connections.js';
 import { isUniqueViolation } from './errors.js';
 import { keyHash } from './imports.js';
@@ -35,7 +35,9 @@ export class PostgresRowTarget implements RowTarget {
 
   async begin(runNames: readonly string[], numbers: Numbers): Promise<Numbers> {
     this.#lock = await this.#connections.separate();
-    const { rows } = await this.#lock.query<{ is_ours: boolean }>(`SELECT pg_try_advisory_lock(${COPYING}) AS is_ours`);
+    const { rows } = await this.#lock.query<{ is_ours: boolean }>(
+      `SELECT pg_try_advisory_lock(${COPYING}) AS is_ours`,
+    );
     if (rows[0]?.is_ours !== true) {
       throw new LlmBatchError(`Somebody else copies runs to ${this.#connections.address.place}.`, {
         code: 'STORE_LOCKED',

@@ -1,6 +1,6 @@
 /** Rows of an SQLite store as they are stored. */
-import type { CopiedTable, NumberedThing, Numbers, RowCounts, RowSource, StoredRow } from '../row-copy.js';
-import { COPIED_TABLES, NUMBERED_THINGS } from '../row-copy.js';
+import type { CopiedTable, NumberedThing, Numbers, RowCounts, RowSource, StoredRow } from '../stored-rows.js';
+import { COPIED_TABLES, NUMBERED_THINGS } from '../stored-rows.js';
 import type { Connection } from './connection.js';
 
 const PAGE_ROWS = 2_000;
@@ -33,7 +33,11 @@ export function sqliteRows(connection: Connection): RowSource {
   };
 }
 
-function readPage({ database }: Connection, { name, key }: CopiedTable, after: StoredRow | null): StoredRow[] {
+function readPage(
+  { database }: Connection,
+  { name, key }: CopiedTable,
+  after: StoredRow | null,
+): StoredRow[] {
   const columns = key.join(', ');
   const from = after === null ? '' : `WHERE (${columns}) > (${key.map(() => '?').join(', ')})`;
   const statement = database.prepare<unknown[], StoredRow>(

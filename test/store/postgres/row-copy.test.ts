@@ -1,4 +1,5 @@
 /** Runs move from a file to a server as they are, and are there wholly or not at all. */
+import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type CopyOptions, copyRows } from '../../../src/store/row-copy.js';
 import type { Store } from '../../../src/store/store.js';
@@ -14,12 +15,12 @@ import {
   documents,
   drain,
   failed,
+  NOW_MS,
   openRun,
   RERUN,
   results,
   retried,
   type StoreUnderTest,
-  startCall,
   WORKER,
 } from '../../contract/store/builders.js';
 import { openSqliteUnderTest } from '../sqlite/sqlite-under-test.js';
@@ -51,7 +52,11 @@ const OPTIONS: CopyOptions = {
 /** Runs in which everything has happened that leaves a trace in a store. */
 async function manySorts(): Promise<void> {
   await source.deleteRun(await openRun(source, documents(3), 'deleted'));
-  const runId = await openRun(source, [document(1, { metadataJson: '{"a":1}' }), ...documents(12).slice(1)], 'many');
+  const runId = await openRun(
+    source,
+    [document(1, { metadataJson: '{"a":1}' }), ...documents(12).slice(1)],
+    'many',
+  );
   const tasks = await claim(source, runId, 8);
   const { callIds } = await source.record(
     [callStart(runId, tasks.slice(0, 3)), ...tasks.slice(3, 7).map((task) => callStart(runId, task))],
@@ -60,7 +65,12 @@ async function manySorts(): Promise<void> {
   const [together = 0, odd = 0, refused = 0, later = 0, lost = 0] = callIds.map(Number);
   const [, , , fourth, fifth, sixth] = tasks;
   if (fourth === undefined || fifth === undefined || sixth === undefined) throw new Error('claimed too few');
-  const answer = { ...ANSWER, outputJson: '"nul \\u0000"', responseJson: '{"a": 1.0}', detailsJson: '{"b":2}' };
+  const answer = {
+    ...ANSWER,
+    outputJson: '"nul \\u0000"',
+    responseJson: '{"a": 1.0}',
+    detailsJson: '{"b":2}',
+  };
   await source.record(
     [],
     [
@@ -90,6 +100,29 @@ async function manySorts(): Promise<void> {
   const load = { bytes: 100, mostTokens: 900, mostCostMicroUsd: 70 };
   await source.remote.give(batch.id, await claim(source, remote, 1), load);
   await source.remote.note(batch.id, { state: 'built' });
+
+  const inside = await source.createRun({
+    ...{ name: 'served', inputPath: join(source.folder ?? '', 'input.jsonl'), simulated: true, settings: {} },
+    createdAtMs: NOW_MS,
+  });
+  await source.updateRun(inside.id, {
+    status: 'open',
+    outputPaths: [join(source.folder ?? '', 'results.jsonl')],
+  });
+  await source.served.adoptRun(inside.id, false);
+  const handedIn = [1, 2].map((number) => ({
+    ...{
+      publicId: `task_${number}`,
+      requestHash: `request-${number}`,
+      priority: 0,
+      body: '{}',
+      metadataJson: null,
+    },
+    ...{ idempotency: { key: `key-${number}`, bodyHash: 'body' }, maxAttempts: 2, traceparent: '00-trace' },
+    webhookUrl: 'https://receiver.example/hook',
+  }));
+  await source.served.submit(inside.id, handedIn, { mostOpen: 10, ttlMs: 1_000_000 });
+  await source.record([], [completed(await claimOne(source, inside.id))]);
 }
 
 /** All that the port shows of a store's runs, by their names: numbers may differ. */
@@ -101,7 +134,14 @@ async function picture(store: Store): Promise<unknown> {
       id,
       places.map(({ taskId }) => taskId),
     );
-    const page = { runId: id, only: 'all', afterLine: 0, limit: 100, includeBody: true, includeResponse: true } as const;
+    const page = {
+      runId: id,
+      only: 'all',
+      afterLine: 0,
+      limit: 100,
+      includeBody: true,
+      includeResponse: true,
+    } as const;
     const withoutNumber = <Row extends { taskId: number }>({ taskId: _, ...row }: Row) => row;
     runs.push({
       run,
@@ -110,6 +150,7 @@ async function picture(store: Store): Promise<unknown> {
       summary: await store.summarizeRun(id),
       timeline: await store.readTimeline(id, 10),
       latencies: await store.readLatencies(id),
+      isServed: (await store.served.listRuns()).some(({ runId }) => runId === id),
       batches: (await store.remote.list(id)).map(({ id: _, runId: __, ...batch }) => batch),
     });
   }
@@ -122,7 +163,12 @@ describe('copied runs', () => {
     await copyRows(source, target, OPTIONS);
     expect(await picture(target)).toEqual(await picture(source));
     expect(await target.maintenance.recount()).toEqual([]);
-    const [, , many] = await target.listRuns();
+    const messages = await target.served.takeWebhooks(9, 1_000);
+    expect(messages).toEqual(await source.served.takeWebhooks(9, 1_000));
+    expect(messages).toHaveLength(1);
+    expect(await target.served.find('task_2')).toMatchObject({ state: 'ready', traceparent: '00-trace' });
+    const [served, , , many] = await target.listRuns();
+    expect(await claim(target, served?.id ?? 0, 9)).toMatchObject([{ maxAttempts: 2 }]);
     const runId = many?.id ?? 0;
     // Keys are found, earlier answers are taken back, and new numbers are free.
     expect(await target.matchTasks(runId, [document(1), document(4), document(99)], 'server')).toEqual([
@@ -168,7 +214,7 @@ describe('copied runs', () => {
     });
     expect(interrupted).toBeNull();
     expect(await target.listRuns()).toEqual([]);
-    expect(await target.maintenance.examine()).toMatchObject({ unsweptRuns: 3 });
+    expect(await target.maintenance.examine()).toMatchObject({ unsweptRuns: 4 });
     await copyRows(source, target, OPTIONS);
     expect(await target.maintenance.examine()).toMatchObject({ unsweptRuns: 0 });
     expect(await picture(target)).toEqual(await picture(source));
