@@ -3,7 +3,7 @@
 import { fork } from 'node:child_process';
 import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import typescript from 'typescript';
+import { transformWithOxc } from 'vite';
 import { systemClock } from '../dist/core/clock.js';
 import { openStore } from '../dist/store/open.js';
 import { round } from './round.mjs';
@@ -93,12 +93,11 @@ async function main() {
 
 /** That of the tests. */
 async function startServer() {
-  const source = readFileSync(new URL('../test/support/postgres-server.ts', import.meta.url), 'utf8');
-  const options = { module: typescript.ModuleKind.ESNext, target: typescript.ScriptTarget.ES2022 };
-  const compiled = new URL(`postgres-server-${process.pid}.mjs`, import.meta.url);
-  writeFileSync(compiled, typescript.transpileModule(source, { compilerOptions: options }).outputText);
+  const source = fileURLToPath(new URL('../test/support/postgres-server.ts', import.meta.url));
+  const compiled = source.replace('.ts', `-${process.pid}.mjs`);
+  writeFileSync(compiled, (await transformWithOxc(readFileSync(source, 'utf8'), source)).code);
   try {
-    const { startPostgres } = await import(compiled.href);
+    const { startPostgres } = await import(compiled);
     return await startPostgres({ durable: true });
   } finally {
     rmSync(compiled);
