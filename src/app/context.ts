@@ -18,6 +18,8 @@ export interface CommandContext {
   readonly environment: Record<string, string | undefined>;
   /** Reads a variable that holds a key and removes it from the process's environment, so that neither children nor crash reports inherit it. */
   readonly takeSecret: (name: string) => string | undefined;
+  /** Makes the commands in a sentence for people those that this user types. */
+  readonly command: (sentence: string) => string;
   readonly workingFolder: string;
   readonly processId: number;
   readonly hostName: string;

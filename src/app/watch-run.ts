@@ -45,14 +45,14 @@ export function watchRuns(
 
 /** For people alone. */
 export function showProgress(
-  { stderr, environment, clock, workingFolder }: CommandContext,
+  { stderr, environment, clock, workingFolder, command }: CommandContext,
   settings: Settings,
   { readingShownAfterMs }: { readonly readingShownAfterMs: number },
 ): TellEvent {
   const display = new Display({
     stream: stderr,
     environment,
-    appearance: appearanceOf(stderr, environment, settings.color),
+    appearance: appearanceOf(stderr, environment, settings.color, command),
     clock,
     quiet: settings.quiet || settings.logJson,
     verbose: settings.verbose,

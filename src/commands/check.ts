@@ -77,7 +77,12 @@ async function check(
     context.stdout.write(`${printableJson(await checkJson(inputName, report))}\n`);
   } else if (!resolved.settings.quiet || errors > 0) {
     const { appearanceOf } = await import('../ui/colours.js');
-    const appearance = appearanceOf(context.stdout, context.environment, resolved.settings.color);
+    const appearance = appearanceOf(
+      context.stdout,
+      context.environment,
+      resolved.settings.color,
+      context.command,
+    );
     const lines = renderCheck(report, inputName, context.stdout.columns || 100, appearance);
     context.stdout.write(`${lines.join('\n')}\n`);
   }

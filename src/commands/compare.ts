@@ -72,7 +72,7 @@ async function compare(
     } else if (options.csv) {
       writeData(stdout, csvOf(comparison));
     } else {
-      const appearance = appearanceOf(stdout, environment, settings.color);
+      const appearance = appearanceOf(stdout, environment, settings.color, context.command);
       stdout.write(`${renderComparison(comparison, stdout.columns || 100, appearance).join('\n')}\n`);
     }
     return EXIT_CODES.completed;

@@ -65,7 +65,7 @@ async function doctor(
   const { stdout, environment, interrupts } = context;
   const leave = new AbortController();
   const stopListening = interrupts.subscribe(() => leave.abort());
-  const appearance = appearanceOf(stdout, environment, resolved.settings.color);
+  const appearance = appearanceOf(stdout, environment, resolved.settings.color, context.command);
   const findings: Diagnosis[] = [];
   try {
     const checks = diagnose(context, {

@@ -41,7 +41,7 @@ export async function dryRun(options: DryRunOptions): Promise<ExitCode> {
         ? `${formatQuantity(report.badLines, 'bad line')} would stop this run before its first call: mend them (llm-batch check lists them) or add --skip-bad-lines`
         : 'dry run: nothing was sent or stored',
     ];
-    context.stderr.write(`${notes.join('\n')}\n`);
+    context.stderr.write(`${context.command(notes.join('\n'))}\n`);
   }
   return stops ? EXIT_CODES.usage : EXIT_CODES.completed;
 }

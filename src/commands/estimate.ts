@@ -136,7 +136,7 @@ export async function showEstimate(
   } else {
     const { renderEstimate } = await import('../ui/estimate-page.js');
     const { appearanceOf } = await import('../ui/colours.js');
-    const appearance = appearanceOf(context.stdout, context.environment, settings.color);
+    const appearance = appearanceOf(context.stdout, context.environment, settings.color, context.command);
     const lines = renderEstimate(report, inputName, context.stdout.columns || 100, appearance);
     context.stdout.write(`${lines.join('\n')}\n`);
   }

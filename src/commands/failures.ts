@@ -69,7 +69,7 @@ async function failures(
       }));
       context.stdout.write(`${escapedJson(stringifyExact({ run: run.name, failures: report }))}\n`);
     } else {
-      const appearance = appearanceOf(context.stdout, context.environment, settings.color);
+      const appearance = appearanceOf(context.stdout, context.environment, settings.color, context.command);
       const lines = renderFailures(run.name, groups, context.stdout.columns || 100, appearance);
       context.stdout.write(`${lines.join('\n')}\n`);
     }

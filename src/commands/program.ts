@@ -19,9 +19,12 @@ import { registerResults } from './results.js';
 import { registerResume } from './resume.js';
 import { registerRetry } from './retry.js';
 import { registerRun } from './run.js';
+import { registerServe } from './serve.js';
 import { registerSimulate } from './simulate.js';
 import { registerStatus } from './status.js';
+import { registerSubmit } from './submit.js';
 import { registerTrust } from './trust.js';
+import { registerWebhooks } from './webhooks.js';
 import { registerWorker } from './worker.js';
 
 export interface Program {
@@ -50,8 +53,8 @@ export function buildProgram(context: CommandContext): Program {
     .showHelpAfterError('  try: llm-batch --help')
     .exitOverride()
     .configureOutput({
-      writeOut: (text) => context.stdout.write(text),
-      writeErr: (text) => context.stderr.write(text),
+      writeOut: (text) => context.stdout.write(context.command(text)),
+      writeErr: (text) => context.stderr.write(context.command(text)),
     })
     .configureHelp({ helpWidth: Math.min(context.stdout.columns || 100, 120) })
     .addHelpText('after', EXIT_CODE_HELP);
@@ -73,6 +76,9 @@ export function buildProgram(context: CommandContext): Program {
     registerCheck,
     registerEstimate,
     registerTrust,
+    registerServe,
+    registerSubmit,
+    registerWebhooks,
     registerSimulate,
     registerCompletion,
   ]) {

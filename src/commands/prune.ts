@@ -62,7 +62,7 @@ async function prune(
     const nowMs = clock.now();
     const old = await findRunsToPrune(store, wanted, nowMs);
     if (old.length > 0) {
-      const appearance = appearanceOf(stdout, environment, settings.color);
+      const appearance = appearanceOf(stdout, environment, settings.color, context.command);
       stdout.write(`${renderOldRuns(old, nowMs, stdout.columns || 100, appearance).join('\n')}\n`);
     }
     if (flags.dryRun) {
@@ -80,7 +80,7 @@ async function prune(
       old.map(({ run }) => run),
       { clock, signal: leave.signal },
     ).finally(stopListening);
-    stderr.write(`${outcome(old, report, wanted)}\n`);
+    stderr.write(`${context.command(outcome(old, report, wanted))}\n`);
     return report.isComplete ? EXIT_CODES.completed : EXIT_CODES.interrupted;
   });
 }

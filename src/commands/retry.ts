@@ -55,7 +55,7 @@ async function retry(
     context.stderr.write(
       count === 0
         ? `No failed document of run '${printable(run.name)}' matches; nothing changed.\n`
-        : `${count} ${count === 1 ? 'document' : 'documents'} of run '${printable(run.name)}' back to pending. Next: llm-batch resume ${shellWord(run.name)}\n`,
+        : `${count} ${count === 1 ? 'document' : 'documents'} of run '${printable(run.name)}' back to pending. Next: ${context.command(`llm-batch resume ${shellWord(run.name)}`)}\n`,
     );
     return EXIT_CODES.completed;
   });

@@ -61,7 +61,7 @@ async function simulate(context: CommandContext, options: SimulateOptions): Prom
   stdout.write(`${JSON.stringify({ url: simulator.url })}\n`);
   stderr.write(
     `Simulating an OpenAI-compatible server at ${simulator.url} (answers are made up). Ctrl-C ends it.\n` +
-      `Next: llm-batch run input.jsonl --base-url ${simulator.url}\n`,
+      `Next: ${context.command(`llm-batch run input.jsonl --base-url ${simulator.url}`)}\n`,
   );
   await new Promise<void>((resolve) => {
     interrupts.subscribe(() => resolve());

@@ -76,7 +76,7 @@ function show(
     stdout.write(`${printableJson(statusJson(inspection))}\n`);
     return;
   }
-  const appearance = appearanceOf(stdout, environment, settings.color);
+  const appearance = appearanceOf(stdout, environment, settings.color, context.command);
   const lines = renderStatus(inspection, stdout.columns || 100, appearance);
   const clear = options.watch === true && stdout.isTTY === true ? CLEAR_SCREEN : '';
   draw(stdout, (safe) => clear + safe(`${lines.join('\n')}\n`));

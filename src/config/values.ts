@@ -28,6 +28,13 @@ export function parseCount(value: unknown): number {
   throw new Error('a whole number of at least 1');
 }
 
+/** 0 stands for any that is free. */
+export function parsePort(value: unknown): number {
+  const port = Number(value);
+  if (/^\d{1,5}$/.test(String(value)) && port < 65_536) return port;
+  throw new Error('a port from 0 to 65535');
+}
+
 /** As `parseCount`, or `auto`. */
 export function parseCountOrAuto(value: unknown): number | 'auto' {
   if (String(value).trim().toLowerCase() === 'auto') return 'auto';

@@ -6,6 +6,7 @@ import type { CallEnd } from './call.js';
 import type { ProviderFailure } from './failure.js';
 import type { LearntLimits } from './limits.js';
 import type { ProgressSnapshot } from './progress-snapshot.js';
+import type { Remark } from './remark.js';
 import type { TaskRow } from './result-row.js';
 import type { RunRecord } from './run.js';
 import type { RunSummary } from './run-summary.js';
@@ -102,6 +103,8 @@ export type RunEvent =
   /** Before the first call: what is sent, to which model, where. */
   | { readonly type: 'sending'; readonly message: string; readonly model: string; readonly endpoint: string }
   | { readonly type: 'warning'; readonly message: string }
+  /** What is of so many documents, with the first of them. */
+  | (Remark & { readonly type: 'remark'; readonly count: number })
   /** Documents that a crash had left in progress. */
   | {
       readonly type: 'rescued';
@@ -179,6 +182,10 @@ export type RunEvent =
   | ({ readonly type: 'remote_overdue' } & OfShard)
   /** They go on at the provider while this program does not run. */
   | { readonly type: 'remote_left'; readonly batches: number; readonly documents: number }
+  /** Background responses go on at servers while this program does not run. */
+  | { readonly type: 'responses_left'; readonly responses: number }
+  /** A background response whose answer is stored could not be removed at its server; told of the first. */
+  | { readonly type: 'response_kept'; readonly failure: ProviderFailure }
   /** From here on one call at a time is made: one of so many documents may have brought the program down. */
   | { readonly type: 'suspects'; readonly left: number }
   /** This machine can open no connection now; the document goes back unharmed. */

@@ -1,13 +1,15 @@
 /** Documents ready to be stored, a page at a time. */
 import { isLineProblem, type LineProblem } from '../core/line-problem.js';
+import type { Remark } from '../core/remark.js';
 import type { RenderedRequest } from '../endpoints/rendered-request.js';
 import type { BadLine } from '../input/bad-line.js';
 import type { Input } from '../input/input.js';
 import type { InputRecord } from '../input/source.js';
 import { createDocumentParser, type DocumentParser, type ParsedDocument } from './document.js';
-import { checkFirstRecord, describeFirst, type FirstDocument, refuseJsonFile } from './first-document.js';
+import { checkFirstRecord, describeFirst, type FirstDocument } from './first-document.js';
 import { documentKey } from './key.js';
 import { OccurrenceCounter } from './occurrence.js';
+import { Remarks } from './remarks.js';
 import { createRequestBuilder, type RequestBuilder, type RequestSettings, requestHash } from './request.js';
 
 /** A document ready to be stored as a task; of the same shape as the store's `NewTask`. */
@@ -36,8 +38,8 @@ export interface DocumentPage {
   readonly line: number;
   /** Documents of this page whose key has come before. */
   readonly duplicates: number;
-  /** Documents of this page that are whole requests, for which a given `--prompt` was not used. */
-  readonly withoutTemplate: number;
+  /** On documents of this page. */
+  readonly remarks: readonly Remark[];
   /** Of the source, so far. */
   readonly bytesRead: number;
   /** Null until there is a good document; then the same for all pages. */
@@ -62,13 +64,14 @@ export class PageCollector {
   #bad: BadLine[] = [];
   #characters = 0;
   #duplicates = 0;
-  #withoutTemplate = 0;
+  readonly #remarks: Remarks;
 
   constructor(input: Input, settings: RequestSettings) {
     this.#input = input;
     this.#settings = settings;
     this.#parse = createDocumentParser(settings);
     this.#build = createRequestBuilder(settings);
+    this.#remarks = new Remarks(settings);
   }
 
   get hasSeenLines(): boolean {
@@ -85,7 +88,6 @@ export class PageCollector {
 
   add(record: InputRecord): void {
     const { line, text, place } = record;
-    if (this.#line === 0 && text !== null) refuseJsonFile(text, this.#input.name);
     this.#line = line;
     this.#characters += text?.length ?? 0;
     if (isLineProblem(record)) {
@@ -103,7 +105,7 @@ export class PageCollector {
       bad: this.#bad,
       line: this.#line,
       duplicates: this.#duplicates,
-      withoutTemplate: this.#withoutTemplate,
+      remarks: this.#remarks.take(),
       bytesRead: this.#input.bytesRead(),
       first: this.#first,
     };
@@ -111,7 +113,6 @@ export class PageCollector {
     this.#bad = [];
     this.#characters = 0;
     this.#duplicates = 0;
-    this.#withoutTemplate = 0;
     return page;
   }
 
@@ -121,7 +122,7 @@ export class PageCollector {
     if (isLineProblem(document)) return document;
     if (document.form === 'record' && !this.#recordSeen) {
       this.#recordSeen = true;
-      checkFirstRecord(document, this.#settings, this.#input.name);
+      checkFirstRecord(document, this.#settings, this.#input);
     }
     const identity = documentKey(document, this.#settings.idField);
     if (isLineProblem(identity)) return identity;
@@ -130,7 +131,7 @@ export class PageCollector {
     this.#first ??= describeFirst(line, document, request, this.#settings);
     const occurrence = this.#occurrences.next(identity.key);
     if (occurrence > 0) this.#duplicates += 1;
-    if (document.form !== 'record' && this.#settings.promptTemplate !== null) this.#withoutTemplate += 1;
+    this.#remarks.see(line, document);
     this.#documents.push({
       line,
       ...identity,

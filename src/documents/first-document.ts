@@ -1,7 +1,8 @@
 /** What the first documents of an input show of all of them, good and bad. */
 import { usageError } from '../core/errors.js';
-import { describeFields } from '../core/field.js';
+import { describeFields, showName } from '../core/field.js';
 import type { RenderedRequest } from '../endpoints/rendered-request.js';
+import type { Input } from '../input/input.js';
 import type { DocumentForm, ParsedDocument } from './document.js';
 import { findPromptField, missingPromptField } from './prompt-field.js';
 import type { RequestSettings } from './request.js';
@@ -37,19 +38,32 @@ export function describeFirst(
 export function checkFirstRecord(
   { fields }: ParsedDocument,
   settings: RequestSettings,
-  inputName: string,
+  { name: inputName, description }: Pick<Input, 'name' | 'description'>,
 ): void {
   const names = Object.keys(fields);
+  const isTable = description.format === 'csv' || description.format === 'tsv';
+  const header = isTable ? { input: inputName, delimiter: description.delimiter, columns: names.length } : {};
   if (settings.promptTemplate === null) {
     if (findPromptField(fields) !== null) return;
     const { reason, field } = missingPromptField(fields);
     throw usageError(
       'PROMPT_FIELD_MISSING',
       `The input ${inputName} does not show what to send: ${reason}.`,
-      { field },
+      { field, ...header },
     );
   }
   const template = compileTemplate(settings.promptTemplate, 'prompt');
+  if (
+    isTable &&
+    template.fields.length > 0 &&
+    !template.fields.some((field) => field === '.' || names.includes(field))
+  ) {
+    throw usageError(
+      'INPUT_WITHOUT_HEADER',
+      `The prompt's ${template.fields.map(showName).join(', ')} is no column of ${inputName}, whose first row names these: ${describeFields(names)}.`,
+      { field: template.fields.join(description.delimiter), given: template.fields.length, ...header },
+    );
+  }
   if (template.fields.length > 0) return;
   const single = /\{([^{}\s]+)\}/.exec(settings.promptTemplate)?.[1];
   throw usageError(
@@ -58,15 +72,5 @@ export function checkFirstRecord(
     single !== undefined && Object.hasOwn(fields, single)
       ? `Write two braces: {{${single}}}.`
       : { field: missingPromptField(fields).field },
-  );
-}
-
-/** A pretty-printed file or one JSON array, taken for JSONL, would give a bad line for each of its lines. */
-export function refuseJsonFile(firstLine: string, inputName: string): void {
-  if (!['[', '[{', '{'].includes(firstLine.replace(/\s+/g, ''))) return;
-  throw usageError(
-    'INPUT_NOT_JSONL',
-    `The input ${inputName} is JSON over several lines, not JSONL: its first line is ${firstLine.trim()}.`,
-    `Write one object a line: jq -c '.[]' for a list, jq -c . for objects.`,
   );
 }

@@ -188,6 +188,7 @@ export function splitValues(text: string, delimiter: string, hasQuotedValue: boo
       const end = closingQuote(text, at);
       values.push(text.slice(at + 1, end).replaceAll('""', '"'));
       at = end + 1;
+      while (text[at] === ' ' || (text[at] === '\t' && delimiter !== '\t')) at += 1;
       if (at < text.length && text[at] !== delimiter) return values.length;
     } else {
       const next = text.indexOf(delimiter, at);

@@ -119,21 +119,22 @@ function readHeader(head: Buffer, delimiter: string, inputName: string): Header 
       'Write a quote inside a quoted name twice.',
     );
   }
-  refuseNames(columns, inputName);
-  return { columns, columnsLine: row.line };
+  refuseRepeated(columns, inputName);
+  return { columns: named(columns), columnsLine: row.line };
+}
+
+/** Some programs leave their index without a name: it is called by its place, `column_1`. */
+function named(columns: readonly string[]): string[] {
+  return columns.map((name, index) => {
+    let own = name === '' ? `column_${index + 1}` : name;
+    while (name === '' && columns.includes(own)) own += '_';
+    return own;
+  });
 }
 
 /** Columns become fields, so each needs a name of its own. */
-function refuseNames(columns: readonly string[], inputName: string): void {
-  const unnamed = columns.flatMap((name, index) => (name === '' ? [index + 1] : []));
-  if (unnamed.length > 0) {
-    throw usageError(
-      'INPUT_HEADER',
-      `The header of ${inputName} has no name for column ${unnamed.join(', ')}.`,
-      'Name every column. (pandas leaves its index without a name unless told index=False.)',
-    );
-  }
-  const repeated = new Set(columns.filter((name, index) => columns.indexOf(name) !== index));
+function refuseRepeated(columns: readonly string[], inputName: string): void {
+  const repeated = new Set(columns.filter((name, index) => name !== '' && columns.indexOf(name) !== index));
   if (repeated.size === 0) return;
   throw usageError(
     'INPUT_HEADER',

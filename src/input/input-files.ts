@@ -28,6 +28,7 @@ interface Located {
 export type LocatedInput = Located &
   (
     | { readonly kind: 'stream'; readonly path: string; readonly format: InputFormat }
+    | { readonly kind: 'shards'; readonly format: InputFormat; readonly files: readonly TextFile[] }
     | { readonly kind: 'text_files'; readonly files: readonly TextFile[] }
   );
 
@@ -94,15 +95,17 @@ export async function locateInput(names: readonly string[], options: LocateOptio
   if (paths.length === 1 && only !== undefined && (format ?? formatOfName(only) ?? 'text') !== 'text') {
     return await locateFile(only, format, options.cwd);
   }
-  refuseData(paths, format);
+  const shared = sharedFormat(paths, format);
   const identity =
     isPattern && IS_PATTERN.test(first) ? slashed(resolve(options.cwd, first)) : patternOf(paths);
-  return {
-    kind: 'text_files',
+  const several = {
     identity,
     name: isPattern ? first : shownPath(identity, options.cwd),
     files: paths.map((path) => textFile(path, options.cwd)),
   };
+  return shared === 'text'
+    ? { kind: 'text_files', ...several }
+    : { kind: 'shards', format: shared, ...several };
 }
 
 async function locateFile(path: string, format: InputFormat | null, cwd: string): Promise<LocatedInput> {
@@ -163,15 +166,24 @@ async function refuseMissing(name: string, absolutePath: string): Promise<void> 
   if (isFolder) throw inputIsFolder(name);
 }
 
-/** Rows of several files could not be found again by line, nor joined to one file. */
-function refuseData(paths: readonly string[], format: InputFormat | null): void {
-  const isText = (path: string): boolean => (format ?? formatOfName(path) ?? 'text') === 'text';
-  const data = paths.find((path) => !isText(path));
-  if (data === undefined) return;
+/** @throws LlmBatchError INPUT_SEVERAL (exit 2) for files of several formats, or databases */
+function sharedFormat(paths: readonly string[], format: InputFormat | null): InputFormat {
+  const formatOf = (path: string): InputFormat => format ?? formatOfName(path) ?? 'text';
+  const [first = ''] = paths;
+  const shared = formatOf(first);
+  const other = paths.find((path) => formatOf(path) !== shared);
+  if (other !== undefined) {
+    throw usageError(
+      'INPUT_SEVERAL',
+      `Several files are one input only if they are of one format; ${first} is ${shared}, ${other} is ${formatOf(other)}.`,
+      'Run those of each format by themselves.',
+    );
+  }
+  if (shared !== 'sqlite') return shared;
   throw usageError(
     'INPUT_SEVERAL',
-    `Several inputs can only be text files, a document each; ${data} is ${format ?? formatOfName(data)}.`,
-    'Run each of them by itself, or write them into one file.',
+    `${first} is a database, which is an input by itself.`,
+    'Run each by itself.',
   );
 }
 

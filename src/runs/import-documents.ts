@@ -2,6 +2,7 @@
 
 import { type LlmBatchError, usageError } from '../core/errors.js';
 import type { TellEvent } from '../core/event.js';
+import type { Remark, RemarkKind } from '../core/remark.js';
 import type { NewRun, RunRecord } from '../core/run.js';
 import type { StopRequests } from '../core/stop-requests.js';
 import type { DocumentPage, FirstDocument } from '../documents/read.js';
@@ -80,7 +81,7 @@ class Import {
   #run: RunRecord | null;
   /** What the pages of an input showed on their way by. */
   #first: FirstDocument | null = null;
-  #withoutTemplate = 0;
+  #remarks = new Map<RemarkKind, { count: number; readonly first: Remark }>();
   #description: InputDescription | null = null;
 
   constructor(
@@ -173,11 +174,14 @@ class Import {
   async *#pagesOf(input: WantedInput): AsyncGenerator<DocumentPage> {
     const { request } = this.#options.settings;
     const { tell } = this.#options;
-    this.#withoutTemplate = 0;
+    this.#remarks.clear();
     const onOpened = (description: InputDescription): Promise<void> => this.#describe(description);
     for await (const page of readPages(input, { request, signal: this.#signal, tell, onOpened })) {
       this.#first ??= page.first;
-      this.#withoutTemplate += page.withoutTemplate;
+      for (const remark of page.remarks) {
+        const seen = this.#remarks.get(remark.kind) ?? { count: 0, first: remark };
+        this.#remarks.set(remark.kind, { ...seen, count: seen.count + 1 });
+      }
       yield page;
     }
   }
@@ -212,9 +216,7 @@ class Import {
     const hosts = new Set(lanesOf(settings).map((lane) => new URL(lane.baseUrl).host));
     const endpoint = settings.simulator === null ? [...hosts].join(', ') : 'the simulator';
     tell({ type: 'sending', message, model, endpoint });
-    if (this.#withoutTemplate === 0) return;
-    const unused = `${this.#withoutTemplate} documents are whole requests; the prompt was not used for them.`;
-    tell({ type: 'warning', message: unused });
+    for (const { count, first } of this.#remarks.values()) tell({ type: 'remark', count, ...first });
   }
 }
 

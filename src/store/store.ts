@@ -4,6 +4,7 @@
  * durations that a backend takes by its own clock, and a method that resolved is durable (fsynced). SQL stays inside
  * the backends; only `open.ts` names one.
  */
+import type { ResponseNotes } from '../core/batch-record.js';
 import type { CallStart, RecentCall } from '../core/call.js';
 import type { FailureKind } from '../core/failure.js';
 import type { Settlement } from '../core/outcome.js';
@@ -100,6 +101,8 @@ export interface SharedPage {
 export interface RecordedProgress {
   /** Ids of `started`, in their order; null for a call that is not to be made, since a task of it is not ours any more. */
   readonly callIds: readonly (number | null)[];
+  /** Numbers of the responses that were taken, in their order; null for one whose task is not ours any more. */
+  readonly responseIds: readonly (number | null)[];
   /** Tasks whose lease was no longer ours: nothing of their outcome but the call was kept. */
   readonly lostTaskIds: readonly number[];
 }
@@ -248,8 +251,15 @@ export interface Store {
    * @param among as for `claimTasks`
    */
   nextDueMs(runId: number, among?: readonly number[]): Promise<number | null>;
-  /** Calls about to be sent, and what became of leased tasks: one commit for all of it. */
-  record(started: readonly CallStart[], settlements: readonly Settlement[]): Promise<RecordedProgress>;
+  /**
+   * Calls about to be sent, what became of leased tasks, and calls whose task is from here on a response's: one commit
+   * for all of it.
+   */
+  record(
+    started: readonly CallStart[],
+    settlements: readonly Settlement[],
+    responses?: ResponseNotes,
+  ): Promise<RecordedProgress>;
   /**
    * Says that a worker is alive for `leaseMs` more, and with it all its tasks are leased. One that was given up is known
    * again from here on; what it had is not its own any more.

@@ -13,6 +13,8 @@ export interface Appearance {
   readonly colours: ChalkInstance;
   /** Lines and dots outside ASCII may be used. */
   readonly unicode: boolean;
+  /** Makes the commands in a sentence those that this user types. */
+  readonly command: (sentence: string) => string;
 }
 
 /**
@@ -24,15 +26,25 @@ export function appearanceOf(
   stream: OutputTerminal,
   environment: Environment,
   colourFlag: boolean,
+  command: Appearance['command'] = asItIs,
 ): Appearance {
   return {
     colours: new Chalk({ level: wantsColour(stream, environment, colourFlag) ? 1 : 0 }),
     unicode: speaksUnicode(environment),
+    command,
   };
 }
 
 /** No colour, Unicode: for text that goes to a file or a test. */
-export const PLAIN_APPEARANCE: Appearance = { colours: new Chalk({ level: 0 }), unicode: true };
+export const PLAIN_APPEARANCE: Appearance = {
+  colours: new Chalk({ level: 0 }),
+  unicode: true,
+  command: asItIs,
+};
+
+function asItIs(sentence: string): string {
+  return sentence;
+}
 
 function wantsColour(stream: OutputTerminal, environment: Environment, colourFlag: boolean): boolean {
   if (!colourFlag) return false;

@@ -28,7 +28,7 @@ export function renderFinding(
   const name = padToWidth(finding.check.replaceAll('_', ' '), NAME_COLUMNS);
   const message = printable(finding.message);
   const text = showLane && finding.lane !== null ? `${printable(finding.lane)}: ${message}` : message;
-  const lead = advice === undefined ? [] : wrapToWidth(printable(`try: ${advice}`), room);
+  const lead = advice === undefined ? [] : wrapToWidth(printable(`try: ${appearance.command(advice)}`), room);
   const lines = [...wrapToWidth(text, room), ...lead.map((line) => colours.bold(line))];
   return lines.map((line, index) =>
     inCharacterSet(

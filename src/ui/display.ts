@@ -35,6 +35,7 @@ export class Display {
   #importing: ProgressSnapshot = { ...EMPTY_SNAPSHOT, phase: 'importing' };
   #cancelStart: () => void = () => undefined;
   #rejectsPath: string | null = null;
+  #run = '';
 
   constructor(options: DisplayOptions) {
     this.#options = options;
@@ -58,6 +59,7 @@ export class Display {
       }
       case 'started':
         this.#snapshot = event.progress;
+        this.#run = event.run;
         this.#progress.start();
         return;
       case 'import_ended':
@@ -94,7 +96,7 @@ export class Display {
       case 'ended':
         return this.#summaryOf(event);
       default:
-        return eventLines(event, appearance);
+        return eventLines(event, appearance, this.#run);
     }
   }
 

@@ -20,7 +20,7 @@ export function renderError(
     error instanceof LlmBatchError
       ? wayOutOf(error)
       : 'this is a fault of the program itself; add --debug to see where, and report it';
-  if (hint !== undefined) lines.push(`  ${colours.bold('try:')} ${printable(hint)}`);
+  if (hint !== undefined) lines.push(`  ${colours.bold('try:')} ${printable(appearance.command(hint))}`);
   return debug ? [...lines, ...stackLines(error)] : lines;
 }
 

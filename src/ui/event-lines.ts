@@ -4,18 +4,22 @@ import type { ProviderFailure } from '../core/failure.js';
 import { printable } from '../core/foreign-text.js';
 import type { Appearance } from './colours.js';
 import { adviceOn } from './failure-advice.js';
+import { FINDING_WORDS } from './finding-words.js';
 import { REACHED_LIMITS } from './halt-reason.js';
 import { shellWord } from './next-command.js';
 import { formatCount, formatQuantity, formatRemaining } from './numbers.js';
 import { formatImportPlan } from './plan.js';
 import { sharingParts } from './summary-facts.js';
 
-/** @returns none for what is only shown as progress, or not at all */
-export function eventLines(event: RunEvent, appearance: Appearance): string[] {
-  return sentencesOf(event, appearance).map(printableSentence);
+/**
+ * @param run what a hint's command names
+ * @returns none for what is only shown as progress, or not at all
+ */
+export function eventLines(event: RunEvent, appearance: Appearance, run: string): string[] {
+  return sentencesOf(event, appearance, shellWord(run)).map(printableSentence);
 }
 
-function sentencesOf(event: RunEvent, { colours }: Appearance): string[] {
+function sentencesOf(event: RunEvent, { colours, command }: Appearance, run: string): string[] {
   switch (event.type) {
     case 'imported': {
       const repeats =
@@ -29,13 +33,16 @@ function sentencesOf(event: RunEvent, { colours }: Appearance): string[] {
       return [`${event.run}: ${formatImportPlan({ ...event, changed })}`];
     }
     case 'import_interrupted':
-      return [
-        `import interrupted; nothing was called. The same command goes on: llm-batch run ${shellWord(event.input)}`,
-      ];
+      return ['import interrupted; nothing was called. The same command goes on.'];
     case 'sending':
       return [`sending ${event.message} to ${event.model} at ${event.endpoint}`];
     case 'warning':
       return [colours.yellow(event.message)];
+    case 'remark': {
+      const { one, many, advice } = FINDING_WORDS[event.kind];
+      const what = `${formatCount(event.count)} ${event.count === 1 ? one : many}`;
+      return [colours.yellow(`${what} (line ${formatCount(event.line)}: ${event.message}): ${advice}`)];
+    }
     case 'rescued':
       return [rescueParts(event).join(' · ')];
     case 'sharing':
@@ -86,7 +93,7 @@ function sentencesOf(event: RunEvent, { colours }: Appearance): string[] {
         colours.red(`stopping: ${failure.kind}: ${failure.message}`),
         ...(series === null ? [] : seriesLines(failure, series)),
         `  try: ${adviceOn(failure).advice}`,
-        ...(series === null ? [] : ['  or go on all the same: llm-batch resume --no-guard']),
+        ...(series === null ? [] : [command(`  or go on all the same: llm-batch resume ${run} --no-guard`)]),
       ];
     }
     case 'remote_submitted':
@@ -116,9 +123,22 @@ function sentencesOf(event: RunEvent, { colours }: Appearance): string[] {
     case 'remote_left': {
       const batches = formatQuantity(event.batches, 'remote batch', 'remote batches');
       return [
-        `${batches} with ${formatQuantity(event.documents, 'document')} go on at the provider; \`llm-batch resume\` fetches the answers`,
+        command(
+          `${batches} with ${formatQuantity(event.documents, 'document')} go on at the provider; \`llm-batch resume ${run}\` fetches the answers`,
+        ),
       ];
     }
+    case 'responses_left': {
+      const responses = formatQuantity(event.responses, 'background response');
+      const words = event.responses === 1 ? 'goes on at the provider' : 'go on at the provider';
+      return [`${responses} ${words}; \`llm-batch resume\` fetches the answers`];
+    }
+    case 'response_kept':
+      return [
+        colours.yellow(
+          `a background response could not be deleted at the provider, which keeps it: ${messageOf(event.failure)}`,
+        ),
+      ];
     case 'store_trouble':
       return [colours.red(`${event.message} Nothing new is sent; what was answered is held.`)];
     case 'store_recovered':
@@ -126,7 +146,7 @@ function sentencesOf(event: RunEvent, { colours }: Appearance): string[] {
     case 'salvaged': {
       const them = event.outcomes === 1 ? 'it' : 'them';
       return [
-        `${formatQuantity(event.outcomes, 'answer')} kept in ${event.path}; \`llm-batch resume\` stores ${them}`,
+        `${formatQuantity(event.outcomes, 'answer')} kept in ${event.path}; ${command(`\`llm-batch resume ${run}\``)} stores ${them}`,
       ];
     }
     case 'interrupted': {

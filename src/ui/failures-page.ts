@@ -79,12 +79,12 @@ export function renderFailures(
   const lines = [`${formatQuantity(total, 'document')} of ${printable(runName)} failed.`];
   for (const group of groups) {
     lines.push('', `${colours.red.bold(group.kind)}  ${formatQuantity(group.count, 'document')}`);
-    lines.push(...factLines(groupFacts(runName, group, colours.bold), columns, appearance));
+    lines.push(...factLines(groupFacts(runName, group, appearance), columns, appearance));
   }
   return lines;
 }
 
-function groupFacts(runName: string, group: FailureGroup, bold: (text: string) => string): Fact[] {
+function groupFacts(runName: string, group: FailureGroup, { colours, command }: Appearance): Fact[] {
   const { kind, example } = group;
   const { error } = example;
   const { meaning, advice, worthRetrying } = adviceOn(error);
@@ -104,7 +104,11 @@ function groupFacts(runName: string, group: FailureGroup, bold: (text: string) =
   if (error.requestId !== null) facts.push({ name: 'request id', value: printable(error.requestId) });
   facts.push({ name: 'try', value: advice });
   if (worthRetrying) {
-    facts.push({ name: 'then', value: `llm-batch retry ${shellWord(runName)} --kind ${kind}`, paint: bold });
+    facts.push({
+      name: 'then',
+      value: command(`llm-batch retry ${shellWord(runName)} --kind ${kind}`),
+      paint: colours.bold,
+    });
   }
   return facts;
 }

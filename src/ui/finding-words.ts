@@ -113,6 +113,21 @@ export const FINDING_WORDS: Readonly<Record<FindingKind, FindingWords>> = {
     many: 'documents are whole requests, for which --prompt is not used',
     advice: 'leave out --prompt, or give records',
   },
+  foreign_template: {
+    one: 'prompt has marks that are not filled in',
+    many: 'prompts have marks that are not filled in',
+    advice: 'write {{field}} with two braces; there are no conditions, but {{field|default:"…"}}',
+  },
+  empty_field: {
+    one: 'document has nothing in a field of the prompt',
+    many: 'documents have nothing in a field of the prompt',
+    advice: 'say what to send instead, {{field|default:"…"}}, or leave them out',
+  },
+  assistant_last: {
+    one: 'request ends with a message of the assistant',
+    many: 'requests end with a message of the assistant',
+    advice: 'remove the answers of a file for fine-tuning; servers go on writing them, or refuse them',
+  },
   batch_models: {
     one: 'model in one Batch API file',
     many: 'models in one Batch API file',

@@ -7,6 +7,35 @@ export function shellWord(word: string): string {
   return isPlain ? word : `'${printable(word).replaceAll("'", "'\\''")}'`;
 }
 
+/** Of verbs that take no `--db`. */
+const WITHOUT_STORE = ['simulate', 'completion', 'trust', 'help'];
+
+/**
+ * Makes the commands in a sentence of this program work where they are typed: with `npx` in front where the program was
+ * started so, and with the store that this command line names.
+ * @param argv the program's own, with Node and the script first
+ */
+export function commandsAsTyped(
+  argv: readonly string[],
+  environment: Readonly<Record<string, string | undefined>>,
+): (sentence: string) => string {
+  const isByNpm = (environment['npm_command'] ?? environment['npm_execpath'] ?? '') !== '';
+  const program = isByNpm ? 'npx llm-batch' : 'llm-batch';
+  const store = storeIn(argv);
+  const named = store === null ? '' : ` --db ${shellWord(store)}`;
+  return (sentence) =>
+    sentence.replace(
+      /(?<![\w./@-])llm-batch (?=[a-z<[-])([a-z]*)/g,
+      (_, verb: string) => `${program} ${verb}${verb === '' || WITHOUT_STORE.includes(verb) ? '' : named}`,
+    );
+}
+
+function storeIn(argv: readonly string[]): string | null {
+  const index = argv.findLastIndex((word) => /^--db(=|$)/.test(word));
+  const word = argv[index] ?? '';
+  return index < 0 ? null : word.startsWith('--db=') ? word.slice('--db='.length) : (argv[index + 1] ?? null);
+}
+
 export interface RunOutcome {
   readonly runName: string;
   /** Documents still to be done. */

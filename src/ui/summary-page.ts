@@ -59,13 +59,15 @@ export function renderSummary(report: RunEndReport, columns: number, appearance:
   if (files.rejects !== null) facts.push({ name: 'bad lines', value: files.rejects, paint: colours.cyan });
   facts.push({
     name: 'next',
-    value: nextCommand({
-      runName: report.runName,
-      open,
-      failed: summary.counts.failed,
-      cancelled: summary.counts.cancelled > 0,
-      resultsPath: files.results,
-    }),
+    value: appearance.command(
+      nextCommand({
+        runName: report.runName,
+        open,
+        failed: summary.counts.failed,
+        cancelled: summary.counts.cancelled > 0,
+        resultsPath: files.results,
+      }),
+    ),
     paint: colours.bold,
   });
   return [...headline(report, open, columns, appearance), ...factLines(facts, columns, appearance)];

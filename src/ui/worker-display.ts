@@ -41,7 +41,7 @@ export class WorkerDisplay {
       this.#failed += event.failed.length;
     }
     if (event.type === 'call_failed' && !this.#options.verbose) return;
-    for (const line of this.#linesOf(event)) {
+    for (const line of this.#linesOf(event, run ?? '')) {
       this.#print(run === null || line.startsWith(' ') ? line : `${printable(run)}: ${line}`);
     }
   };
@@ -54,12 +54,12 @@ export class WorkerDisplay {
     this.#options.stream.write('\n');
   }
 
-  #linesOf(event: RunEvent): string[] {
+  #linesOf(event: RunEvent, runName: string): string[] {
     if (event.type === 'started') {
       const { total, completed, failed } = event.progress();
       return [`${formatQuantity(total - completed - failed, 'document')} to send`];
     }
-    if (event.type !== 'ended') return eventLines(event, this.#options.appearance);
+    if (event.type !== 'ended') return eventLines(event, this.#options.appearance, runName);
     const { summary, end, run } = event;
     const { completed, failed } = summary.counts;
     const left = openOf(summary);

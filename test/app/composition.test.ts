@@ -37,6 +37,7 @@ function contextOf(environment: Readonly<Record<string, string>> = KEYS): Comman
     stderr: process.stderr,
     environment,
     takeSecret: (name) => environment[name],
+    command: (sentence) => sentence,
     workingFolder: folder.path,
     processId: process.pid,
     hostName: 'here',

@@ -25,6 +25,7 @@ beforeEach(() => {
     stderr,
     environment: { NO_COLOR: '1' },
     takeSecret: () => undefined,
+    command: (sentence) => sentence,
     workingFolder: workspace.folder,
     processId: 1,
     hostName: 'here',

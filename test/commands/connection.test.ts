@@ -26,6 +26,7 @@ function contextWith(environment: Record<string, string>): CommandContext {
     stderr: new PassThrough(),
     environment,
     takeSecret: (name) => environment[name],
+    command: (sentence) => sentence,
     workingFolder: '/',
     processId: 1,
     hostName: 'here',

@@ -329,7 +329,10 @@ describe('a run again without --base-url', () => {
 
   it('has none to keep in a rehearsal, or under another name', async () => {
     await run(rows);
-    expect(await runTyping(undefined, edited, '--simulate', '-o', 'r.jsonl')).toMatchObject({ exitCode: 0, calls: 0 });
+    expect(await runTyping(undefined, edited, '--simulate', '-o', 'r.jsonl')).toMatchObject({
+      exitCode: 0,
+      calls: 0,
+    });
     const other = await runTyping(undefined, edited, '--name', 'other');
     expect(other).toMatchObject({ exitCode: 2, calls: 0 });
     expect(other.stderr).toContain('OPENAI_API_KEY is not set');

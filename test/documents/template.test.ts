@@ -47,6 +47,27 @@ describe('a template', () => {
     expect(render('{{ Review Text }}/{{評価}}', { 'Review Text': 'good', 評価: '良い' })).toBe('good/良い');
   });
 
+  it('puts in the default where a field is missing, null or empty', () => {
+    const template = '{{a|default:"none"}} {{ b.c | default: \'no "c"\' }} {{n|default:""}}!';
+    expect(render(template, { a: 'x', b: { c: 1 }, n: 'y' })).toBe('x 1 y!');
+    expect(render(template, { a: ' ', b: null, n: null })).toBe('none no "c" !');
+    expect(compileTemplate(template, 'prompt').fields).toEqual(['a', 'b.c', 'n']);
+    expect(() => render('{{a|upper}}', { a: 'x' })).toThrow(/no field name/);
+  });
+
+  it('puts in the whole document', () => {
+    const document = { id: 1, tags: ['a'], big: 9007199254740993n };
+    expect(render('Judge: {{.}}', document)).toBe('Judge: {"id":1,"tags":["a"],"big":9007199254740993}');
+    expect(render('{{.}}', { '.': 'dot' })).toBe('dot');
+  });
+
+  it('knows which field has nothing to put in', () => {
+    const { emptyFieldOf } = compileTemplate('{{a}} {{b.c}} {{d|default:"x"}} {{.}} {{image e}}', 'prompt');
+    expect(emptyFieldOf({ a: 'x', b: { c: 0 }, d: '' })).toBeNull();
+    expect(emptyFieldOf({ a: ' ', b: { c: 1 } })).toBe('a');
+    expect(emptyFieldOf({ a: 'x', b: { c: null } })).toBe('b.c');
+  });
+
   it('names the missing field and the fields there are', () => {
     expect(render('{{txt}}', { id: 1, text: 'x' })).toEqual({
       reason: "the template's field txt is missing; the fields are: id, text",

@@ -6,6 +6,7 @@ import { wayOutOf } from '../../src/commands/error-words.js';
 import { buildProgram } from '../../src/commands/program.js';
 import { type Clock, type Random, systemClock } from '../../src/core/clock.js';
 import { EXIT_CODES, LlmBatchError } from '../../src/core/errors.js';
+import { commandsAsTyped } from '../../src/ui/next-command.js';
 import type { ProgramEnd } from './program.js';
 
 export interface InProcessOptions {
@@ -41,12 +42,14 @@ export async function runInProcess(
   // Read as it comes: a reader that waited for the end would hold the writer up for ever.
   const texts = new Map([stdout, stderr].map((stream) => [stream, collect(stream)]));
   const read = (stream: PassThrough): string => texts.get(stream)?.() ?? '';
+  const command = commandsAsTyped(args, environment);
   const program = buildProgram({
     stdin,
     stdout,
     stderr,
     environment,
     takeSecret: (name) => (environment as Record<string, string>)[name],
+    command,
     workingFolder: options.folder,
     processId: process.pid,
     hostName: 'here',
@@ -62,7 +65,7 @@ export async function runInProcess(
       return {
         exitCode: error.exitCode,
         stdout: read(stdout),
-        stderr: `${read(stderr)}${error.message}\n${wayOutOf(error)}\n`,
+        stderr: `${read(stderr)}${error.message}\n${command(wayOutOf(error) ?? '')}\n`,
       };
     }
     if (!(error instanceof CommanderError)) throw error;

@@ -130,7 +130,7 @@ describe('the bar', () => {
   });
 
   it('marks the failed part in red', () => {
-    const coloured: Appearance = { colours: new Chalk({ level: 1 }), unicode: true };
+    const coloured: Appearance = { ...PLAIN_APPEARANCE, colours: new Chalk({ level: 1 }) };
     const view = { columns: 79, appearance: coloured, elapsedMs: 0, ended: false };
     const [bar] = renderFrame({ ...snapshot, completed: 100_000, failed: 50_000 }, view);
     expect(bar).toContain('\x1b[36m━━━━━━━━━━━━━\x1b[39m\x1b[31m━━━━━━╸\x1b[39m');
@@ -155,6 +155,7 @@ describe('the bar', () => {
       completed: count,
       failed: count,
       openCalls: count,
+      openResponses: count,
       documentsPerCall: fc.option(fc.integer({ min: 1, max: 2_048 })),
       concurrency: count,
       requestsPerMinute: fc.double({ min: 0, max: 1e7 }),

@@ -31,5 +31,6 @@ export const COMPLETIONS: Endpoint = {
   takesSystemMessage: false,
   placeFile: null,
   outputParameters: null,
+  inBackground: null,
   withMistake: null,
 };

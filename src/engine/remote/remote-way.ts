@@ -13,7 +13,6 @@ import { mkdir, rm, rmdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { BatchRecord } from '../../core/batch-record.js';
 import type { Clock, Random } from '../../core/clock.js';
-import { EXIT_CODES, LlmBatchError } from '../../core/errors.js';
 import type { DrainEnding, ReachedLimit, RunEvent } from '../../core/event.js';
 import type { ProviderFailure } from '../../core/failure.js';
 import type { RetryPolicy } from '../../core/retry-decision.js';
@@ -24,7 +23,7 @@ import type { DrainSnapshot, SettledTask } from '../drain.js';
 import type { BatchingLane } from '../lane.js';
 import type { JoinRequests, PrepareTask } from '../prepared-task.js';
 import { IDLE_SNAPSHOT, type SendingWay } from '../sending-way.js';
-import { BatchRefused, Server, WayLeft } from './server.js';
+import { BatchRefused, laneMissing, Server, WayLeft } from './server.js';
 import { type BuiltShard, ShardBuilder } from './shard-builder.js';
 import { ShardSettler } from './shard-settler.js';
 
@@ -58,6 +57,8 @@ export interface RemoteWayOptions {
   readonly pollIntervalMs: number | null;
   /** How long after it was begun a batch is cancelled and no other is begun; null: never. */
   readonly finishDirectByMs: number | null;
+  /** Files are not removed at the provider. */
+  readonly keepRemote: boolean;
   readonly onSettled: (settled: readonly SettledTask[]) => void;
   readonly onNotice: (notice: RemoteNotice) => void;
 }
@@ -459,7 +460,7 @@ export class RemoteWay implements SendingWay {
     this.#server.wake();
     const { inputFileId } = batch;
     // Of no more use; where it cannot be removed, it goes by itself after a while.
-    if (inputFileId !== null && !this.#stopping) {
+    if (inputFileId !== null && !this.#stopping && !this.#options.keepRemote) {
       await this.#server
         .once((options) => lane.remote.batches.deleteFile(inputFileId, options))
         .catch(isLeft);
@@ -548,14 +549,6 @@ export class RemoteWay implements SendingWay {
     this.#crash ??= { error };
     this.stop();
   }
-}
-
-function laneMissing({ lane, shard }: BatchRecord): LlmBatchError {
-  return new LlmBatchError(`Shard ${shard} of this run is with '${lane}', which the run names no more.`, {
-    code: 'BATCH_LANE_MISSING',
-    exitCode: EXIT_CODES.halted,
-    facts: { lane },
-  });
 }
 
 function isAtProvider(state: BatchRecord['state']): boolean {

@@ -2,7 +2,9 @@
  * Requests about batches, each made until it is answered: what a server or a network does meanwhile is waited out, as
  * long as the run may wait for a server at all.
  */
+import type { BatchRecord } from '../../core/batch-record.js';
 import type { Clock, Random } from '../../core/clock.js';
+import { EXIT_CODES, LlmBatchError } from '../../core/errors.js';
 import type { ProviderFailure } from '../../core/failure.js';
 import { backoffMs, haltsRun, isTrouble } from '../../core/retry-decision.js';
 import type { SendOptions } from '../../provider/provider.js';
@@ -127,4 +129,14 @@ export class Server {
     if (!mayPass || clock.monotonicMs() - sinceMs >= maxWaitMs) throw new BatchRefused(failure);
     await this.sleep(Math.max(failure.retryAfterMs ?? 0, backoffMs(failures, FIRST_WAIT_MS, random)));
   }
+}
+
+/** What a run has at a provider whom it does not name any more. */
+export function laneMissing({ kind, lane, shard }: BatchRecord): LlmBatchError {
+  const what = kind === 'batch' ? `Shard ${shard}` : 'A background response';
+  return new LlmBatchError(`${what} of this run is with '${lane}', which the run names no more.`, {
+    code: 'BATCH_LANE_MISSING',
+    exitCode: EXIT_CODES.halted,
+    facts: { lane },
+  });
 }

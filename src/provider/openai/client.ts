@@ -9,6 +9,7 @@ import { createRedactor } from '../../core/redact.js';
 import { ENDPOINTS } from '../../endpoints/endpoints.js';
 import type { ProviderAborted, ProviderProbe, ProviderRejection, ProviderReply } from '../provider.js';
 import type { RemoteProvider } from '../remote-batches.js';
+import type { BackgroundProvider } from '../remote-responses.js';
 import { readAnswer } from './answer.js';
 import { createRemoteBatches } from './batch-requests.js';
 import { BodyRoom } from './body-room.js';
@@ -20,6 +21,7 @@ import { NO_HINTS, readRateLimitHints } from './headers.js';
 import { hasNoList, MODELS_PATH, readModels } from './models.js';
 import { passwordsOf, proxyFor } from './proxy.js';
 import type { ReceivedResponse } from './response.js';
+import { createRemoteResponses } from './response-requests.js';
 import { createTransport, TransportError, type TransportRequest } from './transport.js';
 import type { SendWireRequest, WireRequest } from './wire.js';
 
@@ -63,7 +65,7 @@ const ABORTED_UNSENT: ProviderAborted = { ...ABORTED, isUnsent: true };
  * Makes a provider for one address and one key.
  * @throws LlmBatchError when base URL, key or proxy settings cannot be used
  */
-export function createOpenAIProvider(options: OpenAIProviderOptions): RemoteProvider {
+export function createOpenAIProvider(options: OpenAIProviderOptions): RemoteProvider & BackgroundProvider {
   const { clock } = options;
   const baseUrl = parseBaseUrl(options.baseUrl);
   const apiKey = checkApiKey(options.apiKey);
@@ -189,6 +191,7 @@ export function createOpenAIProvider(options: OpenAIProviderOptions): RemoteProv
         ? { outcome: 'unlisted', hints }
         : { outcome: 'failed', failure, hints };
     },
+    remoteResponses: createRemoteResponses(exchange),
     remoteBatches: createRemoteBatches(exchange, () => ({ url: root, nowMs: clock.now(), redact })),
     redact,
     async close() {

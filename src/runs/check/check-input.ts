@@ -42,7 +42,6 @@ export async function checkInput(options: CheckOptions): Promise<CheckReport> {
 }
 
 class Check {
-  readonly #settings: RunSettings;
   readonly #lengths: LengthCheck;
   readonly #findings = new Findings();
   readonly #repeats = new RepeatFinder();
@@ -54,7 +53,6 @@ class Check {
 
   constructor({ settings, prices, nowMs }: CheckOptions) {
     const { request } = settings;
-    this.#settings = settings;
     const lanes = lanesOf(settings);
     const limits = lanes.map((lane) => lane.tpm ?? Number.POSITIVE_INFINITY);
     const widest = Math.max(...limits);
@@ -75,6 +73,7 @@ class Check {
       const example = { line, id: null, message, ...(place === undefined ? {} : { place }) };
       this.#findings.add(badLineKind(bad), example);
     }
+    for (const { kind, line, message } of page.remarks) this.#findings.add(kind, { line, id: null, message });
     for (const document of page.documents) {
       this.documents += 1;
       await this.#examine(document);
@@ -100,10 +99,6 @@ class Check {
     const problems = this.#lengths.problemsOf(request, isRecord ? '' : body);
     for (const { kind, message } of problems instanceof Promise ? await problems : problems) {
       this.#findings.add(kind, { line, id, message });
-    }
-    if (!isRecord && this.#settings.request.promptTemplate !== null) {
-      const message = 'is a whole request, for which the prompt is not used';
-      this.#findings.add('template_unused', { line, id, message });
     }
     if (this.#isBatchFile && document.form === 'batch_line') {
       this.#batchRules.add(line, document, request.model, Buffer.byteLength(body) + 1);

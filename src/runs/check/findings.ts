@@ -1,10 +1,11 @@
 /** What a check of an input has found: by kind, each with its number and its first examples. */
+import type { RemarkKind } from '../../core/remark.js';
 import { BAD_LINE_KINDS, type BadLineKind } from './bad-line-kind.js';
 import type { BatchRule } from './batch-file-rules.js';
 import type { LengthProblemKind } from './document-length.js';
 import type { RepeatKind } from './repeats.js';
 
-export type FindingKind = BadLineKind | LengthProblemKind | RepeatKind | 'template_unused' | BatchRule;
+export type FindingKind = BadLineKind | LengthProblemKind | RepeatKind | RemarkKind | BatchRule;
 
 /** An error keeps a document from being answered; a warning is what the user may not have meant. */
 export type FindingSeverity = 'error' | 'warning';
@@ -41,6 +42,9 @@ const SEVERITIES: Readonly<Record<Exclude<FindingKind, BadLineKind>, FindingSeve
   repeated_document: 'warning',
   repeated_request: 'warning',
   template_unused: 'warning',
+  foreign_template: 'warning',
+  empty_field: 'warning',
+  assistant_last: 'warning',
   batch_models: 'warning',
   batch_endpoints: 'warning',
   batch_id_repeated: 'warning',

@@ -5,6 +5,9 @@ import type {
   BatchRecord,
   BatchSettlement,
   NewBatch,
+  NewResponse,
+  ResponseNotes,
+  StoredResponse,
 } from '../../core/batch-record.js';
 import type { CallTask } from '../../core/call.js';
 import type { LeasedTask } from '../../core/task.js';
@@ -44,11 +47,19 @@ export function remoteStore(connections: Connections): RemoteStore {
       connections.read(async (transaction) =>
         (await runExists(transaction, runId)) ? batchesWhere(transaction, 'run_id = $1', runId) : [],
       ),
+    responsesOf: (runId) => connections.read((transaction) => responsesOf(transaction, runId)),
   };
 }
 
 /** Of a run whose tasks were cancelled. */
 export async function endBatchesOfRun(transaction: Transaction, runId: number): Promise<void> {
+  const responses = await transaction.all<{ id: number }>(
+    `SELECT id FROM remote_batches WHERE run_id = $1 AND kind = 'response' AND state <> 'settled'`,
+    runId,
+  );
+  const ledger = new Ledger(transaction);
+  await ledger.loseOfResponses(responses.map(({ id }) => id));
+  await ledger.flush();
   await transaction.run(`UPDATE remote_batches SET ${SETTLED} WHERE run_id = $1`, runId);
 }
 
@@ -169,14 +180,79 @@ async function settleBatch(
   );
 }
 
+/** @returns numbers of those that were taken; null where the task is not its worker's any more */
+export async function noteResponses(
+  transaction: Transaction,
+  { taken, ended }: ResponseNotes,
+): Promise<(number | null)[]> {
+  const ledger = new Ledger(transaction);
+  const responseIds: (number | null)[] = [];
+  for (const response of taken) responseIds.push(await takeResponse(transaction, ledger, response));
+  for (const responseId of ended) {
+    // One whose task was taken from it, for a document that was edited, may have been billed.
+    if (await endBatch(transaction, responseId)) await ledger.loseOfResponses([responseId]);
+  }
+  await ledger.flush();
+  return responseIds;
+}
+
+async function takeResponse(
+  transaction: Transaction,
+  ledger: Ledger,
+  { callId, task, batch, remoteId, mostTokens, mostCostMicroUsd }: NewResponse,
+): Promise<number | null> {
+  const { runId, kind, lane, endpoint, model } = batch;
+  const createdAtMs = storableInteger(batch.createdAtMs);
+  const begun = await transaction.one<{ id: number }>(
+    `INSERT INTO remote_batches (run_id, kind, lane, endpoint, model, created_at_ms, submitted_at_ms, shard, state, remote_id)
+     VALUES ($1, $2, $3, $4, $5, $6, $6, 0, 'submitted', $7) RETURNING id`,
+    ...[runId, kind, lane, endpoint, model, createdAtMs, remoteId],
+  );
+  const responseId = begun?.id ?? 0;
+  const load = { bytes: 0, mostTokens, mostCostMicroUsd: mostCostMicroUsd ?? 0 };
+  const lost = await giveTasks(transaction, responseId, [task], load);
+  if (lost.length > 0) {
+    await transaction.run('DELETE FROM remote_batches WHERE id = $1', responseId);
+    return null;
+  }
+  await ledger.handOver(callId, responseId);
+  return responseId;
+}
+
+async function responsesOf(transaction: Transaction, runId: number): Promise<StoredResponse[]> {
+  const batches = await batchesWhere(
+    transaction,
+    `run_id = $1 AND kind = 'response' AND state <> 'settled'`,
+    runId,
+  );
+  const responses: StoredResponse[] = [];
+  for (const batch of batches) {
+    const [task] = await tasksOfBatch(transaction, batch.id, null, 1);
+    const call = await transaction.one<{ callId: number; startedAtMs: number }>(
+      `SELECT id AS "callId", started_at_ms AS "startedAtMs" FROM calls
+       WHERE finished_at_ms IS NULL AND worker_id = $1`,
+      -batch.id,
+    );
+    const open = task === undefined || call === undefined ? null : { task, ...call };
+    responses.push({ batch, remoteId: batch.remoteId ?? '', open });
+  }
+  return responses;
+}
+
 /** @returns false while it has a task */
 async function endBatch(transaction: Transaction, batchId: number): Promise<boolean> {
+  // Nobody asks for a response any more, and there may be one for each document.
+  const deleted = await transaction.run(
+    `DELETE FROM remote_batches WHERE id = $1 AND kind = 'response'
+       AND NOT EXISTS (SELECT 1 FROM tasks WHERE remote_batch_id = remote_batches.id)`,
+    batchId,
+  );
   const ended = await transaction.run(
     `UPDATE remote_batches SET ${SETTLED} WHERE id = $1
        AND NOT EXISTS (SELECT 1 FROM tasks WHERE remote_batch_id = remote_batches.id)`,
     batchId,
   );
-  return ended > 0;
+  return deleted + ended > 0;
 }
 
 async function getBatch(transaction: Transaction, batchId: number): Promise<BatchRecord> {

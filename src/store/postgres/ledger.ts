@@ -276,6 +276,20 @@ export class Ledger {
     return { calls: lost.length, tasks };
   }
 
+  /** The call goes on at a server, whatever becomes of its worker: the response's number, below zero, stands for that of its worker. */
+  async handOver(callId: number, responseId: number): Promise<void> {
+    await this.#transaction.run(
+      'UPDATE calls SET worker_id = $1 WHERE id = $2 AND finished_at_ms IS NULL',
+      -responseId,
+      callId,
+    );
+  }
+
+  /** Calls that go on at servers and are given up. */
+  async loseOfResponses(responseIds: readonly number[]): Promise<void> {
+    if (responseIds.length > 0) await this.loseOf(responseIds.map((id) => -id));
+  }
+
   /** Adds what was gathered to the stored sums. */
   async flush(): Promise<void> {
     if (this.#added.size === 0) return;

@@ -41,7 +41,7 @@ export async function recordProgress(
   transaction: Transaction,
   started: readonly CallStart[],
   settlements: readonly Settlement[],
-): Promise<RecordedProgress> {
+): Promise<Omit<RecordedProgress, 'responseIds'>> {
   const ledger = new Ledger(transaction);
   const callIds = await ledger.start(started);
   const withdrawn: number[] = [];

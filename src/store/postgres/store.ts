@@ -1,4 +1,5 @@
 /** The store in one schema of a PostgreSQL server: each method of the port is one transaction over the parts beside this file. */
+import type { ResponseNotes } from '../../core/batch-record.js';
 import type { CallStart, RecentCall } from '../../core/call.js';
 import type { Clock } from '../../core/clock.js';
 import type { FailureKind } from '../../core/failure.js';
@@ -27,7 +28,7 @@ import type {
 } from '../store.js';
 import type { RowTarget } from '../stored-rows.js';
 import { addressOf } from './address.js';
-import { endBatchesOfRun, remoteStore } from './batches.js';
+import { endBatchesOfRun, noteResponses, remoteStore } from './batches.js';
 import type { Connections } from './connections.js';
 import { type OpenDatabaseOptions, openDatabase } from './database.js';
 import { DrainLock } from './drain-lock.js';
@@ -185,9 +186,19 @@ class PostgresStore implements Store {
     return this.#connections.read((transaction) => nextDueMs(transaction, runId, among));
   }
 
-  async record(started: readonly CallStart[], settlements: readonly Settlement[]): Promise<RecordedProgress> {
-    if (started.length === 0 && settlements.length === 0) return { callIds: [], lostTaskIds: [] };
-    return this.#connections.write((transaction) => recordProgress(transaction, started, settlements));
+  async record(
+    started: readonly CallStart[],
+    settlements: readonly Settlement[],
+    responses: ResponseNotes = { taken: [], ended: [] },
+  ): Promise<RecordedProgress> {
+    const { taken, ended } = responses;
+    if (started.length + settlements.length + taken.length + ended.length === 0) {
+      return { callIds: [], responseIds: [], lostTaskIds: [] };
+    }
+    return this.#connections.write(async (transaction) => {
+      const progress = await recordProgress(transaction, started, settlements);
+      return { ...progress, responseIds: await noteResponses(transaction, responses) };
+    });
   }
 
   beat(workerId: string, leaseMs: number): Promise<void> {

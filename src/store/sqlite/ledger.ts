@@ -54,6 +54,12 @@ export interface RemoteOrigin {
   readonly batchId: number;
 }
 
+/** A call that is open at a server, in a response of which the number stands, below zero, for that of its worker. */
+export interface HandedOverCall {
+  readonly callId: number;
+  readonly startedAtMs: number;
+}
+
 interface LostRow {
   run_id: number;
   most_tokens: number | null;
@@ -70,6 +76,8 @@ export class Ledger {
   readonly #owner;
   readonly #openTasks;
   readonly #lose;
+  readonly #handOver;
+  readonly #handedOver;
   readonly #withdraw;
   readonly #withdrawTasks;
   readonly #addRun;
@@ -121,6 +129,13 @@ export class Ledger {
     this.#lose = database.prepare<[number, number], LostRow>(
       `UPDATE calls INDEXED BY calls_open SET worker_id = NULL, finished_at_ms = ?, lost = 1
        WHERE finished_at_ms IS NULL AND worker_id = ? RETURNING run_id, most_tokens, most_cost_micro_usd`,
+    );
+    this.#handOver = database.prepare<[number, number]>(
+      'UPDATE calls SET worker_id = ? WHERE id = ? AND finished_at_ms IS NULL',
+    );
+    this.#handedOver = database.prepare<[number], HandedOverCall>(
+      `SELECT id AS callId, started_at_ms AS startedAtMs FROM calls INDEXED BY calls_open
+       WHERE finished_at_ms IS NULL AND worker_id = ?`,
     );
     this.#withdraw = database
       .prepare<[number], [runId: number, lane: string]>(
@@ -227,6 +242,20 @@ export class Ledger {
     added.lane(lane).calls_made += 1;
     added.run.calls_ended += 1;
     added.end(lane, call, mostTokens, mostCostMicroUsd);
+  }
+
+  /** The call goes on at a server, whatever becomes of its worker. */
+  handOver(callId: number, responseId: number): void {
+    this.#handOver.run(-responseId, callId);
+  }
+
+  /** The open call of a response; undefined where it has ended. */
+  handedOver(responseId: number): HandedOverCall | undefined {
+    return this.#handedOver.get(-responseId);
+  }
+
+  loseOfResponse(responseId: number, nowMs: number): void {
+    this.loseOf(-responseId, nowMs);
   }
 
   /** Takes back a call that has not left; one that a rescue gave up as lost in the meantime stays. */
