@@ -9,6 +9,7 @@ import { registerCancel } from './cancel.js';
 import { registerCheck } from './check.js';
 import { registerCompare } from './compare.js';
 import { registerCompletion } from './completion.js';
+import { registerCopy } from './copy.js';
 import { registerDoctor } from './doctor.js';
 import { registerEstimate } from './estimate.js';
 import { registerFailures } from './failures.js';
@@ -72,6 +73,7 @@ export function buildProgram(context: CommandContext): Program {
     registerRetry,
     registerCancel,
     registerPrune,
+    registerCopy,
     registerDoctor,
     registerCheck,
     registerEstimate,

@@ -22,7 +22,7 @@ export interface CopyReport {
   readonly results: number;
 }
 
-/** @returns null when it was interrupted @throws LlmBatchError COPY_*, RUN_NAME_TAKEN (exit 2), STORE_* (exit 5) */
+/** @returns null when it was interrupted @throws LlmBatchError COPY_* (exit 2), STORE_* (exit 5) */
 export async function copyRuns(options: CopyRunsOptions): Promise<CopyReport | null> {
   const { source, target, salvagePath, signal, onProgress } = options;
   // What a process that died had in progress belongs to nobody in the copy either.

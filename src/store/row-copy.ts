@@ -2,7 +2,7 @@
  * Moves all runs of a store to another one, row by row as they are stored, so that nothing of a run is lost on the way and
  * no part of the program has to know how to write what it only reads. The runs are there with the last page and not before.
  */
-import { EXIT_CODES, LlmBatchError } from '../core/errors.js';
+import { EXIT_CODES, LlmBatchError, usageError } from '../core/errors.js';
 import type { JsonObject } from '../core/json.js';
 import type { RunRecord } from '../core/run.js';
 import type { Store } from './store.js';
@@ -28,15 +28,7 @@ export async function copyRows(
 ): Promise<RowCounts | null> {
   const { rowSource } = source;
   const { rowTarget } = target;
-  if (rowSource === null || rowTarget === null) {
-    throw new LlmBatchError(
-      'Runs can be copied from a store in a file to one on a server, and no other way.',
-      {
-        code: 'COPY_DIRECTION',
-        exitCode: EXIT_CODES.usage,
-      },
-    );
-  }
+  if (rowSource === null || rowTarget === null) throw wrongDirection();
   for (const store of [source, target]) {
     for (let cursor: string | null = null; ; ) {
       cursor = await store.maintenance.sweepDeletedRuns(cursor, 1_000);
@@ -75,6 +67,13 @@ export async function copyRows(
   }
 }
 
+export function wrongDirection(): LlmBatchError {
+  return usageError(
+    'COPY_DIRECTION',
+    'Runs are copied from a store in a file to one on a server, and no other way.',
+  );
+}
+
 /** What a source keeps relative to its own place. */
 function placeColumns(run: RunRecord, settings: JsonObject): StoredRow {
   return {
@@ -93,10 +92,7 @@ async function openBatches(source: Store, runs: readonly RunRecord[]): Promise<r
 /** Lines of a batch name the numbers of tasks; one that may just have been created is recognised by a file beside the store. */
 function refuseOpenBatches(states: readonly string[], raisedBy: Numbers): void {
   if (states.length === 0 || (raisedBy.task === 0 && !states.includes('creating'))) return;
-  throw new LlmBatchError('A provider is working on batches of these runs.', {
-    code: 'COPY_OPEN_BATCHES',
-    exitCode: EXIT_CODES.usage,
-  });
+  throw usageError('COPY_OPEN_BATCHES', 'A provider is working on batches of these runs.');
 }
 
 function compare(expected: RowCounts, found: RowCounts): void {

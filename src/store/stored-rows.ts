@@ -60,14 +60,14 @@ export interface RowTarget {
    * Keeps numbers free for what is to come, above those that are given; until it is ended nobody else's copy comes in
    * between, and what is there of one that was cut off is left alone.
    * @returns what the numbers of the source are raised by
-   * @throws LlmBatchError STORE_LOCKED while somebody else copies; RUN_NAME_TAKEN
+   * @throws LlmBatchError STORE_LOCKED while somebody else copies; COPY_NAME_TAKEN
    */
   begin(runNames: readonly string[], numbers: Numbers): Promise<Numbers>;
   /** Rows of runs are hidden until `finish`: to everybody they are deleted ones. */
   writeRows(table: CopiedTable, rows: readonly StoredRow[]): Promise<void>;
   /** Of what was copied. */
   countRows(): Promise<RowCounts>;
-  /** The runs are there. @throws LlmBatchError RUN_NAME_TAKEN */
+  /** The runs are there. @throws LlmBatchError COPY_NAME_TAKEN */
   finish(): Promise<void>;
   /** Call in any case: what is there of a copy that was not finished is a deleted run from here on. */
   end(): Promise<void>;

@@ -157,5 +157,7 @@ async function keepFree(transaction: Transaction, table: string, numbers: number
 }
 
 function nameTaken(names: string): LlmBatchError {
-  return usageError('RUN_NAME_TAKEN', `The store already has a run called "${names}".`, { run: names });
+  return usageError('COPY_NAME_TAKEN', `The store on the server already has a run called "${names}".`, {
+    run: names,
+  });
 }

@@ -196,7 +196,7 @@ describe('copied runs', () => {
     await drain(target, copied?.id ?? 0);
     expect(await results(target, copied?.id ?? 0)).toHaveLength(3);
     expect(await target.maintenance.recount()).toEqual([]);
-    await expect(copyRows(source, target, OPTIONS)).rejects.toMatchObject({ code: 'RUN_NAME_TAKEN' });
+    await expect(copyRows(source, target, OPTIONS)).rejects.toMatchObject({ code: 'COPY_NAME_TAKEN' });
     expect(await target.maintenance.examine()).toMatchObject({ unsweptRuns: 0 });
   });
 
