@@ -27,6 +27,9 @@ export function registerCopy(program: Command, context: CommandContext, action: 
   command.action(action((options: CopyFlags) => copy(command, context, options)));
 }
 
+/** Fewer are copied before anybody wonders. */
+const LARGE_STORE_ROWS = 100_000;
+
 interface CopyFlags {
   readonly to: string;
 }
@@ -48,7 +51,7 @@ async function copy(command: Command, context: CommandContext, { to }: CopyFlags
         ...{ source, target, salvagePath, signal: leave.signal },
         onProgress: (rows, total) => {
           const tenths = Math.floor((10 * rows) / total);
-          if (tenths <= told || settings.quiet || settings.logJson) return;
+          if (tenths <= told || total < LARGE_STORE_ROWS || settings.quiet || settings.logJson) return;
           told = tenths;
           stderr.write(`${tenths}0 % of ${formatQuantity(total, 'row')} copied\n`);
         },

@@ -45,7 +45,7 @@ describe('copy', () => {
     const program = workspace.start(['run', 'docs.jsonl', '--base-url', simulator.url]);
     await waitFor('the answers', async () => {
       if ((await simulator.books()).openCalls < OPEN.length) return false;
-      return (await workspace.status()).documents['completed'] === ANSWERED.length;
+      return workspace.query(`SELECT 1 FROM tasks WHERE state = 'completed'`).length === ANSWERED.length;
     });
     const busy = await llmBatch('copy', '--to', url);
     expect(busy.exitCode, busy.stderr).toBe(5);

@@ -31,11 +31,14 @@ const OF_TASKS = ['webhooks', 'served_tasks', 'results', 'earlier_answers', 'doc
 const KEYS = ['task_keys', 'first_requests'] as const;
 
 const IN_PASS = 'run_id IN (SELECT json_array_elements_text($1)::bigint)';
+/** By the range too, so that however large a table is, no plan looks through all of it. */
+const ofSwept = (table: string, column: string): string =>
+  `DELETE FROM ${table} WHERE ${column} > $2 AND ${column} <= $3 AND ${column} IN (SELECT id FROM swept)`;
 const SWEEP_TASKS = `WITH swept AS (DELETE FROM tasks WHERE id > $2 AND id <= $3 AND ${IN_PASS} RETURNING id),
-  ${OF_TASKS.map((table) => `of_${table} AS (DELETE FROM ${table} WHERE task_id IN (SELECT id FROM swept))`).join(', ')}
+  ${OF_TASKS.map((table) => `of_${table} AS (${ofSwept(table, 'task_id')})`).join(', ')}
   SELECT 1`;
 const SWEEP_CALLS = `WITH swept AS (DELETE FROM calls WHERE id > $2 AND id <= $3 AND ${IN_PASS} RETURNING id)
-  DELETE FROM call_tasks WHERE call_id IN (SELECT id FROM swept)`;
+  ${ofSwept('call_tasks', 'call_id')}`;
 const SWEEP_RUN = `WITH ${OF_RUNS.map((table) => `of_${table} AS (DELETE FROM ${table} WHERE run_id = $1)`).join(', ')}
   DELETE FROM runs WHERE id = $1`;
 
