@@ -17,6 +17,7 @@ import type { LatencyCount, RunTimeline } from '../core/timeline.js';
 import type { StoreMaintenance } from './maintenance.js';
 import type { RemoteStore } from './remote-store.js';
 import type { ServedStore } from './served-store.js';
+import type { RowSource, RowTarget } from './stored-rows.js';
 
 /** One step by which a store of an earlier version is brought up to date. */
 export interface MigrationStep {
@@ -156,6 +157,9 @@ export interface Store {
   readonly maintenance: StoreMaintenance;
   readonly remote: RemoteStore;
   readonly served: ServedStore;
+  /** What runs are copied to another store by; null where they cannot be. */
+  readonly rowSource: RowSource | null;
+  readonly rowTarget: RowTarget | null;
 
   /**
    * Says that this process drains or changes a run, in place of what it has said before; over with `close`, and with the

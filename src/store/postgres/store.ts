@@ -27,6 +27,7 @@ import type {
   Store,
   StoreOwner,
 } from '../store.js';
+import type { RowTarget } from '../stored-rows.js';
 import { addressOf } from './address.js';
 import { readBacklog } from './backlog.js';
 import { endBatchesOfRun, noteResponses, remoteStore } from './batches.js';
@@ -38,6 +39,7 @@ import { recentCalls } from './ledger.js';
 import { PostgresMaintenance } from './maintenance.js';
 import { cancelOpenTasks, claimTasks, listWork, nextDueMs, retryFailedTasks } from './queue.js';
 import { resultPage } from './results.js';
+import { PostgresRowTarget } from './row-target.js';
 import {
   cancelRun,
   createRun,
@@ -74,6 +76,8 @@ class PostgresStore implements Store {
   readonly maintenance: StoreMaintenance;
   readonly remote: RemoteStore;
   readonly served: ServedStore;
+  readonly rowSource = null;
+  readonly rowTarget: RowTarget;
   readonly #connections: Connections;
   readonly #lock: DrainLock;
 
@@ -83,6 +87,7 @@ class PostgresStore implements Store {
     this.maintenance = new PostgresMaintenance(connections);
     this.remote = remoteStore(connections);
     this.served = servedStore(connections);
+    this.rowTarget = new PostgresRowTarget(connections);
   }
 
   acquireDrainLock(owner: StoreOwner): Promise<void> {
