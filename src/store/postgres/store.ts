@@ -29,7 +29,6 @@ import type {
 } from '../store.js';
 import type { RowTarget } from '../stored-rows.js';
 import { addressOf } from './address.js';
-import { readBacklog } from './backlog.js';
 import { endBatchesOfRun, noteResponses, remoteStore } from './batches.js';
 import type { Connections } from './connections.js';
 import { type OpenDatabaseOptions, openDatabase } from './database.js';
@@ -37,6 +36,7 @@ import { DrainLock } from './drain-lock.js';
 import { addTasks, beginReimport, finishReimport, matchTasks, reimportTasks } from './imports.js';
 import { recentCalls } from './ledger.js';
 import { PostgresMaintenance } from './maintenance.js';
+import { readBacklog } from './open-tasks.js';
 import { cancelOpenTasks, claimTasks, listWork, nextDueMs, retryFailedTasks } from './queue.js';
 import { resultPage } from './results.js';
 import { PostgresRowTarget } from './row-target.js';

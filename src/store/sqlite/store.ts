@@ -31,7 +31,6 @@ import type {
   StoreOwner,
 } from '../store.js';
 import type { RowSource } from '../stored-rows.js';
-import { OpenTasks } from './backlog.js';
 import { Batches } from './batches.js';
 import type { Connection } from './connection.js';
 import { type OpenDatabaseOptions, openDatabase } from './database.js';
@@ -41,6 +40,7 @@ import { Imports } from './imports.js';
 import { KeyIndex } from './key-index.js';
 import { Ledger } from './ledger.js';
 import { SqliteMaintenance } from './maintenance.js';
+import { OpenTasks } from './open-tasks.js';
 import { Queue } from './queue.js';
 import { Results } from './results.js';
 import { sqliteRows } from './row-source.js';
