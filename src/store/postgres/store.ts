@@ -27,6 +27,7 @@ import type {
   Store,
   StoreOwner,
 } from '../store.js';
+import type { RowTarget } from '../stored-rows.js';
 import { addressOf } from './address.js';
 import { endBatchesOfRun, noteResponses, remoteStore } from './batches.js';
 import type { Connections } from './connections.js';
@@ -39,6 +40,7 @@ import { readBacklog } from './open-tasks.js';
 import { cancelOpenTasks, claimTasks, listWork, nextDueMs, retryFailedTasks } from './queue.js';
 import { PostgresQuotas } from './quotas.js';
 import { resultPage } from './results.js';
+import { PostgresRowTarget } from './row-target.js';
 import {
   cancelRun,
   createRun,
@@ -76,6 +78,8 @@ class PostgresStore implements Store {
   readonly remote: RemoteStore;
   readonly served: ServedStore;
   readonly quotas: PostgresQuotas;
+  readonly rowSource = null;
+  readonly rowTarget: RowTarget;
   readonly #connections: Connections;
   readonly #lock: DrainLock;
 
@@ -86,6 +90,7 @@ class PostgresStore implements Store {
     this.remote = remoteStore(connections);
     this.served = servedStore(connections);
     this.quotas = new PostgresQuotas(connections);
+    this.rowTarget = new PostgresRowTarget(connections);
   }
 
   acquireDrainLock(owner: StoreOwner): Promise<void> {
