@@ -69,6 +69,8 @@ export class RollingLimiter {
   readonly #day = new DayWindow();
   readonly #charging = new Charging();
   readonly #throttle: Throttle;
+  /** Of the window, what was sent before this process began. */
+  #earlier: { readonly sentAtMs: number; readonly amounts: Amounts }[] = [];
   #latestMs = Number.NEGATIVE_INFINITY;
   #compareAtMs = Number.NEGATIVE_INFINITY;
 
@@ -188,15 +190,21 @@ export class RollingLimiter {
       this.#day.reserve(requests);
       this.#day.send(requests, now - Math.max(0, ageMs));
     }
-    this.#window.insertSent(
-      oldestFirst
-        .filter(({ ageMs }) => ageMs < this.#window.lengthMs)
-        .map(({ ageMs, requests = 1, tokens }) => ({
-          sentAtMs: now - Math.max(0, ageMs),
-          amounts: amountsOf({ requests, tokens }),
-        })),
-    );
+    this.#earlier = oldestFirst
+      .filter(({ ageMs }) => ageMs < this.#window.lengthMs)
+      .map(({ ageMs, requests = 1, tokens }) => ({
+        sentAtMs: now - Math.max(0, ageMs),
+        amounts: amountsOf({ requests, tokens }),
+      }));
+    this.#window.insertSent(this.#earlier);
     this.#advance(now);
+  }
+
+  #earlierAt(now: number): LimiterSnapshot['earlierInWindow'] {
+    this.#earlier = this.#earlier.filter(({ sentAtMs }) => now - sentAtMs < this.#window.lengthMs);
+    const sumOf = (name: Amount): number =>
+      this.#earlier.reduce((sum, { amounts }) => sum + amounts[name], 0);
+    return { requests: sumOf('requests'), tokens: sumOf(this.#charging.counted) };
   }
 
   snapshot(nowMs: number): LimiterSnapshot {
@@ -205,6 +213,7 @@ export class RollingLimiter {
     return {
       requestsInWindow: this.#window.sums.requests,
       tokensInWindow: this.#window.sums[this.#charging.counted],
+      earlierInWindow: this.#earlierAt(now),
       requestsInDay: this.#day.requests,
       requestsPerMinute: this.#requests.limit,
       tokensPerMinute: this.#tokens.limit,
