@@ -172,3 +172,31 @@ describe('a try', () => {
     expect(await callsMade()).toBe(0);
   });
 });
+
+it('a line that names a model that nobody knows fails by itself, and stops neither the run nor its resume', async () => {
+  await simulator.stop();
+  simulator = await startSimulatorHere({ models: ['gpt-4o-mini'] });
+  const line = (custom_id: string, model: string) => ({
+    ...{ custom_id, method: 'POST', url: '/v1/chat/completions' },
+    body: { model, messages: [{ role: 'user', content: 'Hi.' }] },
+  });
+  workspace.writeDocuments('batch.jsonl', [
+    line('a', 'gpt-9'),
+    line('b', 'gpt-4o-mini'),
+    line('c', 'gpt-4o-mini'),
+  ]);
+  const environment = { OPENAI_BASE_URL: simulator.url };
+  const ran = await runInProcess(['run', 'batch.jsonl'], { folder: workspace.folder, environment });
+  expect(ran, ran.stderr).toMatchObject({ exitCode: 3 });
+  expect(workspace.readLines('batch.results.jsonl').map(({ id }) => id)).toEqual(['b', 'c']);
+  expect(workspace.readLines('batch.errors.jsonl')).toMatchObject([
+    { id: 'a', error: { kind: 'invalid_request', code: 'model_not_found' } },
+  ]);
+  // Where the run names the model, all of it is stopped.
+  workspace.writeDocuments('docs.jsonl', numberedDocuments(2));
+  const stopped = await runInProcess(['run', 'docs.jsonl', '--model', 'gpt-9'], {
+    folder: workspace.folder,
+    environment,
+  });
+  expect(stopped).toMatchObject({ exitCode: 4 });
+});

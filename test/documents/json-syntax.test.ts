@@ -33,7 +33,7 @@ describe('describeJsonError', () => {
     ['{"a":toString}', 'expected a value at character 6, found "t"'],
     ['{"a":01}', 'expected a value at character 6, found "0"'],
     ['{"a":.5}', 'expected a value at character 6, found "."'],
-    ['{"a":True}', 'expected a value at character 6, found "T"'],
+    ['{"a":True}', 'True at character 6 is no JSON: write true'],
     ['{"a":😀}', 'expected a value at character 6, found "😀"'],
   ])('says of %s: %s', (text, expected) => {
     expect(describeJsonError(text)).toBe(expected);
