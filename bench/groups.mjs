@@ -29,12 +29,16 @@ try {
     return writeDocuments(join(folder, String(count)), count, (index) => `${index} is a number`);
   };
   const input = inputOf(DOCUMENTS);
-  console.log(`${DOCUMENTS} documents, import and results included: documents/s (mean and p99 of a call), the middle of ${ROUNDS} rounds`);
+  console.log(
+    `${DOCUMENTS} documents, import and results included: documents/s (mean and p99 of a call), the middle of ${ROUNDS} rounds`,
+  );
   for (const connections of CONNECTIONS) {
     const rounds = Array.from({ length: ROUNDS }, () =>
       [...FIXED, ADAPTIVE].map((sizes) => measure(input, DOCUMENTS, connections, ...sizes)),
     );
-    const measured = [...FIXED, ADAPTIVE].map((_, index) => medianBySpeed(rounds.map((round) => round[index])));
+    const measured = [...FIXED, ADAPTIVE].map((_, index) =>
+      medianBySpeed(rounds.map((round) => round[index])),
+    );
     const fixed = measured.slice(0, -1);
     const adaptive = measured.at(-1);
     const share = medianOf(rounds.map((each) => each.at(-1).perSecond / bestOf(each.slice(0, -1))));

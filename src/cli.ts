@@ -3,6 +3,7 @@
 import { closeSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { isatty } from 'node:tty';
+import { setFlagsFromString } from 'node:v8';
 import { CommanderError } from 'commander';
 import type { CommandContext } from './app/context.js';
 import { Interrupts } from './app/interrupts.js';
@@ -16,6 +17,10 @@ import { isReaderGone } from './results/sink.js';
 import { appearanceOf } from './ui/colours.js';
 import { errorJson, renderError } from './ui/error.js';
 import { commandsAsTyped } from './ui/next-command.js';
+
+// Little is held and much passes through. Where the machine has much memory, V8 lets what is dead grow to several times
+// what is alive before it looks: half as much is no slower here, and keeps the process small however long it runs.
+setFlagsFromString('--heap-growing-percent=50');
 
 for (const stream of [process.stdout, process.stderr]) gateStream(stream, showsColour(stream));
 

@@ -34,6 +34,8 @@ const IMPORTS: Readonly<Record<string, readonly string[]>> = {
   ui: ['pricing', 'runs'],
   report: ['documents', 'runs', 'store', 'ui'],
   simulator: [],
+  client: [],
+  server: ['documents', 'endpoints', 'input', 'results', 'runs', 'store'],
   app: [
     'config',
     'documents',
@@ -44,6 +46,7 @@ const IMPORTS: Readonly<Record<string, readonly string[]>> = {
     'provider',
     'results',
     'runs',
+    'server',
     'simulator',
     'store',
     'telemetry',
@@ -51,6 +54,7 @@ const IMPORTS: Readonly<Record<string, readonly string[]>> = {
   ],
   commands: [
     'app',
+    'client',
     'config',
     'documents',
     'endpoints',
@@ -206,12 +210,16 @@ describe('words with one home', () => {
   });
 
   it('only store/open.ts names a concrete store', () => {
-    expect(usersOf(/'[^']*\/sqlite\/[^']*\.js'/, (file) => file === 'store/open.ts')).toEqual([]);
+    expect(usersOf(/'[^']*\/(?:sqlite|postgres)\/[^']*\.js'/, (file) => file === 'store/open.ts')).toEqual(
+      [],
+    );
   });
 
-  it('SQL and its driver stand with the SQLite store, and with the reader of databases as inputs', () => {
-    const isHome = (file: string): boolean => file.startsWith('store/sqlite/') || file === 'input/sqlite.ts';
+  it('SQL and its drivers stand with the stores, and with the reader of databases as inputs', () => {
+    const isHome = (file: string): boolean =>
+      /^store\/(sqlite|postgres|sql)\/|^input\/sqlite\.ts$/.test(file);
     expect(usersOf(/better-sqlite3/, isHome)).toEqual([]);
+    expect(usersOf(/from 'pg'/, (file) => file.startsWith('store/postgres/'))).toEqual([]);
     const sql =
       /\bSELECT\s[^'"`]*\sFROM\s|\bINSERT\s+(?:OR\s+\w+\s+)?INTO\s|\bUPDATE\s+\w+\s+SET\s|\bDELETE\s+FROM\s|\bCREATE\s+(?:TEMP\s+|UNIQUE\s+)?(?:TABLE|INDEX|TRIGGER|VIEW)\s|\bPRAGMA\s|\.pragma\(/;
     // Its help shows a query of the user's.
@@ -266,8 +274,10 @@ describe('words with one home', () => {
 describe('names', () => {
   /** Names of files, and of the types that they export, that are found more than once, with where. */
   const repeated = new Map<string, string[]>();
-  // The simulator shares no word with what it judges, and endpoints are alike on purpose.
-  const telling = files.filter((file) => !/^simulator\/|^endpoints\/(?!chat\/)\w+\//.test(file));
+  // The simulator shares no word with what it judges, and endpoints are alike on purpose, as backends of the store are.
+  const telling = files.filter(
+    (file) => !/^simulator\/|^endpoints\/(?!chat\/)\w+\/|^store\/postgres\//.test(file),
+  );
   for (const file of telling) {
     const types = codeOf(file).matchAll(/^export (?:abstract )?(?:interface|type|class|enum) (\w+)/gm);
     for (const name of [file.slice(file.lastIndexOf('/') + 1), ...[...types].map(([, type = '']) => type)]) {

@@ -15,6 +15,7 @@ import type { ModelPrice, PriceBook, PriceTable, PriceTier } from '../pricing/pr
 import { batchLimitsOf } from '../provider/batch-limits.js';
 import type { Provider } from '../provider/provider.js';
 import type { RemoteProvider } from '../provider/remote-batches.js';
+import type { BackgroundProvider } from '../provider/remote-responses.js';
 import { checkBudget } from '../runs/run-budget.js';
 import { type LaneSettings, lanesOf, type RunSettings } from '../runs/run-settings.js';
 import type { SimulatorOptions } from '../simulator/options.js';
@@ -176,7 +177,7 @@ export async function connect(settings: RunSettings, context: CommandContext): P
   const most = Math.max(1, simulator === null ? all : Math.floor(all / 2));
   const perLane = Math.max(1, Math.floor(most / laneSettings.length));
   const open = (lane: LaneSettings): Lane => {
-    const provider: Provider & Partial<RemoteProvider> = createOpenAIProvider({
+    const provider: Provider & Partial<RemoteProvider & BackgroundProvider> = createOpenAIProvider({
       baseUrl: lane.baseUrl,
       apiKey: simulator === null ? (context.takeSecret(lane.apiKeyEnv) ?? null) : null,
       apiKeyHeader: lane.apiKeyHeader,
@@ -190,6 +191,7 @@ export async function connect(settings: RunSettings, context: CommandContext): P
     const bodyFor = modelNames(lane.models);
     const { direct, batch } = pricedAt(prices, lane.baseUrl, clock);
     const batches = provider.remoteBatches;
+    const responses = provider.remoteResponses;
     return {
       name: lane.name,
       weight: lane.weight,
@@ -201,6 +203,13 @@ export async function connect(settings: RunSettings, context: CommandContext): P
         random,
       }),
       ...direct,
+      ...(responses && {
+        responses: {
+          ...responses,
+          create: ({ bodyJson, ...request }, options) =>
+            responses.create({ ...request, bodyJson: bodyFor?.(bodyJson) ?? bodyJson }, options),
+        },
+      }),
       ...(batches && {
         remote: {
           batches,

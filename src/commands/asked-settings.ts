@@ -4,6 +4,7 @@ import { resolve } from 'node:path';
 import type { LaneDefinition } from '../config/lanes.js';
 import { CONFIG_FILE_NAME, type ResolvedSettings } from '../config/load.js';
 import { pickGroup, type Settings } from '../config/settings.js';
+import { DEFAULT_ENDPOINT } from '../core/endpoint-name.js';
 import { usageError } from '../core/errors.js';
 import type { JsonObject } from '../core/json.js';
 import { checkParameters } from '../documents/parameter.js';
@@ -34,7 +35,7 @@ export async function runSettingsFrom(
   checkEndpoint(settings, request);
   checkParameters(request.parameters, runEndpointOf(request));
   const wanted = await wantedOutput(settings, workingFolder);
-  return {
+  const runSettings: RunSettings = {
     request: wanted === null ? request : askFor(wanted, request),
     answers: { check: wanted?.check ?? null, repair: settings.repair },
     remote: pickGroup(settings, 'remote'),
@@ -46,6 +47,28 @@ export async function runSettingsFrom(
     simulator: flags.simulate ? {} : null,
     output: outputFile(flags.output, workingFolder),
   };
+  checkBackground(runSettings);
+  return runSettings;
+}
+
+/** @throws LlmBatchError BACKGROUND_ALONE (exit 2) where calls cannot be made in the background */
+function checkBackground({ request, pacing, remote }: RunSettings): void {
+  if (!remote.background) return;
+  const refuse = (problem: string, hint: string): never => {
+    throw usageError('BACKGROUND_ALONE', problem, hint);
+  };
+  if (remote.remote)
+    refuse('--background and --remote are two ways to send the same documents.', 'leave one of the two out');
+  if (pacing.groupUrl !== null)
+    refuse(
+      '--background is for calls of one document; --group-url sends several.',
+      'leave one of the two out',
+    );
+  if (runEndpointOf(request).inBackground === null)
+    refuse(
+      `Only responses are made in the background, and the run goes to ${request.endpoint ?? DEFAULT_ENDPOINT}.`,
+      'add --endpoint responses',
+    );
 }
 
 /** Standard output is this command's own; a file is where the run goes on writing. */
@@ -64,7 +87,7 @@ export function withGivenFlags(
     const changed = Object.entries(now).filter(([name]) => given.has(name as keyof Settings));
     return { ...before, ...Object.fromEntries(changed) };
   };
-  return {
+  const changed: RunSettings = {
     ...stored,
     connection: {
       ...pick(stored.connection, connectionSettings(settings)),
@@ -78,6 +101,8 @@ export function withGivenFlags(
     sharing: pick(stored.sharing, pickGroup(settings, 'sharing')),
     pricesFile: given.has('prices') ? pricesFile(settings, workingFolder) : stored.pricesFile,
   };
+  checkBackground(changed);
+  return changed;
 }
 
 /**

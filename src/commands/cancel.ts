@@ -8,7 +8,7 @@ import type { ResolvedSettings } from '../config/load.js';
 import { EXIT_CODES, type ExitCode, usageError } from '../core/errors.js';
 import { printable } from '../core/foreign-text.js';
 import type { RunRecord } from '../core/run.js';
-import { cancelBatches, cancelRun } from '../runs/cancel-run.js';
+import { cancelAtProviders, cancelRun } from '../runs/cancel-run.js';
 import { findRun } from '../runs/find-run.js';
 import { openBatches } from '../runs/remote.js';
 import { settingsOfRun } from '../runs/run-settings.js';
@@ -81,9 +81,9 @@ async function cancel(
       stderr.write('Nothing was cancelled.\n');
       return EXIT_CODES.interrupted;
     }
-    if (!(await cancelAtProviders(context, resolved, store, run, options))) {
+    if (!(await cancelRemote(context, resolved, store, run, options))) {
       stderr.write(
-        'Nothing was cancelled for good: a remote batch has not ended yet. Call this again later.\n',
+        'Nothing was cancelled for good: the provider still works on something. Call this again later.\n',
       );
       return EXIT_CODES.interrupted;
     }
@@ -101,7 +101,7 @@ async function cancel(
  * Where providers work for the run, they are asked to stop, and what they have answered is taken.
  * @returns false where that is still under way
  */
-async function cancelAtProviders(
+async function cancelRemote(
   context: CommandContext,
   resolved: ResolvedSettings,
   store: Store,
@@ -116,10 +116,11 @@ async function cancelAtProviders(
   checkConnection(runSettings, context);
   const { lanes, close } = await connect(runSettings, context);
   try {
-    return await cancelBatches({
+    return await cancelAtProviders({
       ...{ store, run, lanes, clock: context.clock, random: context.random, stop: context.interrupts },
       workerId: workerIdOf(context),
       batchFolder: await batchFolder(context, settings),
+      salvagePath: await salvageFile(context, settings),
       tell: watchRun(context, settings),
     });
   } finally {

@@ -26,12 +26,11 @@ async function list(command: Command, context: CommandContext): Promise<ExitCode
   const { settings } = await readSettings(command, context);
   const { stdout, stderr, environment, clock } = context;
   return withStore(context, settings, 'read', async (store) => {
-    const owner = await store.readOwner();
     const runs = await Promise.all(
       (await store.listRuns()).map(async (run) => ({
         run,
         summary: await store.summarizeRun(run.id),
-        isBusy: run.name === owner?.runName,
+        isBusy: (await store.readOwner(run.name))?.runName === run.name,
       })),
     );
     if (runs.length === 0) stderr.write('The store holds no run yet.\n');

@@ -20,9 +20,12 @@ import { registerResults } from './results.js';
 import { registerResume } from './resume.js';
 import { registerRetry } from './retry.js';
 import { registerRun } from './run.js';
+import { registerServe } from './serve.js';
 import { registerSimulate } from './simulate.js';
 import { registerStatus } from './status.js';
+import { registerSubmit } from './submit.js';
 import { registerTrust } from './trust.js';
+import { registerWebhooks } from './webhooks.js';
 import { registerWorker } from './worker.js';
 
 export interface Program {
@@ -38,6 +41,7 @@ const GROUPS = [
     [registerList, registerStatus, registerResults, registerFailures, registerReport, registerCompare],
   ],
   ['Look before you spend:', [registerCheck, registerEstimate, registerDoctor, registerSimulate]],
+  ['Take work from other programs:', [registerServe, registerSubmit, registerWebhooks]],
   ['Keep house:', [registerPrune, registerTrust, registerCompletion]],
 ] as const;
 

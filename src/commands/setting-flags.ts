@@ -15,6 +15,8 @@ const HEADINGS: Readonly<Record<SettingGroup, string>> = {
   remote: 'Remote batches:',
   budget: 'Limits on spending and failures:',
   sharing: 'Answers for several documents:',
+  service: 'The service:',
+  client: 'The service that is asked:',
   store: 'Store and settings:',
   display: 'What is shown:',
 };

@@ -17,6 +17,7 @@ import {
   parseMoney,
   parseNumber,
   parseOneOf,
+  parsePort,
   parseSwitch,
   parseText,
   parseUrlPath,
@@ -32,7 +33,9 @@ export type SettingGroup =
   | 'remote'
   | 'budget'
   | 'sharing'
-  | 'display';
+  | 'display'
+  | 'service'
+  | 'client';
 
 interface SettingLine<Value, Initial extends Value | null> {
   /** As commander takes it, e.g. `--rpm <n>`. */
@@ -93,6 +96,20 @@ const TABLE = {
     initial: './llm-batch.db',
     initialText: './llm-batch.db',
     reaches: 'path',
+    parse: parseText,
+  }),
+  store: setting('store', {
+    flags: '--store <url>',
+    help: 'the store in place of --db: a file, or postgres://user@host:5432/database, which many machines may share; its password is best in PGPASSWORD or ~/.pgpass',
+    initial: null,
+    reaches: 'server',
+    parse: parseText,
+  }),
+  schemaName: setting('store', {
+    flags: '--schema-name <name>',
+    help: 'schema of the database that holds the store',
+    initial: 'llm_batch',
+    initialText: 'llm_batch',
     parse: parseText,
   }),
   endpoint: setting('request', {
@@ -412,11 +429,25 @@ const TABLE = {
     parse: parseCount,
     stored: positive,
   }),
+  background: setting('remote', {
+    flags: '--background',
+    help: 'with --endpoint responses: the server works on each call by itself, and is asked for the answer',
+    initial: false,
+    parse: parseSwitch,
+    stored: truth,
+  }),
+  keepRemote: setting('remote', {
+    flags: '--keep-remote',
+    help: "leave at the provider what is of no more use: background responses, files of batches' requests",
+    initial: false,
+    parse: parseSwitch,
+    stored: truth,
+  }),
   pollIntervalMs: setting('remote', {
     flags: '--poll-interval <time>',
-    help: 'how often a batch is asked for',
+    help: 'how often a batch or a background response is asked for',
     initial: null,
-    initialText: 'from 5s on, ever more seldom, to 5m',
+    initialText: 'ever more seldom, a batch from 5s to 5m, a response from 1s to 30s',
     parse: parseDuration,
     stored: orNull(positive),
   }),
@@ -495,6 +526,58 @@ const TABLE = {
     help: 'stack traces with errors',
     initial: false,
     parse: parseSwitch,
+  }),
+  host: setting('service', {
+    flags: '--host <address>',
+    help: 'address to listen on; one that others reach needs LLM_BATCH_SERVE_TOKENS, with commas between',
+    initial: '127.0.0.1',
+    initialText: '127.0.0.1',
+    reaches: 'server',
+    parse: parseText,
+  }),
+  port: setting('service', {
+    flags: '--port <n>',
+    help: 'port to listen on; 0 takes a free one',
+    initial: 8080,
+    initialText: '8080',
+    parse: parsePort,
+  }),
+  drain: setting('service', {
+    flags: '--no-drain',
+    help: 'only take tasks; workers send them',
+    initial: true,
+    parse: parseSwitch,
+  }),
+  ttlMs: setting('service', {
+    flags: '--ttl <time>',
+    help: 'how long a result is kept after its task has ended',
+    initial: 24 * 3_600_000,
+    initialText: '24h',
+    parse: parseDuration,
+  }),
+  maxBacklog: setting('service', {
+    flags: '--max-backlog <n>',
+    help: 'documents that may wait at once; more are refused with 503',
+    initial: 1_000_000,
+    initialText: '1m',
+    parse: parseCount,
+  }),
+  allowWebhookHosts: setting('service', {
+    flags: '--allow-webhook-host <host>',
+    help: 'host or host:port of a webhook that may be inside, and take http; may be repeated',
+    initial: null,
+    initialText: 'none: public addresses and https only',
+    repeats: true,
+    reaches: 'server',
+    parse: parseList,
+  }),
+  server: setting('client', {
+    flags: '--server <url>',
+    help: 'where `llm-batch serve` listens; its token stands in LLM_BATCH_SERVER_TOKEN',
+    initial: 'http://127.0.0.1:8080',
+    initialText: 'http://127.0.0.1:8080',
+    reaches: 'server',
+    parse: parseText,
   }),
 } as const;
 

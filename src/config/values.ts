@@ -28,6 +28,13 @@ export function parseCount(value: unknown): number {
   throw new Error('a whole number of at least 1');
 }
 
+/** 0 stands for any that is free. */
+export function parsePort(value: unknown): number {
+  const port = Number(value);
+  if (/^\d{1,5}$/.test(String(value)) && port < 65_536) return port;
+  throw new Error('a port from 0 to 65535');
+}
+
 /** A number from 0 on. */
 export function parseNumber(value: unknown): number {
   const number = Number(typeof value === 'string' && value.trim() === '' ? Number.NaN : value);

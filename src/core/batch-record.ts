@@ -6,9 +6,10 @@
  *      │           │          └─ nobody heard whether it was created: it is looked for before it is created again
  *      └───────────┴─ given up: its tasks go back, and it is settled
  */
-import type { CallEnd } from './call.js';
+import type { CallEnd, CallTask } from './call.js';
 import type { EndpointName } from './endpoint-name.js';
 import type { TaskOutcome } from './outcome.js';
+import type { LeasedTask } from './task.js';
 
 export const BATCH_STATES = ['building', 'built', 'creating', 'submitted', 'settling', 'settled'] as const;
 
@@ -57,6 +58,40 @@ export interface BatchRecord extends NewBatch, BatchProgress {
   readonly mostTokens: number;
   /** The same in micro-dollars; 0 where no price is known. */
   readonly mostCostMicroUsd: number;
+}
+
+/**
+ * A call that a server has taken to work on in the background: a batch of kind `response` with the call's one task, which
+ * is there for as long as the server has it.
+ */
+export interface NewResponse {
+  /** In the ledger: it stays open until the response is settled as any call is. */
+  readonly callId: number;
+  readonly task: CallTask;
+  readonly batch: NewBatch;
+  readonly remoteId: string;
+  /** See `CallStart`. */
+  readonly mostTokens: number;
+  readonly mostCostMicroUsd: number | null;
+}
+
+/** What happened to responses: taken by servers, and done with. */
+export interface ResponseNotes {
+  readonly taken: readonly NewResponse[];
+  /** Their numbers; they are kept while they have a task. */
+  readonly ended: readonly number[];
+}
+
+/** A response that a server may still have. */
+export interface StoredResponse {
+  readonly batch: BatchRecord;
+  readonly remoteId: string;
+  /** Null: its answer is stored. */
+  readonly open: {
+    readonly task: LeasedTask;
+    readonly callId: number;
+    readonly startedAtMs: number;
+  } | null;
 }
 
 /** What a batch takes with tasks that it is given. */

@@ -182,6 +182,10 @@ export type RunEvent =
   | ({ readonly type: 'remote_overdue' } & OfShard)
   /** They go on at the provider while this program does not run. */
   | { readonly type: 'remote_left'; readonly batches: number; readonly documents: number }
+  /** Background responses go on at servers while this program does not run. */
+  | { readonly type: 'responses_left'; readonly responses: number }
+  /** A background response whose answer is stored could not be removed at its server; told of the first. */
+  | { readonly type: 'response_kept'; readonly failure: ProviderFailure }
   /** From here on one call at a time is made: one of so many documents may have brought the program down. */
   | { readonly type: 'suspects'; readonly left: number }
   /** This machine can open no connection now; the document goes back unharmed. */

@@ -45,6 +45,8 @@ export interface ProgressSnapshot {
   readonly completed: number;
   readonly failed: number;
   readonly openCalls: number;
+  /** Calls whose answers servers work on in the background. */
+  readonly openResponses: number;
   /** Calls that may be open at once. */
   readonly concurrency: number;
   /** In one call, on average of this drain's; null where none had several. */
@@ -82,6 +84,7 @@ export const EMPTY_SNAPSHOT: ProgressSnapshot = {
   completed: 0,
   failed: 0,
   openCalls: 0,
+  openResponses: 0,
   concurrency: 0,
   documentsPerCall: null,
   requestsPerMinute: 0,

@@ -8,11 +8,12 @@ import { inspectFile, loadFile, MOST_FILE_BYTES, showBytes } from './attached-fi
 
 /**
  * The attachments that a field's value means: one, or one for each member of a list.
+ * @param place null: files of this machine are not taken, nor looked at
  */
 export function attachmentsOf(
   field: string,
   value: ExactJson,
-  place: ImagePlace,
+  place: ImagePlace | null,
 ): readonly Attachment[] | LineProblem {
   const values = Array.isArray(value) ? value : [value];
   if (value === null || values.length === 0) return unusable(field, 'is empty');
@@ -26,7 +27,7 @@ export function attachmentsOf(
   return attachments;
 }
 
-function attachmentOf(field: string, value: ExactJson, place: ImagePlace): Attachment | LineProblem {
+function attachmentOf(field: string, value: ExactJson, place: ImagePlace | null): Attachment | LineProblem {
   if (value === null || value === '') return unusable(field, 'is empty');
   if (typeof value !== 'string') {
     return unusable(field, 'must be a path, an http(s) URL, a data: URL or a list of these');
@@ -42,6 +43,7 @@ function attachmentOf(field: string, value: ExactJson, place: ImagePlace): Attac
       `names a ${scheme}: URL, and only http(s): and data: ones can be sent; fetch the file and name its path`,
     );
   }
+  if (place === null) return unusable(field, 'must be an http(s) URL or a data: URL here');
   const file = inspectFile(value, place);
   if (typeof file === 'string') return unusable(field, file);
   const { path, mediaType, size, bytes, changedAtMs } = file;

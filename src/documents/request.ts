@@ -24,8 +24,11 @@ export interface RequestSettings {
   readonly systemTemplate: string | null;
   /** Body fields for lines that do not set them, e.g. `{ temperature: 0 }`. */
   readonly parameters: JsonObject;
-  /** Absolute; what relative paths in `{{image field}}` start from. Absent in runs of earlier versions. */
-  readonly imageFolder?: string;
+  /**
+   * Absolute; what relative paths in `{{image field}}` start from. Absent in runs of earlier versions. Null: documents come
+   * from elsewhere and name no files of this machine.
+   */
+  readonly imageFolder?: string | null;
   /** Images may lie outside that folder. Absent in runs of earlier versions, which took them from anywhere. */
   readonly allowAnyPath?: boolean;
   /** See `DocumentRules`. */
@@ -59,7 +62,7 @@ export function createRequestBuilder(settings: RequestSettings): RequestBuilder 
     settings.systemTemplate === null ? null : compileTextTemplate(settings.systemTemplate, 'system');
   const { parameters, imageFolder = '.', allowAnyPath = true } = settings;
   const runEndpoint = settings.endpoint ?? DEFAULT_ENDPOINT;
-  const place = { folder: imageFolder, isOpen: allowAnyPath };
+  const place = imageFolder === null ? null : { folder: imageFolder, isOpen: allowAnyPath };
   const makers = new Map<EndpointName, RequestMaker>();
   const makerOf = (name: EndpointName): RequestMaker => {
     let maker = makers.get(name);
@@ -128,7 +131,7 @@ function userMessage(
 /** Texts of white space alone, as they stand between two images, are left out: some servers refuse such a part. */
 function partsOf(
   pieces: readonly TemplatePiece[],
-  imagePlace: ImagePlace,
+  imagePlace: ImagePlace | null,
 ): readonly (string | Attachment)[] | LineProblem {
   const parts: (string | Attachment)[] = [];
   for (const piece of pieces) {

@@ -51,6 +51,8 @@ export interface Endpoint {
   readonly placeFile: PlaceFile | null;
   /** Parameters that ask for structured output; null: it has none. */
   readonly outputParameters: ((format: OutputFormat) => JsonObject) | null;
+  /** The body that asks a server to work on it in the background, where it lies until it is fetched; null: it cannot. */
+  readonly inBackground: ((bodyJson: string) => string) | null;
   /** The body of a further try, which shows the model its answer and what was wrong with it; null: it cannot. */
   readonly withMistake: ((bodyJson: string, mistake: Mistake) => string) | null;
 }

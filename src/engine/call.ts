@@ -16,10 +16,12 @@ import type { RetryPolicy } from '../core/retry-decision.js';
 import type { LeasedTask } from '../core/task.js';
 import type { Grant } from '../limiter/limiter.js';
 import type { ProviderReply, ProviderRequest } from '../provider/provider.js';
+import type { OpenResponse, RemoteResponses, ResponseReply } from '../provider/remote-responses.js';
+import type { BackgroundCalls, LeftResponse, PlacedResponse } from './background-calls.js';
 import { type BillingBounds, billedFor, mostTokensOf, NOTHING_SPENT, type RunBudget } from './billing.js';
 import type { Lacking, Spending } from './budget.js';
 import type { Journal } from './journal.js';
-import { billOf, callEndOf, failed, judge, released } from './judge-reply.js';
+import { billOf, callEndOf, failed, judge, type ReplyCircumstances, released } from './judge-reply.js';
 import type { Gate, Lane } from './lane.js';
 import { heard, type LaneChange, settleGrant } from './lane-signals.js';
 import { billingOf, costOf, halvesOf, type JoinRequests, type PreparedTask } from './prepared-task.js';
@@ -40,13 +42,16 @@ export interface CallContext {
   readonly mayBeDown: () => boolean;
   /** Monotonic time since when throttling holds a task back; null when it does not. */
   readonly throttledSinceMs: (task: LeasedTask) => number | null;
+  readonly background: BackgroundCalls;
+  /** A server has taken a call to work on: what that shows of its lane. */
+  readonly onAccepted: (group: readonly PreparedTask[], lane: Lane, laneChange: LaneChange | null) => void;
   /** Null: the run has no budget. */
   readonly budget: RunBudget | null;
   /** No further call fits into the budget. */
   readonly onExhausted: (lacking: Lacking) => void;
-  readonly onSent: (call: ReadyCall) => void;
+  readonly onSent: (call: SentCall) => void;
   /** Before it is committed. */
-  readonly onEnded: (call: ReadyCall, end: CallEnd) => void;
+  readonly onEnded: (call: SentCall, end: CallEnd) => void;
 }
 
 /** A call that may leave: admitted by its lane and the budget, and in the ledger. */
@@ -62,6 +67,9 @@ export interface ReadyCall {
   readonly most: Spending | null;
 }
 
+/** A call that has left, or had in an earlier process. */
+export type SentCall = Pick<ReadyCall, 'group' | 'request' | 'lane' | 'callId' | 'most'>;
+
 /** What became of a group of documents, and of the call that was made for it, if one was. */
 export interface PerformedCall {
   readonly group: readonly PreparedTask[];
@@ -75,6 +83,15 @@ export interface PerformedCall {
   readonly laneChange: LaneChange | null;
   /** Documents without an outcome: which of them the failure comes from shows when they go in these smaller groups. */
   readonly split: readonly (readonly PreparedTask[])[];
+  /** Where the answer was, and is to be removed once what it says is stored; null: it came with the call. */
+  readonly response: OpenedResponse | null;
+  /** Not null: no outcome yet, for the server goes on with it. */
+  readonly left: LeftResponse | null;
+}
+
+export interface OpenedResponse extends PlacedResponse {
+  /** The store's number for it. */
+  readonly batchId: number;
 }
 
 /** Takes a call as far as it can go without a slot. @returns what became of it where it cannot be made */
@@ -129,18 +146,18 @@ async function admitAndRecord(
     startedAtMs: clock.now(),
     reservedTokens: cost.tokens,
     mostTokens: mostTokensOf(billing),
-    mostCostMicroUsd: lane.mostOf(
-      billing.model,
-      billing.mostInputTokens,
-      billing.outputCap,
-      billing.serviceTier,
-    ),
+    mostCostMicroUsd: mostCostOf(lane, billing),
   });
   if (callId === null) {
     giveBack(lane, grant, context);
     return releasedGroup(group);
   }
   return { group, request, lane, grant, recalls: admission.recalls, callId, most };
+}
+
+function mostCostOf(lane: Lane, billing: BillingBounds): number | null {
+  const { model, mostInputTokens, outputCap, serviceTier } = billing;
+  return lane.mostOf(model, mostInputTokens, outputCap, serviceTier);
 }
 
 function giveBack(lane: Lane, grant: Grant, { clock, gate }: CallContext): void {
@@ -160,15 +177,14 @@ export function withdrawCall(ready: ReadyCall, context: CallContext): PerformedC
 
 /** Sends a call that is ready, and says what became of its documents. */
 export async function sendCall(ready: ReadyCall, context: CallContext): Promise<PerformedCall> {
-  const { group, request, lane, grant, callId, most } = ready;
+  const { group, request, lane, grant } = ready;
   const { clock, gate } = context;
-  const { task, model, billing } = group[0] as PreparedTask;
+  const { task } = group[0] as PreparedTask;
   const sentAtMs = clock.monotonicMs();
   // A limit that has fallen since then holds for whatever has not left.
   if (!lane.limiter.sent(grant, sentAtMs)) return withdrawCall(ready, context);
   context.onSent(ready);
-  let billed = NOTHING_SPENT;
-  try {
+  return withinBudget(ready, context, async () => {
     const reply = await send(request, lane, context);
     const endedAtMs = clock.monotonicMs();
     const health = gate.healthOf(lane);
@@ -176,28 +192,136 @@ export async function sendCall(ready: ReadyCall, context: CallContext): Promise<
     const refusal = settleGrant(lane, grant, reply, health.downSinceMs !== null, endedAtMs);
     if (refusal === 'slowed' || laneChange?.type === 'down') gate.recall(lane);
     gate.poke();
-    const bill = billOf(reply, model, lane);
-    const finishedAtMs = clock.now();
-    const judged = await judge(group, reply, bill, { trouble, refusal, lane, finishedAtMs }, context);
-    for (const outcome of judged.outcomes) if (outcome.action === 'failed') health.forget(outcome.taskId);
-    const end = { callId, finishedAtMs, latencyMs: endedAtMs - sentAtMs };
-    const call = callEndOf(reply, judged.isAnswered ? null : judged.failure, bill, end);
-    const answeredTier = ('usage' in reply ? reply.usage?.serviceTier : null) ?? null;
-    if (most !== null) billed = billedFor(call, most, billing.serviceTier, answeredTier);
-    context.onEnded(ready, call);
-    const { outcomes, isAnswered, failure, split } = judged;
-    return { group, settlement: { call, outcomes }, isAnswered, failure, lane, laneChange, split };
+    if ('isOpen' in reply) {
+      context.onAccepted(group, lane, laneChange);
+      return takeResponse(ready, reply, sentAtMs, context);
+    }
+    const latencyMs = endedAtMs - sentAtMs;
+    return conclude(ready, reply, { trouble, refusal, laneChange, latencyMs }, context);
+  });
+}
+
+/** A call whose answer is at a server, or will be. */
+export interface OpenCall extends SentCall {
+  readonly startedAtMs: number;
+  readonly response: OpenedResponse;
+}
+
+/** Fetches the answer to a call that an earlier process has made. */
+export function fetchCall(call: OpenCall, context: CallContext): Promise<PerformedCall> {
+  const latencyMs = (): number => Math.max(0, context.clock.now() - call.startedAtMs);
+  context.onSent(call);
+  return withinBudget(call, context, () => fetchResponse(call, true, latencyMs, context));
+}
+
+/** From here on the task is the response's: its id is on disk before anybody asks for it. */
+async function takeResponse(
+  ready: ReadyCall,
+  { id: remoteId }: OpenResponse,
+  sentAtMs: number,
+  context: CallContext,
+): Promise<ConcludedCall> {
+  const { group, request, lane, callId, most } = ready;
+  const { clock, journal, runId } = context;
+  const { task, model, billing } = group[0] as PreparedTask;
+  const startedAtMs = clock.now();
+  const placed = { responses: lane.responses as RemoteResponses, remoteId };
+  const batchId = await journal.taken({
+    ...{ callId, task, remoteId },
+    batch: {
+      ...{ runId, kind: 'response', lane: lane.name, endpoint: request.endpoint, model },
+      createdAtMs: startedAtMs,
+    },
+    mostTokens: mostTokensOf(billing),
+    mostCostMicroUsd: mostCostOf(lane, billing),
+  });
+  if (batchId === null) {
+    // Whoever has the document now asks for it anew.
+    context.background.remove(placed);
+    return { performed: releasedGroup(group), billed: most ?? NOTHING_SPENT };
+  }
+  const open = { group, request, lane, callId, most, startedAtMs, response: { ...placed, batchId } };
+  return fetchResponse(open, false, () => clock.monotonicMs() - sentAtMs, context);
+}
+
+async function fetchResponse(
+  open: OpenCall,
+  isOld: boolean,
+  latencyMs: () => number,
+  context: CallContext,
+): Promise<ConcludedCall> {
+  const { group, request, lane, response } = open;
+  const reply = await context.background.answerOf(response, request, isOld);
+  if ('isLeft' in reply) {
+    const left = performedWith(group, { call: null, outcomes: [] });
+    return { performed: { ...left, lane, left: reply }, billed: NOTHING_SPENT };
+  }
+  // The lane was heard when it took the call: what comes of that is no sign of outages or limits, and each failure is
+  // an attempt.
+  const ending = { trouble: null, refusal: 'stray', laneChange: null, latencyMs: latencyMs() } as const;
+  const concluded = await conclude(open, reply, ending, context);
+  return { ...concluded, performed: { ...concluded.performed, response } };
+}
+
+interface ConcludedCall {
+  readonly performed: PerformedCall;
+  readonly billed: Spending;
+}
+
+async function withinBudget(
+  { most }: Pick<ReadyCall, 'most'>,
+  { budget }: CallContext,
+  work: () => Promise<ConcludedCall>,
+): Promise<PerformedCall> {
+  let spent = NOTHING_SPENT;
+  try {
+    const { performed, billed } = await work();
+    spent = billed;
+    return performed;
   } finally {
-    if (most !== null) context.budget?.settle(most, billed);
+    if (most !== null) budget?.settle(most, spent);
   }
 }
 
-async function send(request: ProviderRequest, lane: Lane, context: CallContext): Promise<ProviderReply> {
+async function conclude(
+  sent: SentCall,
+  reply: ProviderReply,
+  {
+    trouble,
+    refusal,
+    laneChange,
+    latencyMs,
+  }: Pick<ReplyCircumstances, 'trouble' | 'refusal'> & {
+    readonly laneChange: LaneChange | null;
+    readonly latencyMs: number;
+  },
+  context: CallContext,
+): Promise<ConcludedCall> {
+  const { group, lane, callId, most } = sent;
+  const { model, billing } = group[0] as PreparedTask;
+  const bill = billOf(reply, model, lane);
+  const finishedAtMs = context.clock.now();
+  const judged = await judge(group, reply, bill, { trouble, refusal, lane, finishedAtMs }, context);
+  const health = context.gate.healthOf(lane);
+  for (const outcome of judged.outcomes) if (outcome.action === 'failed') health.forget(outcome.taskId);
+  const { outcomes, isAnswered, failure, split } = judged;
+  const call = callEndOf(reply, isAnswered ? null : failure, bill, { callId, finishedAtMs, latencyMs });
+  const answeredTier = ('usage' in reply ? reply.usage?.serviceTier : null) ?? null;
+  const billed = most === null ? NOTHING_SPENT : billedFor(call, most, billing.serviceTier, answeredTier);
+  context.onEnded(sent, call);
+  const settled = performedWith(group, { call, outcomes }, split);
+  return { performed: { ...settled, isAnswered, failure, lane, laneChange }, billed };
+}
+
+async function send(request: ProviderRequest, lane: Lane, context: CallContext): Promise<ResponseReply> {
   const controller = new AbortController();
   context.openCalls.add(controller);
   if (context.isAborted()) controller.abort();
+  const options = { timeoutMs: context.timeoutMs, signal: controller.signal };
   try {
-    return await lane.provider.send(request, { timeoutMs: context.timeoutMs, signal: controller.signal });
+    return context.background.task === 'send' && lane.responses !== undefined
+      ? await lane.responses.create(request, options)
+      : await lane.provider.send(request, options);
   } finally {
     context.openCalls.delete(controller);
   }
@@ -217,5 +341,13 @@ function performedWith(
   settlement: Settlement,
   split: PerformedCall['split'] = [],
 ): PerformedCall {
-  return { group, settlement, isAnswered: false, failure: null, lane: null, laneChange: null, split };
+  const nothing = {
+    isAnswered: false,
+    failure: null,
+    lane: null,
+    laneChange: null,
+    response: null,
+    left: null,
+  };
+  return { ...nothing, group, settlement, split };
 }

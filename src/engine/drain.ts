@@ -11,7 +11,7 @@
 import pLimit from 'p-limit';
 import type { BatchRecord } from '../core/batch-record.js';
 import type { CallEnd } from '../core/call.js';
-import { type Clock, type Random, WOKEN } from '../core/clock.js';
+import type { Clock, Random } from '../core/clock.js';
 import { LlmBatchError } from '../core/errors.js';
 import type { DrainEnding, FailedCalls, ReachedLimit } from '../core/event.js';
 import type { ProviderFailure } from '../core/failure.js';
@@ -20,13 +20,17 @@ import type { Settlement, TaskOutcome } from '../core/outcome.js';
 import { haltsRun, type RetryPolicy } from '../core/retry-decision.js';
 import { type LeasedTask, SUSPECT_AFTER_CRASHES } from '../core/task.js';
 import type { Store } from '../store/store.js';
+import { BackgroundCalls, type BackgroundOptions } from './background-calls.js';
 import type { RunBudget } from './billing.js';
 import {
   type CallContext,
+  fetchCall,
   makeReady,
+  type OpenedResponse,
   type PerformedCall,
   type ReadyCall,
   releasedGroup,
+  type SentCall,
   sendCall,
   withdrawCall,
 } from './call.js';
@@ -38,6 +42,7 @@ import { failed, released } from './judge-reply.js';
 import { Gate, type GateHold, type Lane } from './lane.js';
 import { Packer } from './packer.js';
 import { halvesOf, type JoinRequests, kindOf, type PreparedTask, type PrepareTask } from './prepared-task.js';
+import { laneMissing } from './remote/server.js';
 import { mayPass, StoreTrouble } from './store-trouble.js';
 
 export interface DrainOptions {
@@ -70,6 +75,7 @@ export interface DrainOptions {
   readonly isGuarded: boolean;
   /** No call like those of this run was ever answered: one goes first on each lane. */
   readonly isUntried: boolean;
+  readonly background: BackgroundOptions;
   /** Null: spend what it takes. */
   readonly budget: RunBudget | null;
   /** Says, after each commit, whether more documents have failed than the user accepts; null: never. */
@@ -102,8 +108,8 @@ export interface SettledTask {
 }
 
 export type DrainNotice =
-  | { readonly type: 'call_started'; readonly call: ReadyCall }
-  | { readonly type: 'call_ended'; readonly call: ReadyCall; readonly end: CallEnd }
+  | { readonly type: 'call_started'; readonly call: SentCall }
+  | { readonly type: 'call_ended'; readonly call: SentCall; readonly end: CallEnd }
   /** Nothing left for so long, for this one cause, while a call was ready to. */
   | { readonly type: 'waited'; readonly blockedBy: GateHold['blockedBy']; readonly waitMs: number }
   | { readonly type: 'throttled'; readonly lane: string; readonly failure: ProviderFailure }
@@ -136,6 +142,10 @@ export type DrainNotice =
       readonly failure: ProviderFailure;
       readonly series: FailedCalls | null;
     }
+  /** Responses that go on at servers while this program does not run. */
+  | { readonly type: 'responses_left'; readonly responses: number }
+  /** An answer that is stored could not be removed at its server. */
+  | { readonly type: 'response_kept'; readonly failure: ProviderFailure }
   | { readonly type: 'store_trouble'; readonly error: LlmBatchError }
   | { readonly type: 'store_recovered' }
   /** Outcomes that were paid for wait in a file for the next start. */
@@ -145,6 +155,8 @@ export interface DrainSnapshot {
   readonly completed: number;
   readonly failed: number;
   readonly openCalls: number;
+  /** Calls whose answers servers work on in the background. */
+  readonly openResponses: number;
   /** Of this drain. */
   readonly groups: GroupFigures;
   /** Calls that may be open now. */
@@ -173,7 +185,6 @@ const STORE_TROUBLE_LIMIT_MS = 60_000;
 const HEARTBEATS_PER_LEASE = 3;
 /** In one transaction, which nothing else is done beside. */
 const MOST_CLAIMED = 1_000;
-const A_DAY_MS = 24 * 3_600_000;
 /** When this machine could open no more connections, no more are tried for so long. */
 const FEWER_CONNECTIONS_MS = 60_000;
 
@@ -183,6 +194,7 @@ export class Drain {
   readonly #journal: Journal;
   readonly #trouble: StoreTrouble;
   readonly #guard: Guard<PerformedCall>;
+  readonly #background: BackgroundCalls;
   readonly #packer: Packer;
   readonly #groupSizes: GroupSizes;
   #groups = NO_GROUPS;
@@ -200,7 +212,7 @@ export class Drain {
   /** Of the group that left the packer last. */
   #documentsPerCall = 1;
   #woken = false;
-  #sleeping: AbortController | null = null;
+  #endSleep: (() => void) | null = null;
   #completed = 0;
   #failed = 0;
   #costMicroUsd = 0;
@@ -215,7 +227,12 @@ export class Drain {
   /** Of the last try: whatever failed before, this is what the user has to hear of. */
   #salvageFailure: { error: unknown } | null = null;
   #fewerConnections: { readonly most: number; readonly untilMs: number } | null = null;
+  /** Responses that go on at servers. */
+  #left = 0;
+  /** Why the last of them cannot be asked for any more. */
+  #unreachable: { failure: ProviderFailure; lane: string } | null = null;
   #hasToldSuspects = false;
+  #hasToldKept = false;
   #onlyDelayedLeft = false;
   #nextDueAtMs: number | null = null;
   #sharedBy = 1;
@@ -225,6 +242,13 @@ export class Drain {
     this.#gate = new Gate(options.lanes, options.clock, options.isUntried, (waited) =>
       options.onNotice?.({ type: 'waited', ...waited }),
     );
+    this.#background = new BackgroundCalls({
+      ...options.background,
+      ...{ clock: options.clock, random: options.random },
+      timeoutMs: options.timeoutMs,
+      maxWaitMs: options.retry.maxWaitMs,
+      onKept: (failure) => this.#responseKept(failure),
+    });
     this.#controller = options.concurrency === 'auto' ? createConcurrencyController() : null;
     this.#pool = pLimit(this.#concurrency);
     this.#stock = pLimit(stockFor(this.#concurrency));
@@ -255,7 +279,8 @@ export class Drain {
     return {
       completed: this.#completed,
       failed: this.#failed,
-      openCalls: this.#openCalls.size,
+      openCalls: this.#openCalls.size + this.#background.openRequests,
+      openResponses: this.#background.open,
       groups: this.#groups,
       concurrency: this.#pool.concurrency,
       waiting: this.#gate.waiting,
@@ -277,6 +302,7 @@ export class Drain {
     this.#stopping = true;
     this.#gate.close();
     this.#options.budget?.close();
+    this.#background.leave();
     this.#packer.flush();
     this.#wake();
     const { clock, graceMs } = this.#options;
@@ -293,6 +319,7 @@ export class Drain {
     this.#aborted = true;
     this.stop();
     this.#trouble.giveUp();
+    this.#background.abort();
     for (const controller of this.#openCalls) controller.abort();
   }
 
@@ -303,28 +330,69 @@ export class Drain {
   async run(): Promise<DrainEnding> {
     const stopHeartbeat = this.#startHeartbeat();
     try {
+      await this.#adopt().catch((error: unknown) => this.#crashed([], error));
       await this.#claimUntilDone().catch((error: unknown) => this.#crashed([], error));
       this.#follow(this.#guard.idle(false));
       await this.#poolIdle();
+      await this.#background.idle();
       await this.#journal.flush();
     } finally {
       stopHeartbeat();
     }
     const failure = this.#salvageFailure ?? this.#crash;
     if (failure !== null) throw failure.error;
-    if (this.#halted !== null) return { reason: 'halted', ...this.#halted };
+    if (this.#left > 0) this.#options.onNotice?.({ type: 'responses_left', responses: this.#left });
+    const halted = this.#halted ?? this.#unreachable;
+    if (halted !== null) return { reason: 'halted', ...halted };
     if (this.#limitReached !== null) return { reason: 'limit_reached', limit: this.#limitReached };
     return { reason: this.#stopping ? 'stopped' : 'drained' };
   }
 
+  /** Goes on with what earlier processes have left at servers. */
+  async #adopt(): Promise<void> {
+    const { store, runId, lanes, prepare, budget, clock } = this.#options;
+    for (const { batch, remoteId, open } of await store.remote.responsesOf(runId)) {
+      const lane = lanes.find(({ name }) => name === batch.lane);
+      if (lane?.responses === undefined) throw laneMissing(batch);
+      const response = { responses: lane.responses, remoteId, batchId: batch.id };
+      if (open === null) {
+        this.#remove(response);
+        continue;
+      }
+      const { task, callId, startedAtMs } = open;
+      const prepared = prepare(task);
+      this.#held.set(task.taskId, task);
+      this.#calls += 1;
+      if ('refused' in prepared) {
+        const outcome = failed({ task }, null, prepared.refused, clock.now());
+        this.#settleCall({ call: null, outcomes: [outcome] }, response);
+        continue;
+      }
+      const most = { costMicroUsd: batch.mostCostMicroUsd, tokens: batch.mostTokens };
+      budget?.setAside(most);
+      const group = [prepared];
+      const { endpoint, bodyJson } = prepared.request;
+      const request = { endpoint, bodyJson, parts: 1 };
+      const call = { group, request, lane, callId, most, startedAtMs, response };
+      const fetched = this.#pool(async () => {
+        const performed = await fetchCall(call, this.#context);
+        this.#laneHeard(performed);
+        // Whatever came of it is paid for, and says nothing of how the run is set up now.
+        this.#settle(performed);
+      });
+      void fetched.catch((error: unknown) => this.#crashed(tasksOf(group), error));
+    }
+  }
+
   async #claimUntilDone(): Promise<void> {
     const { store, runId, among } = this.#options;
-    while (!this.#stopping) {
+    while (!this.#stopping && this.#background.task !== 'cancel') {
       const { concurrency } = this.#pool;
-      // Twice the concurrency keeps the pool fed across a commit; a quarter free is worth a claim. A single call is
-      // that of the only documents held, so that three crashes tell whether one of them is their cause.
-      const capacity = concurrency === 1 ? 1 : concurrency * 2;
-      const refillAt = capacity - Math.max(1, Math.floor(concurrency / 2));
+      // The open calls, those that are ready, those whose outcome is being committed, and as many again while more are
+      // claimed; a third free is worth a claim. A single call is that of the only documents held, so that three crashes
+      // tell whether one of them is their cause.
+      const capacity = concurrency === 1 ? 1 : concurrency * 3;
+      const refillAt = capacity - concurrency;
       const busy = this.#calls - this.#guard.held.length;
       if (busy > refillAt || this.#trouble.isActive || this.#heldSuspect !== null) {
         await this.#nextWake(null);
@@ -405,7 +473,7 @@ export class Drain {
     const prepared = this.#options.prepare(task);
     if ('refused' in prepared) {
       const outcome = failed({ task }, null, prepared.refused, this.#options.clock.now());
-      void this.#record({ call: null, outcomes: [outcome] });
+      void this.#record({ call: null, outcomes: [outcome] }, null);
     } else if (isSuspect(task)) this.#start([prepared]);
     else this.#packer.add(prepared);
   }
@@ -467,17 +535,18 @@ export class Drain {
     this.#adaptGroups(performed);
     // A suspect that is held back would not be alone any more, and nothing more could be claimed.
     if (hasSuspect(performed.group)) this.#settle(performed);
-    else this.#follow(this.#guard.add(performed, this.#openCalls.size));
+    else this.#follow(this.#guard.add(performed, this.#openCalls.size + this.#background.open));
   }
 
   /** Does what the guard makes of the calls that have ended. */
   #follow({ settle, giveBack, convicted }: GuardReport<PerformedCall>): void {
     this.#wake();
     for (const each of settle) this.#settle(each);
-    for (const { group, settlement } of giveBack) {
-      const { call, outcomes } = settlement;
+    for (const performed of giveBack) {
+      const { call, outcomes } = performed.settlement;
       const shareOf = (index: number) => outcomes[index]?.share ?? null;
-      this.#settleCall({ call, outcomes: group.map((each, index) => released(each, shareOf(index))) });
+      const back = performed.group.map((each, index) => released(each, shareOf(index)));
+      this.#settle({ ...performed, settlement: { call, outcomes: back }, split: [] });
     }
     if (convicted === null) return;
     const { calls, failure, example } = convicted;
@@ -486,7 +555,12 @@ export class Drain {
   }
 
   /** Acts upon what a call showed of its lane, and only then lets others follow a first one. */
-  #laneHeard({ failure, lane, laneChange, group }: PerformedCall): void {
+  #laneHeard({
+    failure,
+    lane,
+    laneChange,
+    group,
+  }: Pick<PerformedCall, 'failure' | 'lane' | 'laneChange' | 'group'>): void {
     if (lane === null) return;
     const { clock, onNotice, retry } = this.#options;
     const health = this.#gate.healthOf(lane);
@@ -548,7 +622,9 @@ export class Drain {
   get #concurrency(): number {
     const { concurrency, mostConnections } = this.#options;
     const wanted = this.#controller?.limit() ?? Number(concurrency);
-    const most = Math.min(wanted, mostConnections, this.#fewerConnections?.most ?? wanted);
+    // What servers work on in the background takes a place, and no connection.
+    const connections = this.#background.task === 'send' ? wanted : mostConnections;
+    const most = Math.min(wanted, connections, this.#fewerConnections?.most ?? wanted);
     return Math.max(1, Math.floor(most / this.#sharedBy));
   }
 
@@ -561,23 +637,46 @@ export class Drain {
     this.#controller.observe(call.latencyMs, !couldNotCope, nowMs);
   }
 
-  #settle({ settlement, split }: PerformedCall): void {
-    this.#settleCall(settlement);
-    for (const group of split) this.#start(group);
+  #settle({ group, settlement, split, response, lane, left }: PerformedCall): void {
+    this.#settleCall(settlement, response);
+    if (left !== null) this.#leave(group, lane, left.failure);
+    for (const each of split) this.#start(each);
   }
 
-  #settleCall(settlement: Settlement): void {
-    void this.#record(settlement).then(() => {
+  #leave(group: readonly PreparedTask[], lane: Lane | null, failure: ProviderFailure | null): void {
+    this.#left += 1;
+    if (failure !== null && lane !== null) {
+      this.#unreachable = { failure, lane: lane.name };
+      this.#setAside(lane, failure);
+    }
+    this.#letGo(tasksOf(group));
+  }
+
+  #remove(response: OpenedResponse): void {
+    this.#background.remove(response, () => this.#journal.ended(response.batchId));
+  }
+
+  #responseKept(failure: ProviderFailure): void {
+    if (!this.#hasToldKept) this.#options.onNotice?.({ type: 'response_kept', failure });
+    this.#hasToldKept = true;
+  }
+
+  #settleCall(settlement: Settlement, response: OpenedResponse | null): void {
+    void this.#record(settlement, response).then(() => {
       this.#calls -= 1;
       this.#wake();
     });
   }
 
   /** The slot is free as soon as the answer is here; the commit goes on beside the next call. */
-  async #record(settlement: Settlement): Promise<void> {
+  async #record(settlement: Settlement, response: OpenedResponse | null): Promise<void> {
     if (settlement.call === null && settlement.outcomes.length === 0) return;
     await this.#journal.settle(settlement).then(
-      () => this.#letGo(settlement.outcomes),
+      () => {
+        // What is not on disk is nowhere else.
+        if (response !== null) this.#remove(response);
+        this.#letGo(settlement.outcomes);
+      },
       (error: unknown) => this.#crashed(settlement.outcomes, error),
     );
   }
@@ -605,6 +704,8 @@ export class Drain {
       isAborted: () => this.#aborted,
       mayBeDown: () => !this.#guard.isWatching,
       throttledSinceMs: ({ taskId }) => this.#throttledSinceMs.get(taskId) ?? null,
+      background: this.#background,
+      onAccepted: (group, lane, laneChange) => this.#laneHeard({ group, lane, laneChange, failure: null }),
       budget: this.#options.budget,
       onExhausted: (lacking) => this.#reachLimit(lacking),
       onSent: (call) => this.#options.onNotice?.({ type: 'call_started', call }),
@@ -708,14 +809,22 @@ export class Drain {
   /** A wake that comes while nobody sleeps is kept for the next sleeper, so that none is lost. */
   #wake(): void {
     this.#woken = true;
-    this.#sleeping?.abort(WOKEN);
+    this.#endSleep?.();
   }
 
+  /** Keeps the process alive no more than a timer of the clock's does: the heartbeat does that for the whole drain. */
   async #nextWake(limitMs: number | null): Promise<void> {
     if (!this.#woken) {
-      this.#sleeping = new AbortController();
-      await this.#options.clock.sleep(Math.max(0, limitMs ?? A_DAY_MS), this.#sleeping.signal);
-      this.#sleeping = null;
+      await new Promise<void>((resolve) => {
+        this.#endSleep = resolve;
+        if (limitMs === null) return;
+        const cancel = this.#options.clock.after(Math.max(0, limitMs), resolve);
+        this.#endSleep = () => {
+          cancel();
+          resolve();
+        };
+      });
+      this.#endSleep = null;
     }
     this.#woken = false;
   }

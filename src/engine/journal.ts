@@ -7,6 +7,7 @@
  * the outcomes to `salvage` (a file elsewhere) and fails for good: the engine then stops.
  */
 
+import type { NewResponse } from '../core/batch-record.js';
 import type { CallStart } from '../core/call.js';
 import { type Clock, WOKEN } from '../core/clock.js';
 import type { Settlement } from '../core/outcome.js';
@@ -36,6 +37,12 @@ interface PendingStart {
   readonly reject: (error: unknown) => void;
 }
 
+interface PendingResponse {
+  readonly response: NewResponse;
+  readonly resolve: (batchId: number | null) => void;
+  readonly reject: (error: unknown) => void;
+}
+
 interface PendingSettlement {
   readonly settlement: Settlement;
   readonly resolve: () => void;
@@ -46,6 +53,8 @@ export class Journal {
   readonly #options: JournalOptions;
   #starts: PendingStart[] = [];
   #settlements: PendingSettlement[] = [];
+  #responses: PendingResponse[] = [];
+  #endedResponses: number[] = [];
   #running: Promise<void> | null = null;
   #hurry: AbortController | null = null;
   #broken: unknown = null;
@@ -73,18 +82,38 @@ export class Journal {
     });
   }
 
+  /** Resolves with the response's number once its id is on disk; null where its task is not ours any more. */
+  taken(response: NewResponse): Promise<number | null> {
+    return new Promise((resolve, reject) => {
+      this.#responses.push({ response, resolve, reject });
+      this.#wake();
+    });
+  }
+
+  /** Written with whatever comes next. */
+  ended(batchId: number): void {
+    this.#endedResponses.push(batchId);
+    this.#wake();
+  }
+
   /** Resolves when everything handed over so far is on disk (or has been salvaged). */
   async flush(): Promise<void> {
     this.#hurry?.abort(WOKEN);
     while (this.#running !== null) await this.#running;
   }
 
+  get #pending(): number {
+    return (
+      this.#starts.length + this.#settlements.length + this.#responses.length + this.#endedResponses.length
+    );
+  }
+
   #wake(): void {
-    if (this.#starts.length + this.#settlements.length >= GROUP_LIMIT) this.#hurry?.abort(WOKEN);
+    if (this.#pending >= GROUP_LIMIT) this.#hurry?.abort(WOKEN);
     if (this.#running !== null) return;
     this.#running = this.#run().finally(() => {
       this.#running = null;
-      if (this.#starts.length + this.#settlements.length > 0) this.#wake();
+      if (this.#pending > 0) this.#wake();
     });
   }
 
@@ -94,22 +123,31 @@ export class Journal {
     this.#hurry = null;
     const starts = this.#starts;
     const settlements = this.#settlements;
+    const responses = this.#responses;
+    const ended = this.#endedResponses;
     this.#starts = [];
     this.#settlements = [];
+    this.#responses = [];
+    this.#endedResponses = [];
     try {
       if (this.#broken !== null)
         await this.#giveUp(
           settlements.map(({ settlement }) => settlement),
           this.#broken,
         );
-      await this.#commit(starts, settlements);
+      await this.#commit(starts, settlements, responses, ended);
     } catch (error) {
-      for (const { reject } of starts) reject(error);
+      for (const { reject } of [...starts, ...responses]) reject(error);
       for (const { reject } of settlements) reject(error);
     }
   }
 
-  async #commit(starts: readonly PendingStart[], settlements: readonly PendingSettlement[]): Promise<void> {
+  async #commit(
+    starts: readonly PendingStart[],
+    settlements: readonly PendingSettlement[],
+    responses: readonly PendingResponse[],
+    ended: readonly number[],
+  ): Promise<void> {
     const { store, onCommitted, onLost, trouble } = this.#options;
     const settled = settlements.map(({ settlement }) => settlement);
     let startsToWrite = starts;
@@ -117,25 +155,30 @@ export class Journal {
       store.record(
         startsToWrite.map(({ start }) => start),
         settled,
+        { taken: responses.map(({ response }) => response), ended },
       );
     const keepOutcomesOnly = (): boolean => {
       // What has not been paid for yet is not worth waiting for: those tasks go back.
       for (const { resolve } of startsToWrite) resolve(null);
       startsToWrite = [];
-      return settled.length > 0;
+      return settled.length + responses.length > 0;
     };
     let recorded: RecordedProgress;
     try {
       recorded = await trouble.waitOut(attempt, keepOutcomesOnly);
     } catch (error) {
-      if (settled.length === 0 && mayPass(error)) return;
+      // What a server was asked to remove and is still noted is found to be gone at the next start.
+      if (settled.length + responses.length === 0 && mayPass(error)) return;
       return this.#giveUp(settled, error);
     }
-    const { callIds, lostTaskIds } = recorded;
+    const { callIds, responseIds, lostTaskIds } = recorded;
     onCommitted(withoutLost(settled, new Set(lostTaskIds)));
     if (lostTaskIds.length > 0) onLost(lostTaskIds);
     startsToWrite.forEach(({ resolve }, index) => {
       resolve(callIds[index] ?? null);
+    });
+    responses.forEach(({ resolve }, index) => {
+      resolve(responseIds[index] ?? null);
     });
     for (const { resolve } of settlements) resolve();
   }

@@ -4,7 +4,7 @@ import { type AttemptHistory, isTrouble } from '../core/retry-decision.js';
 import type { LeasedTask } from '../core/task.js';
 import type { TokenUsage } from '../core/usage.js';
 import type { Grant, RefusalEffect, RefusalReason } from '../limiter/limiter.js';
-import type { ProviderReply } from '../provider/provider.js';
+import type { ResponseReply } from '../provider/remote-responses.js';
 import type { Lane } from './lane.js';
 import type { LaneHealth } from './lane-health.js';
 
@@ -26,7 +26,7 @@ export interface Heard {
 export function heard(
   health: LaneHealth,
   { taskId, attempts }: LeasedTask,
-  reply: ProviderReply,
+  reply: ResponseReply,
   sentAtMs: number,
   nowMs: number,
   mayBeDown: boolean,
@@ -46,7 +46,7 @@ export function heard(
 export function settleGrant(
   lane: Lane,
   grant: Grant,
-  reply: ProviderReply,
+  reply: ResponseReply,
   isDown: boolean,
   nowMs: number,
 ): RefusalEffect | null {

@@ -6,6 +6,7 @@
 import { type Clock, WOKEN } from '../core/clock.js';
 import type { BlockedBy, Cost, Grant, Limiter } from '../limiter/limiter.js';
 import type { Provider } from '../provider/provider.js';
+import type { RemoteResponses } from '../provider/remote-responses.js';
 import { LaneHealth } from './lane-health.js';
 import type { LanePrices, RemoteLane } from './remote/remote-lane.js';
 
@@ -15,6 +16,8 @@ export interface Lane extends LanePrices {
   readonly weight: number;
   readonly provider: Provider;
   readonly limiter: Limiter;
+  /** Absent: it makes none in the background. */
+  readonly responses?: RemoteResponses;
   /** Absent: it takes no batches. */
   readonly remote?: RemoteLane;
 }

@@ -20,6 +20,7 @@ export const IDLE_SNAPSHOT: DrainSnapshot = {
   completed: 0,
   failed: 0,
   openCalls: 0,
+  openResponses: 0,
   groups: NO_GROUPS,
   concurrency: 0,
   costMicroUsd: 0,

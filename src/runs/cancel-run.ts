@@ -5,12 +5,17 @@ import type { RunRecord } from '../core/run.js';
 import type { RunSummary } from '../core/run-summary.js';
 import type { StopRequests } from '../core/stop-requests.js';
 import type { Lane } from '../engine/lane.js';
+import { type SendingWay, WaysInTurn } from '../engine/sending-way.js';
 import type { Store } from '../store/store.js';
+import { directWayOf } from './direct.js';
+import { LEASE_MS } from './execute-run.js';
 import { loadOutputCheck } from './output-check-of.js';
 import { createPrepareTask } from './prepare-task.js';
 import { recoverStore } from './recover.js';
-import { remoteWayOf } from './remote.js';
+import { openBatches, remoteWayOf } from './remote.js';
+import { eventOf } from './run-events.js';
 import { settingsOfRun } from './run-settings.js';
+import { saveSalvage } from './salvage.js';
 
 /**
  * Cancels what is not settled. Answers that an earlier process had paid for and could not store are recorded first,
@@ -23,7 +28,7 @@ export async function cancelRun(store: Store, run: RunRecord, salvagePath: strin
   return store.summarizeRun(run.id);
 }
 
-export interface CancelBatchesOptions {
+export interface CancelOptions {
   readonly store: Store;
   readonly run: RunRecord;
   readonly lanes: readonly Lane[];
@@ -31,22 +36,38 @@ export interface CancelBatchesOptions {
   readonly random: Random;
   readonly workerId: string;
   readonly batchFolder: string;
+  /** Where answers go that the store cannot take. */
+  readonly salvagePath: string;
   readonly stop: StopRequests;
   readonly tell: TellEvent;
 }
 
 /**
- * Cancels the run's batches at their providers, and takes what was answered until then.
+ * Cancels what the run has at providers, batches and background responses, and takes what was answered until then.
  * @returns false where the user did not wait for that, or a provider will not do it
  */
-export async function cancelBatches(options: CancelBatchesOptions): Promise<boolean> {
-  const { store, run, lanes, clock, random, workerId, batchFolder, stop, tell } = options;
+export async function cancelAtProviders(options: CancelOptions): Promise<boolean> {
+  const { store, run, lanes, clock, random, workerId, batchFolder, salvagePath, stop, tell } = options;
   const settings = settingsOfRun(run);
-  const way = remoteWayOf(run, lanes, {
-    ...{ store, workerId, leaseMs: 0, clock, random, folder: batchFolder, waits: true, task: 'cancel' },
+  const shared = {
+    ...{ store, workerId, leaseMs: LEASE_MS, clock, random, task: 'cancel' as const },
     prepare: createPrepareTask(settings, await loadOutputCheck(settings)),
-    ...{ budget: null, tooManyFailures: null, onSettled: () => undefined, onNotice: tell },
+    ...{ budget: null, tooManyFailures: null, onSettled: () => undefined },
+  };
+  const responses = directWayOf(run, {
+    ...{ ...shared, lanes, mostConnections: 1, isUntried: false },
+    salvage: (settlements) => saveSalvage(salvagePath, settlements),
+    onNotice: (notice) => tell(eventOf(notice)),
   });
+  const areBatchesOpen = (await openBatches(store, run, 'batch')).length > 0;
+  const way: SendingWay = areBatchesOpen
+    ? new WaysInTurn(
+        remoteWayOf(run, lanes, {
+          ...{ ...shared, folder: batchFolder, waits: true, onNotice: tell },
+        }),
+        responses,
+      )
+    : responses;
   const stopListening = stop.subscribe((count) => (count === 1 ? way.stop() : way.abort()));
   try {
     return (await way.run()).reason === 'drained';

@@ -4,13 +4,14 @@ import type { DrainEnding, TellEvent } from '../core/event.js';
 import type { RunRecord } from '../core/run.js';
 import type { RunSummary } from '../core/run-summary.js';
 import type { StopRequests } from '../core/stop-requests.js';
-import { type ClaimTurns, Drain, type SettledTask } from '../engine/drain.js';
+import type { ClaimTurns, SettledTask } from '../engine/drain.js';
 import type { Lane } from '../engine/lane.js';
 import { type SendingWay, WaysInTurn } from '../engine/sending-way.js';
 import type { PriceTable } from '../pricing/price-book.js';
 import type { Store } from '../store/store.js';
+import { directWayOf } from './direct.js';
 import { loadOutputCheck } from './output-check-of.js';
-import { createJoinRequests, createPrepareTask } from './prepare-task.js';
+import { createPrepareTask } from './prepare-task.js';
 import { recoverStore } from './recover.js';
 import { openBatches, remoteWayOf } from './remote.js';
 import { createRunBudget, failureLimit } from './run-budget.js';
@@ -95,7 +96,6 @@ async function drainRun(
 ): Promise<ExecutionReport> {
   const { store, run, among, lanes, clock, tell } = options;
   const settings = settingsOfRun(run);
-  const { pacing } = settings;
   const { leaseMs = LEASE_MS } = options;
 
   const rescue = await recoverStore(store, options.salvagePath);
@@ -129,28 +129,18 @@ async function drainRun(
     tell(event);
     if (event.completed.length > 0) void options.onAnswers(event.completed);
   };
-  const direct = new Drain({
+  const direct = directWayOf(run, {
+    task: 'send',
     store,
-    runId: run.id,
     among,
     turns: options.turns,
     workerId: options.workerId,
     lanes,
     prepare,
-    join: createJoinRequests(pacing.groupUrl),
-    grouping: {
-      fewest: pacing.groupMin,
-      most: pacing.groupMax,
-      targetLatencyMs: pacing.targetLatencyMs,
-      waitMs: pacing.groupWaitMs,
-    },
     clock,
     random: options.random,
-    ...pacing,
-    retry: pacing,
     mostConnections: options.mostConnections,
     leaseMs,
-    isGuarded: pacing.guard,
     isUntried: before.counts.completed === 0 && !(await wasAnsweredBefore(store, settings)),
     budget,
     tooManyFailures,
@@ -164,7 +154,7 @@ async function drainRun(
   const isRemote = settings.remote.remote;
   // What is at a provider is fetched, whichever way the rest goes.
   const drain: SendingWay =
-    isRemote || (await openBatches(store, run)).length > 0
+    isRemote || (await openBatches(store, run, 'batch')).length > 0
       ? new WaysInTurn(
           remoteWayOf(run, lanes, {
             store,

@@ -30,6 +30,8 @@ export interface ImportOptions {
   readonly skipBadLines: boolean;
   readonly onBadLines: (bad: readonly BadLine[]) => Promise<void> | void;
   readonly signal: AbortSignal;
+  /** Opens a new run that has all its documents; absent: nothing else belongs to that. */
+  readonly open?: () => Promise<void>;
 }
 
 /**
@@ -53,7 +55,8 @@ export async function importNew(options: ImportOptions): Promise<ImportCounts> {
     if (isRefused) await removeRun(store, run.id);
     throw error;
   }
-  await store.updateRun(run.id, { status: 'open' });
+  if (options.open === undefined) await store.updateRun(run.id, { status: 'open' });
+  else await options.open();
   return report;
 }
 

@@ -31,7 +31,7 @@ const MINUTE_MS = 60_000;
 export async function inspectRun(store: Store, run: RunRecord, clock: Clock): Promise<RunInspection> {
   const nowMs = clock.now();
   const summary = await store.summarizeRun(run.id);
-  const owner = await store.readOwner();
+  const owner = await store.readOwner(run.name);
   const drains = owner !== null && owner.runName === run.name ? owner : null;
   const recent = await store.readRecentCalls(MINUTE_MS);
   const observed = observationsOf(run);

@@ -51,11 +51,11 @@ export async function findRunsToPrune(
   { names, olderThanMs }: PruneChoice,
   nowMs: number,
 ): Promise<OldRun[]> {
-  const owner = await store.readOwner();
   for (const name of names) await findRun(store, name);
   const old: OldRun[] = [];
   for (const run of await store.listRuns()) {
-    if (run.name === owner?.runName || (names.length > 0 && !names.includes(run.name))) continue;
+    if (names.length > 0 && !names.includes(run.name)) continue;
+    if ((await store.readOwner(run.name))?.runName === run.name) continue;
     const { counts, gone, lastCallAtMs } = await store.summarizeRun(run.id);
     const lastActiveAtMs = Math.max(run.createdAtMs, run.stoppedAtMs ?? 0, lastCallAtMs ?? 0);
     if (nowMs - lastActiveAtMs < olderThanMs) continue;

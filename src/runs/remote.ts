@@ -8,9 +8,17 @@ import type { Store } from '../store/store.js';
 import { createJoinRequests } from './prepare-task.js';
 import { settingsOfRun } from './run-settings.js';
 
-/** Batches of a run that are begun and not settled. */
-export async function openBatches(store: Store, run: RunRecord): Promise<readonly BatchRecord[]> {
-  return (await store.remote.list(run.id)).filter(({ state }) => state !== 'settled');
+/**
+ * What of a run is with providers: batches that are begun and not settled, and background responses.
+ * @param wanted absent: both
+ */
+export async function openBatches(
+  store: Store,
+  run: RunRecord,
+  wanted?: BatchRecord['kind'],
+): Promise<readonly BatchRecord[]> {
+  const all = await store.remote.list(run.id);
+  return all.filter(({ state, kind }) => state !== 'settled' && (wanted ?? kind) === kind);
 }
 
 type OfRun = Omit<
@@ -25,6 +33,7 @@ type OfRun = Omit<
   | 'most'
   | 'pollIntervalMs'
   | 'finishDirectByMs'
+  | 'keepRemote'
 >;
 
 /** @throws LlmBatchError REMOTE_UNAVAILABLE (exit 2) where no lane takes batches */
@@ -47,6 +56,7 @@ export function remoteWayOf(run: RunRecord, lanes: readonly Lane[], options: OfR
     timeoutMs: pacing.timeoutMs,
     graceMs: pacing.graceMs,
     most: remote.remoteMax,
+    keepRemote: remote.keepRemote,
     pollIntervalMs: remote.pollIntervalMs,
     finishDirectByMs: remote.finishDirectByMs,
   });

@@ -1,7 +1,7 @@
 /** What the engine notices, in the words of `RunEvent`: the one place that knows both. */
 import type { CalledTask, RunEvent } from '../core/event.js';
 import { ENDPOINTS } from '../endpoints/endpoints.js';
-import type { ReadyCall } from '../engine/call.js';
+import type { SentCall } from '../engine/call.js';
 import type { DrainNotice, SettledTask } from '../engine/drain.js';
 import type { PreparedTask } from '../engine/prepared-task.js';
 
@@ -22,14 +22,14 @@ export function eventOf(notice: DrainNotice): RunEvent {
   }
 }
 
-function startedEvent(call: ReadyCall): RunEvent {
+function startedEvent(call: SentCall): RunEvent {
   const { callId, lane, request, group } = call;
   const { model } = group[0] as PreparedTask;
   const { operation } = ENDPOINTS[request.endpoint];
   return { type: 'call_started', lane: lane.name, callId, model, operation, tasks: tasksOf(call) };
 }
 
-function tasksOf({ group }: ReadyCall): readonly CalledTask[] {
+function tasksOf({ group }: SentCall): readonly CalledTask[] {
   return group.map(({ task }) => task);
 }
 

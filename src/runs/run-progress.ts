@@ -57,6 +57,7 @@ export class RunProgress {
       completed: completed + handedOut.completed,
       failed: failed + handedOut.failed,
       openCalls: state.openCalls,
+      openResponses: state.openResponses,
       concurrency: state.concurrency,
       documentsPerCall:
         state.groups.calls === 0 ? null : Math.round(state.groups.documents / state.groups.calls),
@@ -139,7 +140,10 @@ function heldBack(
     const dueInMs = state.nextDueAtMs === null ? null : Math.max(0, state.nextDueAtMs - wallMs);
     return { heldBackBy: 'retry_wait', heldBackForMs: dueInMs };
   }
-  return { heldBackBy: state.openCalls >= state.concurrency ? 'concurrency' : null, heldBackForMs: null };
+  return {
+    heldBackBy: state.openCalls + state.openResponses >= state.concurrency ? 'concurrency' : null,
+    heldBackForMs: null,
+  };
 }
 
 function isEveryLaneDown({ down }: DrainSnapshot, lanes: number): boolean {

@@ -65,9 +65,14 @@ export function settingsToJson(settings: RunSettings, place: StorePlace): JsonOb
 }
 
 /** What runs of earlier versions do not say. */
-const EARLIER: Pick<RunSettings, 'sharing' | 'remote'> = {
-  sharing: { dedupe: false, reuse: false },
-  remote: { remote: false, remoteMax: 1, pollIntervalMs: null, finishDirectByMs: null },
+const EARLIER: Pick<RunSettings, 'sharing'> = { sharing: { dedupe: false, reuse: false } };
+const EARLIER_REMOTE: RemoteSettings = {
+  remote: false,
+  remoteMax: 1,
+  background: false,
+  keepRemote: false,
+  pollIntervalMs: null,
+  finishDirectByMs: null,
 };
 const EARLIER_PACING: Partial<PacingSettings> = {
   connections: null,
@@ -87,10 +92,11 @@ const EARLIER_PACING: Partial<PacingSettings> = {
  * @throws LlmBatchError STORE_RUN_ODD (exit 5) for what this program does not write
  */
 export function settingsOfRun(run: RunRecord): RunSettings {
-  const { pacing } = run.settings;
+  const { pacing, remote = {} } = run.settings;
   const settings = {
     ...EARLIER,
     ...run.settings,
+    remote: isJsonObject(remote) ? { ...EARLIER_REMOTE, ...remote } : remote,
     ...(isJsonObject(pacing) && { pacing: { ...EARLIER_PACING, ...pacing } }),
   };
   const odd = STORED_SETTINGS(settings);
@@ -111,15 +117,19 @@ function withPaths(settings: RunSettings, change: (path: string) => string): Run
   return {
     ...settings,
     request:
-      request?.imageFolder === undefined ? request : { ...request, imageFolder: change(request.imageFolder) },
+      typeof request?.imageFolder !== 'string'
+        ? request
+        : { ...request, imageFolder: change(request.imageFolder) },
     pricesFile: pricesFile && change(pricesFile),
     output: output && change(output),
   };
 }
 
 /** The folder that documents name files of; null where the prompt takes none. */
-export function imageFolderOf({ promptTemplate, imageFolder = '' }: RequestSettings): string | null {
-  return imageFolder !== '' && /\{\{\s*image\s/.test(promptTemplate ?? '') ? imageFolder : null;
+export function imageFolderOf({ promptTemplate, imageFolder }: RequestSettings): string | null {
+  return typeof imageFolder === 'string' && imageFolder !== '' && /\{\{\s*image\s/.test(promptTemplate ?? '')
+    ? imageFolder
+    : null;
 }
 
 const SIMULATED_LANE = 'simulator';

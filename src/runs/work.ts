@@ -168,7 +168,7 @@ class Worker {
   async #sendRun(stored: RunRecord, sending: Sending): Promise<void> {
     const { connect, clock, tell } = this.#options;
     const run = this.#withConcurrency(stored);
-    await this.#refuseBatches(run);
+    await this.#refuseRemote(run);
     const lanes = await connect(run);
     let leave = (): unknown => undefined;
     try {
@@ -229,13 +229,14 @@ class Worker {
     return { ...run, settings: settingsToJson({ ...settings, pacing }, store) };
   }
 
-  /** A batch is handed in and fetched by one process; of several workers nobody could say which. */
-  async #refuseBatches(run: RunRecord): Promise<void> {
+  /** What a provider works on by itself is fetched by one process; of several workers nobody could say which. */
+  async #refuseRemote(run: RunRecord): Promise<void> {
     const { store } = this.#options;
     if (!store.capabilities.sharedDrain) return;
-    if (!settingsOfRun(run).remote.remote && (await openBatches(store, run)).length === 0) return;
+    const { remote, background } = settingsOfRun(run).remote;
+    if (!remote && !background && (await openBatches(store, run)).length === 0) return;
     throw new LlmBatchError(
-      `Run '${run.name}' goes through the provider's batches, which are no work for workers.`,
+      `Run '${run.name}' leaves documents with the provider (batches, background responses), which is no work for workers.`,
       {
         code: 'RUN_REMOTE',
         exitCode: EXIT_CODES.usage,
@@ -291,7 +292,7 @@ class Worker {
 
   /**
    * A worker may have died between its last document and the run's end, or before documents took the answers of their
-   * equals: nobody else would come to it.
+   * equals, or while a provider had all that was left: nobody else would come to it.
    */
   async #finishSettled(): Promise<void> {
     const { store, runId } = this.#options;
@@ -301,7 +302,11 @@ class Worker {
       const summary = await store.summarizeRun(run.id);
       const { ready, delayed, in_progress } = summary.counts;
       if (isDone(summary)) await store.updateRun(run.id, { status: 'finished' });
-      else if (summary.shared.waiting === ready && delayed + in_progress === 0) this.#begin(run);
+      else if (
+        (summary.shared.waiting === ready && delayed + in_progress === 0) ||
+        (await openBatches(store, run)).length > 0
+      )
+        this.#begin(run);
     }
   }
 

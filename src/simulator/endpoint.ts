@@ -44,6 +44,8 @@ export interface Inquiry {
   readonly outputCapTokens: number | null;
   /** Dollars, where the simulator has prices. */
   readonly costUsd: number | null;
+  /** Its answer is not waited for. */
+  readonly isBackground?: true;
   /** The answer's body. */
   render(variant: AnswerVariant, stamp: AnswerStamp): JsonObject;
 }

@@ -7,7 +7,7 @@ import type { Clock } from '../core/clock.js';
 import { isJsonObject, type JsonObject } from '../core/json.js';
 import type { Admission } from './account.js';
 import type { Plan } from './behaviour.js';
-import type { Books, DocumentRecord, SimulatorBooks } from './books.js';
+import type { Bill, Books, DocumentRecord, SimulatorBooks } from './books.js';
 import type { CallLog } from './call-log.js';
 import { type Customer, Customers } from './customers.js';
 import { errorBody, type Headers, rateLimitHeaders, requestIdHeader } from './dialect.js';
@@ -42,6 +42,16 @@ export interface Verdict {
   readonly delayMs: number;
   /** True when the reply is a usable answer. */
   readonly answers: boolean;
+  /** Of a call whose answer is not waited for. */
+  readonly background?: BackgroundOrder;
+}
+
+/** What a call asks for that is to be answered later. */
+export interface BackgroundOrder {
+  /** Fingerprint. */
+  readonly document: string;
+  /** Null where the answer tells no usage. */
+  readonly bill: Bill | null;
 }
 
 /** One line of a batch. */
@@ -275,9 +285,13 @@ export class Judge {
     const { customer, nowMs } = finding.hearing;
     customer.accepted += 1;
     this.#books.accept([document, ...finding.companions], customer.keyHash, nowMs, finding.tokensCharged);
-    if (plan.tellsUsage) this.#books.bill(inquiry.promptTokens, inquiry.completionTokens);
+    const { fingerprint, promptTokens, completionTokens, costUsd, isBackground } = inquiry;
+    const bill = plan.tellsUsage ? { promptTokens, completionTokens, costUsd } : null;
     const delayMs = plan.delayMs ?? this.#latencyMs(inquiry, document);
-    return { ...this.#conclude(plan.reply, finding, true), delayMs, answers: plan.answers };
+    const verdict = { ...this.#conclude(plan.reply, finding, true), delayMs, answers: plan.answers };
+    if (isBackground) return { ...verdict, background: { document: fingerprint, bill } };
+    if (bill !== null) this.#books.bill(promptTokens, completionTokens);
+    return verdict;
   }
 
   #latencyMs(inquiry: Inquiry, document: DocumentRecord): number {

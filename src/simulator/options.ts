@@ -66,7 +66,14 @@ export interface BatchOptions {
   readonly faults?: readonly BatchFault[] | null;
 }
 
-/** Requests about files and batches. */
+export interface BackgroundOptions {
+  /** False: the server knows no such parameter. Default true. */
+  readonly isOffered?: boolean | null;
+  /** How long a response is kept once it is done. Default: for ever. */
+  readonly expireAfterMs?: number | null;
+}
+
+/** Requests about files, batches and background responses. */
 export const REMOTE_ROUTES = [
   'upload',
   'files',
@@ -77,6 +84,9 @@ export const REMOTE_ROUTES = [
   'batches',
   'batch',
   'cancel',
+  'response',
+  'cancel-response',
+  'delete-response',
 ] as const;
 
 export type RemoteRoute = (typeof REMOTE_ROUTES)[number];
@@ -148,6 +158,7 @@ export interface SimulatorOptions {
   /** Answers are padded to at least this length. Default 0. */
   readonly responseBytes?: number | null;
   readonly batches?: BatchOptions | null;
+  readonly background?: BackgroundOptions | null;
   readonly routeFaults?: readonly RouteFault[] | null;
   /** Only these models exist. Default: any. */
   readonly models?: readonly string[] | null;
@@ -185,6 +196,7 @@ export interface SimulatorSettings extends Limits {
     readonly queueFullAt: 'validation' | 'creation';
     readonly faults: readonly BatchFault[];
   };
+  readonly background: { readonly isOffered: boolean; readonly expireAfterMs: number };
   readonly routeFaults: readonly RouteFault[];
   readonly models: readonly string[] | null;
   readonly directives: boolean;
@@ -286,6 +298,10 @@ const RULES: Readonly<Record<keyof SimulatorOptions, readonly [expected: string,
     `{durationMs?, queueTokens?, queueFullAt?: validation or creation, faults?: some of ${BATCH_FAULTS.join(', ')}}`,
     (value) => isShaped(value, BATCH_SHAPE),
   ],
+  background: [
+    '{isOffered?, expireAfterMs?}',
+    (value) => isShaped(value, { 'isOffered?': isSwitch, 'expireAfterMs?': isWhole }),
+  ],
   routeFaults: [
     `a list of {route: ${REMOTE_ROUTES.join(', ')}, fault: ${ROUTE_FAULTS.join(', ')}, after?, times?}`,
     (value) => Array.isArray(value) && value.every((item) => isShaped(item, ROUTE_FAULT_SHAPE)),
@@ -341,6 +357,10 @@ export function resolveOptions(options: SimulatorOptions): SimulatorSettings {
       queueTokens: options.batches?.queueTokens ?? Number.POSITIVE_INFINITY,
       queueFullAt: options.batches?.queueFullAt ?? 'validation',
       faults: options.batches?.faults ?? [],
+    },
+    background: {
+      isOffered: options.background?.isOffered ?? true,
+      expireAfterMs: options.background?.expireAfterMs ?? Number.POSITIVE_INFINITY,
     },
     routeFaults: options.routeFaults ?? [],
     models: options.models ?? null,

@@ -1,4 +1,4 @@
-/** What the books hold of files and batches. Their lines are the documents' too: see `Books.acceptLine`. */
+/** What the books hold of files, batches and background responses. Their lines are the documents' too: see `Books.acceptLine`. */
 
 /** One batch, as it stands. */
 export interface BatchEntry {
@@ -15,6 +15,18 @@ export interface BatchEntry {
   failed: number;
 }
 
+/** A response that was asked for in the background, as it stands. */
+export interface ResponseEntry {
+  readonly id: string;
+  /** Fingerprint of the document that it was created for. */
+  readonly document: string;
+  /** OpenAI's word; an expired one keeps its last. */
+  status: string;
+  /** Billed; 0 where it is not done or the simulator has no prices. */
+  costUsd: number;
+  isDeleted: boolean;
+}
+
 export interface RemoteBooks {
   /** Whole ones. */
   readonly filesUploaded: number;
@@ -24,6 +36,8 @@ export interface RemoteBooks {
   readonly filesFetched: number;
   /** In the order of their creation. */
   readonly batches: readonly Readonly<BatchEntry>[];
+  /** In the order of their creation. Their tokens are those of calls. */
+  readonly responses: readonly Readonly<ResponseEntry>[];
   /** Lines that were run and billed, those included whose answer was lost afterwards. */
   readonly linesRun: number;
   readonly promptTokens: number;
@@ -34,6 +48,7 @@ export interface RemoteBooks {
 
 export class RemoteLedger {
   readonly batches: BatchEntry[] = [];
+  readonly responses: ResponseEntry[] = [];
   filesUploaded = 0;
   bytesUploaded = 0;
   filesDeleted = 0;
@@ -62,6 +77,7 @@ export class RemoteLedger {
           failed,
         }),
       ),
+      responses: this.responses.map((response) => ({ ...response })),
       linesRun: this.linesRun,
       promptTokens: this.promptTokens,
       completionTokens: this.completionTokens,

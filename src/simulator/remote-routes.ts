@@ -1,10 +1,11 @@
 /**
- * Requests about files and batches, from HTTP to the shelf and the batches and back. They pass no limit and are no calls;
+ * Requests about files, batches and background responses, from HTTP to where they lie and back. They pass no limit and are no calls;
  * what they can be made to meet is an option of its own.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Clock } from '../core/clock.js';
 import { isJsonObject, type JsonObject } from '../core/json.js';
+import { BackgroundResponses } from './background-responses.js';
 import { type Batch, Batches } from './batches.js';
 import type { Books } from './books.js';
 import type { Endpoint } from './endpoint.js';
@@ -20,14 +21,14 @@ type Outcome = { readonly body: JsonObject } | { readonly content: ShelvedFile }
 
 interface Remote {
   readonly route: RemoteRoute;
-  /** Of the file or batch; empty for lists and creations. */
+  /** Of the file, batch or response; empty for lists and creations. */
   readonly id: string;
   readonly query: URLSearchParams;
   readonly request: IncomingMessage;
   readonly key: string | null;
 }
 
-const ADDRESS = /^\/v1\/(files|batches)(?:\/([^/]+)(?:\/(content|cancel))?)?$/;
+const ADDRESS = /^\/v1\/(files|batches|responses)(?:\/([^/]+)(?:\/(content|cancel))?)?$/;
 const ROUTES: Readonly<Record<string, RemoteRoute>> = {
   'POST files': 'upload',
   'GET files': 'files',
@@ -38,6 +39,9 @@ const ROUTES: Readonly<Record<string, RemoteRoute>> = {
   'GET batches': 'batches',
   'GET batches ID': 'batch',
   'POST batches ID cancel': 'cancel',
+  'GET responses ID': 'response',
+  'POST responses ID cancel': 'cancel-response',
+  'DELETE responses ID': 'delete-response',
 };
 const MOST_FILE_BYTES = 512 * 2 ** 20;
 const LONGEST_FIELD_BYTES = 1_000;
@@ -50,6 +54,7 @@ export class RemoteRoutes {
   readonly #clock: Clock;
   readonly #shelf = new Shelf();
   readonly #batches: Batches;
+  readonly responses: BackgroundResponses;
   /** Requests that each fault of the options has looked at. */
   readonly #looks = new WeakMap<RouteFault, number>();
 
@@ -57,6 +62,7 @@ export class RemoteRoutes {
     this.#judge = judge;
     this.#books = books;
     this.#clock = clock;
+    this.responses = new BackgroundResponses(judge, books, clock);
     this.#batches = new Batches({ judge, books, clock, shelf: this.#shelf, endpoints });
   }
 
@@ -90,6 +96,7 @@ export class RemoteRoutes {
 
   async close(): Promise<void> {
     this.#batches.close();
+    this.responses.close();
     await this.#shelf.close();
   }
 
@@ -166,6 +173,13 @@ export class RemoteRoutes {
       case 'cancel':
         request.resume();
         return this.#ofBatch(id, (batch) => this.#batches.cancel(batch));
+      case 'response':
+        return this.responses.retrieve(id);
+      case 'cancel-response':
+        request.resume();
+        return this.responses.cancel(id);
+      case 'delete-response':
+        return this.responses.remove(id);
     }
   }
 

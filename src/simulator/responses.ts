@@ -3,20 +3,21 @@ import { isJsonObject, type Json, type JsonObject } from '../core/json.js';
 import type { SimulatedAnswer } from './answer.js';
 import { chatCompletions, costUsdOf, inquireChat, type Said, servedTier } from './chat-completions.js';
 import { type AnswerStamp, type AnswerVariant, type Endpoint, isRefusal } from './endpoint.js';
-import type { Prices } from './options.js';
+import type { Prices, SimulatorSettings } from './options.js';
 import { invalidRequest, type Refusal } from './refusal.js';
 
 export const responses: Endpoint = {
   path: '/v1/responses',
   read(requestBody, settings) {
-    const refusal = faultOf(requestBody);
+    const refusal = faultOf(requestBody, settings);
     if (refusal !== null) return refusal;
     const chat = asChat(requestBody);
     const fault = chatCompletions.read(chat, settings);
     if (isRefusal(fault)) return { ...fault, param: fault.param?.replace('messages', 'input') ?? null };
-    return inquireChat(chat, settings, (answer, said, variant, stamp) =>
+    const inquiry = inquireChat(chat, settings, (answer, said, variant, stamp) =>
       render(requestBody, answer, said, variant, stamp, settings.prices),
     );
+    return requestBody['background'] === true ? { ...inquiry, isBackground: true } : inquiry;
   },
 };
 
@@ -30,8 +31,14 @@ const UNKNOWN = [
   'reasoning_effort',
 ];
 
-function faultOf(requestBody: JsonObject): Refusal | null {
-  const { input, max_output_tokens: cap } = requestBody;
+function faultOf(requestBody: JsonObject, { background: { isOffered } }: SimulatorSettings): Refusal | null {
+  const { input, max_output_tokens: cap, background, store } = requestBody;
+  if (background !== undefined && !isOffered) {
+    return invalidRequest("Unknown parameter: 'background'.", 'background', 'unknown_parameter');
+  }
+  if (background === true && store === false) {
+    return invalidRequest("Background responses require 'store' to be true.", 'store', 'invalid_value');
+  }
   const unknown = UNKNOWN.find((name) => Object.hasOwn(requestBody, name));
   if (unknown !== undefined) {
     return invalidRequest(`Unsupported parameter: '${unknown}'.`, unknown, 'unsupported_parameter');

@@ -70,7 +70,9 @@ export class Router {
           return this.#judge.turnAway(tooLarge());
         }
         const port = request.socket.localPort ?? 0;
-        verdict = this.#judge.judge({ endpoint, bodyText, key: bearerKeyOf(request), port });
+        const judged = this.#judge.judge({ endpoint, bodyText, key: bearerKeyOf(request), port });
+        const { background } = judged;
+        verdict = background === undefined ? judged : this.#remote.responses.create(judged, background);
         return verdict;
       }),
     );

@@ -5,6 +5,7 @@
  *
  *   POST /v1/chat/completions          GET /v1/models[/ID]
  *   /v1/files[/ID[/content]]           /v1/batches[/ID[/cancel]]
+ *   /v1/responses/ID[/cancel]
  *   GET  /simulator/books              what arrived, as JSON
  *   POST /simulator/reconfigure        options as JSON, laid over those in force
  *   POST /simulator/heal               ends every fault

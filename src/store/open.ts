@@ -4,6 +4,7 @@ import { dirname, resolve } from 'node:path';
 import type { Clock } from '../core/clock.js';
 import { EXIT_CODES, LlmBatchError, usageError } from '../core/errors.js';
 import { fileSystemOf } from './file-system.js';
+import { addressOf } from './postgres/address.js';
 import type { MigrationStep, Store } from './store.js';
 
 export interface OpenStoreOptions {
@@ -16,7 +17,12 @@ export interface OpenStoreOptions {
   readonly create?: boolean;
   /** Told before each step by which a store of an earlier version is brought up to date; a large one takes seconds. */
   readonly onMigration?: (step: MigrationStep) => void;
+  /** Of a store on a server: the schema that holds it. */
+  readonly schemaName?: string;
 }
+
+/** Where a server holds a store unless it is said otherwise. */
+export const DEFAULT_SCHEMA_NAME = 'llm_batch';
 
 /** At least two letters, so that a Windows drive is a path. */
 const SCHEME = /^([a-z][a-z0-9+.-]+):/i;
@@ -37,10 +43,24 @@ export async function engineVersion(): Promise<string> {
  *   STORE_URL_UNSUPPORTED (exit 2) for another kind of store
  */
 export async function openStore(url: string, options: OpenStoreOptions): Promise<Store> {
+  if (isServerUrl(url)) {
+    const { openPostgresStore } = await import('./postgres/store.js');
+    return openPostgresStore(url, options.schemaName ?? DEFAULT_SCHEMA_NAME, options);
+  }
   const path = storePath(url);
   if (options.mode === 'write') refuseNetwork(path);
   const { openSqliteStore } = await import('./sqlite/store.js');
   return openSqliteStore(path, options);
+}
+
+/** Whether a store's URL names a server, and not a file of this machine. */
+export function isServerUrl(url: string): boolean {
+  return /^postgres(ql)?:\/\//i.test(url);
+}
+
+/** A server's store in words for people: without a password. @throws LlmBatchError STORE_URL_ODD, STORE_SCHEMA_NAME (exit 2) */
+export function serverPlace(url: string, schemaName: string): string {
+  return addressOf(url, schemaName).place;
 }
 
 /**
@@ -49,12 +69,6 @@ export async function openStore(url: string, options: OpenStoreOptions): Promise
  */
 export function storePath(url: string): string {
   const scheme = SCHEME.exec(url)?.[1]?.toLowerCase();
-  if (scheme === 'postgres' || scheme === 'postgresql') {
-    throw new LlmBatchError('PostgreSQL stores are not available in this version.', {
-      code: 'STORE_URL_UNSUPPORTED',
-      exitCode: EXIT_CODES.usage,
-    });
-  }
   if (scheme !== undefined && scheme !== 'sqlite' && url.slice(scheme.length).startsWith('://')) {
     throw usageError('STORE_URL_UNSUPPORTED', `There is no store for ${scheme}: URLs.`);
   }

@@ -5,6 +5,7 @@ import type {
   BatchRecord,
   BatchSettlement,
   NewBatch,
+  StoredResponse,
 } from '../core/batch-record.js';
 import type { CallTask } from '../core/call.js';
 import type { LeasedTask } from '../core/task.js';
@@ -36,8 +37,10 @@ export interface RemoteStore {
   giveBack(batchId: number, limit: number): Promise<number>;
   /** The batch is done with, once it has no task any more. @returns false while it has */
   end(batchId: number): Promise<boolean>;
-  /** In the order in which they were begun, settled ones too. */
+  /** In the order in which they were begun, settled ones too, but responses only while servers have them. */
   list(runId: number): Promise<readonly BatchRecord[]>;
+  /** Responses of a run, in the order in which they were taken; they are noted by `Store.record`. */
+  responsesOf(runId: number): Promise<readonly StoredResponse[]>;
 }
 
 export type OpenBatchState = Exclude<BatchProgress['state'], 'settled'>;

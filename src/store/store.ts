@@ -4,6 +4,8 @@
  * durations that a backend takes by its own clock, and a method that resolved is durable (fsynced). SQL stays inside
  * the backends; only `open.ts` names one.
  */
+import type { Backlog } from '../core/backlog.js';
+import type { ResponseNotes } from '../core/batch-record.js';
 import type { CallStart, RecentCall } from '../core/call.js';
 import type { FailureKind } from '../core/failure.js';
 import type { Settlement } from '../core/outcome.js';
@@ -99,6 +101,8 @@ export interface SharedPage {
 export interface RecordedProgress {
   /** Ids of `started`, in their order; null for a call that is not to be made, since a task of it is not ours any more. */
   readonly callIds: readonly (number | null)[];
+  /** Numbers of the responses that were taken, in their order; null for one whose task is not ours any more. */
+  readonly responseIds: readonly (number | null)[];
   /** Tasks whose lease was no longer ours: nothing of their outcome but the call was kept. */
   readonly lostTaskIds: readonly number[];
 }
@@ -145,6 +149,8 @@ export interface Store {
   readonly capabilities: {
     /** Several processes may drain the store at once. */
     readonly sharedDrain: boolean;
+    /** Room that nothing needs any more goes back to the file system; otherwise it is kept for other rows. */
+    readonly givesRoomBack: boolean;
   };
 
   readonly maintenance: StoreMaintenance;
@@ -152,7 +158,9 @@ export interface Store {
   readonly served: ServedStore;
 
   /**
-   * Becomes the one process that drains this store, so that every worker before it is dead; freed by `close` or by the kernel when the process dies.
+   * Says that this process drains or changes a run, in place of what it has said before; over with `close`, and with the
+   * process, however it dies. Where a store is not shared it becomes the one process that does, so that every worker before
+   * it is dead. Where it is, it keeps nobody out but those that would delete the run or import it anew.
    * @throws LlmBatchError STORE_LOCKED (exit 5) naming the owner
    */
   acquireDrainLock(owner: StoreOwner): Promise<void>;
@@ -235,13 +243,22 @@ export interface Store {
    * before each claim of a worker that has several runs, so that it is as cheap as a look into an index for each.
    */
   listWork(): Promise<readonly RunWork[]>;
+  /** Open tasks of every run; reads what there is of them in an index, so that it is for whoever looks every few seconds. */
+  readBacklog(): Promise<Backlog>;
   /**
    * How long until the next delayed task is due, 0 when it is; null when none is delayed.
    * @param among as for `claimTasks`
    */
   nextDueMs(runId: number, among?: readonly number[]): Promise<number | null>;
-  /** Calls about to be sent, and what became of leased tasks: one commit for all of it. */
-  record(started: readonly CallStart[], settlements: readonly Settlement[]): Promise<RecordedProgress>;
+  /**
+   * Calls about to be sent, what became of leased tasks, and calls whose task is from here on a response's: one commit
+   * for all of it.
+   */
+  record(
+    started: readonly CallStart[],
+    settlements: readonly Settlement[],
+    responses?: ResponseNotes,
+  ): Promise<RecordedProgress>;
   /**
    * Says that a worker is alive for `leaseMs` more, and with it all its tasks are leased. One that was given up is known
    * again from here on; what it had is not its own any more.
@@ -283,7 +300,8 @@ export interface Store {
   readLatencies(runId: number): Promise<readonly LatencyCount[]>;
   /** Calls of every run that started within the last `withinMs`, oldest first. */
   readRecentCalls(withinMs: number): Promise<readonly RecentCall[]>;
-  readOwner(): Promise<StoreOwner | null>;
+  /** @param runName who drains or changes this run, or all runs; default: whoever it is */
+  readOwner(runName?: string): Promise<StoreOwner | null>;
 
   close(): Promise<void>;
 }

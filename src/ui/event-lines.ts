@@ -128,6 +128,17 @@ function sentencesOf(event: RunEvent, { colours, command }: Appearance, run: str
         ),
       ];
     }
+    case 'responses_left': {
+      const responses = formatQuantity(event.responses, 'background response');
+      const words = event.responses === 1 ? 'goes on at the provider' : 'go on at the provider';
+      return [`${responses} ${words}; \`llm-batch resume\` fetches the answers`];
+    }
+    case 'response_kept':
+      return [
+        colours.yellow(
+          `a background response could not be deleted at the provider, which keeps it: ${messageOf(event.failure)}`,
+        ),
+      ];
     case 'store_trouble':
       return [colours.red(`${event.message} Nothing new is sent; what was answered is held.`)];
     case 'store_recovered':

@@ -91,8 +91,8 @@ export interface AdvisedFailure {
   readonly message: string;
 }
 
-/** What a proxy does to all calls is none of the key's doing. */
-const PROXY_ADVICE: Readonly<Record<string, FailureAdvice>> = {
+/** For what a code of the program's own tells. What a proxy does to all calls is none of the key's doing. */
+const ADVICE_BY_CODE: Readonly<Record<string, FailureAdvice>> = {
   PROXY_AUTH: {
     meaning: 'the proxy wants a user name and a password',
     advice: 'set HTTPS_PROXY (or HTTP_PROXY) to http://USER:PASSWORD@host:port, then resume',
@@ -103,11 +103,16 @@ const PROXY_ADVICE: Readonly<Record<string, FailureAdvice>> = {
     advice: 'have the server allowed there, or name it in NO_PROXY, then resume',
     worthRetrying: true,
   },
+  BACKGROUND_UNSUPPORTED: {
+    meaning: 'the server makes no responses in the background',
+    advice: 'run it again without --background',
+    worthRetrying: true,
+  },
 };
 
 /** The advice for one failure: for a proxy's refusal and a refused parameter, what to do about that. */
 export function adviceOn({ kind, code, message }: AdvisedFailure): FailureAdvice {
-  const advice = PROXY_ADVICE[code ?? ''] ?? FAILURE_ADVICE[kind];
+  const advice = ADVICE_BY_CODE[code ?? ''] ?? FAILURE_ADVICE[kind];
   const name = /'([a-z_.]{1,40})'/.exec(message)?.[1];
   if (name === undefined || (code !== 'unsupported_parameter' && code !== 'unsupported_value')) return advice;
   if (name === 'max_tokens') {

@@ -27,10 +27,13 @@ export function runningFields(snapshot: ProgressSnapshot, colours: ChalkInstance
     fields.push({ variants: [formatMoney(snapshot.costMicroUsd)], importance: 6 });
   }
   if (!isOutage) {
+    const { openCalls, openResponses, concurrency } = snapshot;
+    // What is asked for meanwhile takes no place of its own.
+    const [open, what] = openResponses > 0 ? [openResponses, 'background responses'] : [openCalls, 'calls'];
     fields.push({
       variants: [
-        `${formatCount(snapshot.openCalls)} of ${formatCount(snapshot.concurrency)} calls open`,
-        `${formatCount(snapshot.openCalls)} open`,
+        `${formatCount(open)} of ${formatCount(concurrency)} ${what} open`,
+        `${formatCount(open)} open`,
       ],
       importance: 3,
     });

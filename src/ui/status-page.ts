@@ -35,6 +35,7 @@ export function renderStatus(view: RunInspection, columns: number, appearance: A
     { name: 'started', value: formatAgo(view.nowMs - run.createdAtMs) },
     ...documentFacts(summary, colours),
     ...batchFacts(view),
+    ...responseFacts(view),
     ...outageFacts(view),
     ...speedFacts(view),
     ...callFacts(summary, { callsPerSecond: null, simulated: run.simulated, prices: view.prices }),
@@ -124,7 +125,8 @@ function speedFacts(view: RunInspection): Fact[] {
 }
 
 /** One a line, but for those that are done with. */
-function batchFacts({ batches, nowMs }: RunInspection): Fact[] {
+function batchFacts({ batches: all, nowMs }: RunInspection): Fact[] {
+  const batches = all.filter(({ kind }) => kind === 'batch');
   const open = batches.filter(({ state }) => state !== 'settled');
   const settled = batches.length - open.length;
   const lines = open.map((batch) => {
@@ -140,6 +142,20 @@ function batchFacts({ batches, nowMs }: RunInspection): Fact[] {
   });
   if (settled > 0) lines.push(`${formatCount(settled)} done with`);
   return lines.map((value, index) => ({ name: index === 0 ? 'remote' : '', value }));
+}
+
+/** All in one line: there may be as many as documents. */
+function responseFacts({ batches, nowMs }: RunInspection): Fact[] {
+  const responses = batches.filter(({ kind, state }) => kind === 'response' && state !== 'settled');
+  const [oldest] = responses;
+  if (oldest === undefined) return [];
+  const mostMicroUsd = responses.reduce((sum, { mostCostMicroUsd }) => sum + mostCostMicroUsd, 0);
+  const value = dotted([
+    `${formatQuantity(responses.length, 'background response')} at the provider`,
+    mostMicroUsd > 0 ? `at most ${formatMoney(mostMicroUsd)}` : null,
+    `${responses.length === 1 ? 'created' : 'the first created'} ${formatAgo(nowMs - oldest.createdAtMs)}`,
+  ]);
+  return [{ name: 'remote', value }];
 }
 
 function batchState({ state, remoteState }: BatchRecord): string {

@@ -111,6 +111,7 @@ async function drained(
     leaseMs: 30_000,
     isGuarded: true,
     isUntried: false,
+    background: { task: 'collect', pollIntervalMs: null, keepRemote: false },
     budget: null,
     tooManyFailures: null,
     salvage: () => Promise.reject(new Error('nothing to salvage')),

@@ -2,6 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import type { TaskError } from '../../src/core/outcome.js';
 import type { LeasedTask } from '../../src/core/task.js';
+import type { BackgroundCalls } from '../../src/engine/background-calls.js';
 import type { CallContext } from '../../src/engine/call.js';
 import type { Journal } from '../../src/engine/journal.js';
 import { Gate, type Lane } from '../../src/engine/lane.js';
@@ -88,6 +89,8 @@ function stage(): Stage {
         openCalls: new Set(),
         isAborted: () => false,
         mayBeDown: () => true,
+        background: { task: 'collect' } as BackgroundCalls,
+        onAccepted: () => undefined,
         budget: null,
         onExhausted: () => undefined,
         onSent: () => undefined,

@@ -1,6 +1,7 @@
 /** An answer whose check throws is the answer's fault: paid for, told in clean words, and no end of the run. */
 
 import { expect, it } from 'vitest';
+import type { BackgroundCalls } from '../../src/engine/background-calls.js';
 import type { CallContext } from '../../src/engine/call.js';
 import type { Journal } from '../../src/engine/journal.js';
 import { Gate, type Lane } from '../../src/engine/lane.js';
@@ -36,6 +37,8 @@ function performWith(checkOutput: CheckOutput) {
     openCalls: new Set(),
     isAborted: () => false,
     mayBeDown: () => true,
+    background: { task: 'collect' } as BackgroundCalls,
+    onAccepted: () => undefined,
     budget: null,
     onExhausted: () => undefined,
     onSent: () => undefined,

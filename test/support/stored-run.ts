@@ -47,6 +47,8 @@ const PACING: PacingSettings = {
 const NOT_REMOTE: RemoteSettings = {
   remote: false,
   remoteMax: 10,
+  background: false,
+  keepRemote: false,
   pollIntervalMs: null,
   finishDirectByMs: null,
 };

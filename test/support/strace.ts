@@ -11,12 +11,20 @@ export interface Injection {
   readonly when: string;
 }
 
+/**
+ * The beginning of a command line that notes each such call. Strace counts the calls of each thread by themselves, so
+ * that Node's pool of threads, which syncs files, is given one alone.
+ */
+export function counting(call: SystemCall, tracePath: string): readonly string[] {
+  return [
+    ...['env', 'UV_THREADPOOL_SIZE=1'],
+    ...['strace', '-f', '-qq', '-o', tracePath, '-e', `trace=${call}`],
+  ];
+}
+
 /** The beginning of a command line that makes a system call fail, or kills at its entry. */
 export function injecting({ call, fault, when }: Injection, tracePath: string): readonly string[] {
-  return [
-    ...['strace', '-f', '-qq', '-o', tracePath],
-    ...['-e', `trace=${call}`, '-e', `inject=${call}:${fault}:when=${when}`],
-  ];
+  return [...counting(call, tracePath), '-e', `inject=${call}:${fault}:when=${when}`];
 }
 
 /** The beginning of a command line that records calls with their files and every byte they write. */

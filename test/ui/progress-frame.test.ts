@@ -155,6 +155,7 @@ describe('the bar', () => {
       completed: count,
       failed: count,
       openCalls: count,
+      openResponses: count,
       documentsPerCall: fc.option(fc.integer({ min: 1, max: 2_048 })),
       concurrency: count,
       requestsPerMinute: fc.double({ min: 0, max: 1e7 }),

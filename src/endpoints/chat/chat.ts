@@ -42,5 +42,6 @@ export const CHAT: Endpoint = {
   takesSystemMessage: true,
   placeFile: placeFileAs({ image: 'url', pdf: 'file_data' }),
   outputParameters,
+  inBackground: null,
   withMistake: correctIn('messages'),
 };

@@ -32,5 +32,6 @@ export const COMPLETIONS: Endpoint = {
   takesSystemMessage: false,
   placeFile: null,
   outputParameters: null,
+  inBackground: null,
   withMistake: null,
 };

@@ -31,5 +31,6 @@ export const EMBEDDINGS: Endpoint = {
   takesSystemMessage: false,
   placeFile: null,
   outputParameters: null,
+  inBackground: null,
   withMistake: null,
 };

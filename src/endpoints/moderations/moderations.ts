@@ -32,5 +32,6 @@ export const MODERATIONS: Endpoint = {
   takesSystemMessage: false,
   placeFile: placeFileAs({ image: 'url', pdf: 'file_data' }),
   outputParameters: null,
+  inBackground: null,
   withMistake: null,
 };

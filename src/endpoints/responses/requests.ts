@@ -1,5 +1,6 @@
 /** Requests to responses, of bodies that came whole and of records. Nothing is stored at the server unless a body asks. */
 import type { Attachment } from '../../core/attachment.js';
+import { type ExactObject, parseExact, stringifyExact } from '../../core/exact-json.js';
 import { hasText } from '../../core/foreign-text.js';
 import { isJsonObject, type Json, type JsonObject } from '../../core/json.js';
 import type { LineProblem } from '../../core/line-problem.js';
@@ -65,6 +66,12 @@ export function completeRequest(
   });
 }
 
+/** What is not stored cannot be fetched, so that servers refuse `store: false` here. */
+export function inBackground(bodyJson: string): string {
+  const body = parseExact(bodyJson) as ExactObject;
+  return stringifyExact({ ...body, store: true, background: true });
+}
+
 function problemOf(input: Json | undefined): string | null {
   if (typeof input === 'string') return hasText(input) ? null : 'input is empty';
   if (!Array.isArray(input) || input.length === 0 || !input.every(isJsonObject)) {
@@ -96,7 +103,7 @@ export function refusedValue(name: string, value: Json | undefined): string | nu
     return 'stream must be left out: an answer is kept whole or not at all';
   }
   if (name === 'background' && value === true) {
-    return 'background must be left out: the answer is waited for';
+    return 'background must be left out: it is a setting of the run';
   }
   return name === 'n' ? 'responses give one answer each' : null;
 }

@@ -10,7 +10,7 @@ import { createRequestMaker } from '../record-request.js';
 import type { OutputFormat } from '../structured-output.js';
 import { readResponse } from './answer.js';
 import { asChat } from './as-chat.js';
-import { completeRequest, RESPONSES_SHAPE, refusedValue } from './requests.js';
+import { completeRequest, inBackground, RESPONSES_SHAPE, refusedValue } from './requests.js';
 
 export const RESPONSES: Endpoint = {
   path: '/responses',
@@ -36,6 +36,7 @@ export const RESPONSES: Endpoint = {
   takesSystemMessage: true,
   placeFile: placeFileAs({ image: 'image_url', pdf: 'file_data' }),
   outputParameters: (format) => ({ text: { format: formatOf(format) } }),
+  inBackground,
   withMistake: correctIn('input'),
 };
 

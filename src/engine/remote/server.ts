@@ -2,7 +2,9 @@
  * Requests about batches, each made until it is answered: what a server or a network does meanwhile is waited out, as
  * long as the run may wait for a server at all.
  */
+import type { BatchRecord } from '../../core/batch-record.js';
 import type { Clock, Random } from '../../core/clock.js';
+import { EXIT_CODES, LlmBatchError } from '../../core/errors.js';
 import type { ProviderFailure } from '../../core/failure.js';
 import { backoffMs, haltsRun, isTrouble } from '../../core/retry-decision.js';
 import type { SendOptions } from '../../provider/provider.js';
@@ -46,9 +48,15 @@ export class Server {
   readonly #open = new Set<AbortController>();
   readonly #sleepers = new Set<AbortController>();
   #left = false;
+  #silentSinceMs: number | null = null;
 
   constructor(options: ServerOptions) {
     this.#options = options;
+  }
+
+  /** Since when (monotonic) it has answered nothing that was asked; null while it does. */
+  get silentSinceMs(): number | null {
+    return this.#silentSinceMs;
   }
 
   get isLeft(): boolean {
@@ -92,10 +100,13 @@ export class Server {
     if (this.#left) throw new WayLeft();
     const controller = new AbortController();
     this.#open.add(controller);
-    const { timeoutMs } = this.#options;
+    const { timeoutMs, clock } = this.#options;
+    const askedAtMs = clock.monotonicMs();
     try {
       const reply = await request({ timeoutMs, signal: controller.signal });
       if ('aborted' in reply) throw new WayLeft();
+      if (reply.ok || !isTrouble(reply.failure.kind)) this.#silentSinceMs = null;
+      else this.#silentSinceMs ??= askedAtMs;
       return reply;
     } finally {
       this.#open.delete(controller);
@@ -127,4 +138,14 @@ export class Server {
     if (!mayPass || clock.monotonicMs() - sinceMs >= maxWaitMs) throw new BatchRefused(failure);
     await this.sleep(Math.max(failure.retryAfterMs ?? 0, backoffMs(failures, FIRST_WAIT_MS, random)));
   }
+}
+
+/** What a run has at a provider whom it does not name any more. */
+export function laneMissing({ kind, lane, shard }: BatchRecord): LlmBatchError {
+  const what = kind === 'batch' ? `Shard ${shard}` : 'A background response';
+  return new LlmBatchError(`${what} of this run is with '${lane}', which the run names no more.`, {
+    code: 'BATCH_LANE_MISSING',
+    exitCode: EXIT_CODES.halted,
+    facts: { lane },
+  });
 }

@@ -127,13 +127,15 @@ export function createRemoteBatches(
   };
 }
 
-function replyOf<Value>(reply: RemoteReply<Value> | ProviderRejection | ProviderAborted): RemoteReply<Value> {
+export function replyOf<Value>(
+  reply: RemoteReply<Value> | ProviderRejection | ProviderAborted,
+): RemoteReply<Value> {
   if (reply.ok) return reply;
   return 'aborted' in reply ? { ok: false, aborted: true } : { ok: false, failure: reply.failure };
 }
 
 /** The body of a response with status 2xx; gateways answer with pages and errors under it. */
-function readObject(
+export function readObject(
   received: ReceivedResponse,
   context: FailureContext,
 ):
@@ -143,7 +145,7 @@ function readObject(
   try {
     const parsed = parseForeignJson(content);
     const body = Array.isArray(parsed) ? { data: parsed } : parsed;
-    // A batch names its own `error` or `errors`: it is one where it has an id.
+    // Batches and responses name errors of their own: each is one where it has an id.
     const error = isJsonObject(body) && 'id' in body ? undefined : errorIn(parsed);
     if (error !== undefined) {
       return { ok: false, failure: classifyErrorUnderOk({ status, headers, error }, context) };

@@ -6,12 +6,13 @@ import type {
   BatchRecord,
   BatchSettlement,
   NewBatch,
+  NewResponse,
+  StoredResponse,
 } from '../../core/batch-record.js';
 import type { CallTask } from '../../core/call.js';
 import type { LeasedTask } from '../../core/task.js';
-import { CLAIMED } from './queue.js';
-import { type ClaimedRow, toLeasedTask } from './rows.js';
-import type { Settlements } from './settlements.js';
+import { BATCH_COLUMNS, PROGRESS, PROGRESS_NAMES } from '../batch-columns.js';
+import { type ClaimedRow, toLeasedTask } from '../rows.js';
 import {
   storableCount,
   storableInteger,
@@ -19,30 +20,10 @@ import {
   storableReal,
   storableText,
   storableTextOrNull,
-} from './storable.js';
-
-/** What is noted of a batch, as it is named in the program and in its column. */
-const PROGRESS = {
-  state: 'state',
-  fileHash: 'file_hash',
-  refusals: 'refusals',
-  inputFileId: 'input_file_id',
-  remoteId: 'remote_id',
-  outputFileId: 'output_file_id',
-  errorFileId: 'error_file_id',
-  remoteState: 'remote_state',
-  requestsCompleted: 'requests_completed',
-  requestsFailed: 'requests_failed',
-  polls: 'polls',
-  submittedAtMs: 'submitted_at_ms',
-  message: 'message',
-} as const satisfies Record<keyof BatchProgress, string>;
-
-const PROGRESS_NAMES = Object.keys(PROGRESS) as readonly (keyof BatchProgress)[];
-
-const COLUMNS = `id, run_id AS runId, kind, lane, shard, endpoint, model, lines, bytes, most_tokens AS mostTokens,
-  most_cost_micro_usd AS mostCostMicroUsd, created_at_ms AS createdAtMs,
-  ${PROGRESS_NAMES.map((name) => `${PROGRESS[name]} AS ${name}`).join(', ')}`;
+} from '../storable.js';
+import type { HandedOverCall } from './ledger.js';
+import { CLAIMED } from './queue.js';
+import type { Settlements } from './settlements.js';
 
 export class Batches {
   readonly #settlements: Settlements;
@@ -58,7 +39,11 @@ export class Batches {
   readonly #unload;
   readonly #giveBack;
   readonly #end;
+  readonly #endResponse;
   readonly #endOfRun;
+  readonly #insertResponse;
+  readonly #responses;
+  readonly #delete;
 
   constructor(database: Database.Database, settlements: Settlements) {
     this.#settlements = settlements;
@@ -67,10 +52,10 @@ export class Batches {
        SELECT ?, ?, ?, ?, ?, ?, count(*) + 1 FROM remote_batches WHERE run_id = ?`,
     );
     this.#select = database.prepare<[number], BatchRecord>(
-      `SELECT ${COLUMNS} FROM remote_batches WHERE id = ?`,
+      `SELECT ${BATCH_COLUMNS} FROM remote_batches WHERE id = ?`,
     );
     this.#list = database.prepare<[number], BatchRecord>(
-      `SELECT ${COLUMNS} FROM remote_batches WHERE run_id = ? ORDER BY id`,
+      `SELECT ${BATCH_COLUMNS} FROM remote_batches WHERE run_id = ? ORDER BY id`,
     );
     this.#take = database.prepare<[number, number, string]>(
       `UPDATE tasks SET worker_id = NULL, remote_batch_id = ?
@@ -112,6 +97,20 @@ export class Batches {
       `UPDATE remote_batches SET ${settled} WHERE id = ?
          AND NOT EXISTS (SELECT 1 FROM tasks WHERE remote_batch_id = remote_batches.id)`,
     );
+    this.#insertResponse = database.prepare<(string | number)[]>(
+      `INSERT INTO remote_batches (run_id, kind, lane, endpoint, model, created_at_ms, submitted_at_ms, shard, state,
+         lines, remote_id, most_tokens, most_cost_micro_usd)
+       VALUES (?, ?, ?, ?, ?, ?, ?, 0, 'submitted', 1, ?, ?, ?)`,
+    );
+    this.#responses = database.prepare<[number], BatchRecord>(
+      `SELECT ${BATCH_COLUMNS} FROM remote_batches WHERE run_id = ? AND kind = 'response' AND state <> 'settled' ORDER BY id`,
+    );
+    // Nobody asks for it any more, and there may be one for each document.
+    this.#endResponse = database.prepare<[number]>(
+      `DELETE FROM remote_batches WHERE id = ? AND kind = 'response'
+         AND NOT EXISTS (SELECT 1 FROM tasks WHERE remote_batch_id = remote_batches.id)`,
+    );
+    this.#delete = database.prepare<[number]>('DELETE FROM remote_batches WHERE id = ?');
     this.#endOfRun = database.prepare<[number]>(`UPDATE remote_batches SET ${settled} WHERE run_id = ?`);
   }
 
@@ -176,12 +175,47 @@ export class Batches {
   }
 
   end(batchId: number): boolean {
-    return this.#end.run(batchId).changes > 0;
+    return this.#endResponse.run(batchId).changes + this.#end.run(batchId).changes > 0;
   }
 
   /** Of a run whose tasks were cancelled. */
   endOfRun(runId: number): void {
     this.#endOfRun.run(runId);
+  }
+
+  /** @returns the response's number; null where the task is not its worker's any more */
+  take({ task, batch, remoteId, mostTokens, mostCostMicroUsd }: NewResponse): number | null {
+    const { runId, kind, lane, endpoint, model } = batch;
+    const createdAtMs = storableInteger(batch.createdAtMs);
+    const { lastInsertRowid } = this.#insertResponse.run(
+      ...[runId, kind, storableText(lane), endpoint, storableText(model), createdAtMs, createdAtMs],
+      storableText(remoteId),
+      ...[storableCount(mostTokens), mostCostMicroUsd ?? 0],
+    );
+    const batchId = Number(lastInsertRowid);
+    if (this.#take.run(batchId, task.taskId, task.attemptToken).changes > 0) return batchId;
+    this.#delete.run(batchId);
+    return null;
+  }
+
+  /**
+   * @param callOf the open call of a response
+   * @param nowMs by which throttling is told
+   */
+  responsesOf(
+    runId: number,
+    callOf: (batchId: number) => HandedOverCall | undefined,
+    nowMs: number,
+  ): StoredResponse[] {
+    return this.#responses.all(runId).map((batch) => {
+      const [task] = this.tasksOf(batch.id, null, 1, nowMs);
+      const call = callOf(batch.id);
+      return {
+        batch,
+        remoteId: batch.remoteId ?? '',
+        open: task === undefined || call === undefined ? null : { task, ...call },
+      };
+    });
   }
 
   list(runId: number): BatchRecord[] {

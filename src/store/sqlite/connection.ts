@@ -6,6 +6,7 @@
 import Database from 'better-sqlite3';
 import type { Clock } from '../../core/clock.js';
 import { isBusy, translateError } from './errors.js';
+import { LogSync } from './log-sync.js';
 
 /** The longest that SQLite itself may block the event loop, once per try. */
 export const BUSY_TIMEOUT_MS = 50;
@@ -20,6 +21,7 @@ export class Connection {
   /** Called after a transaction was undone, by whoever keeps a picture of the database in memory. */
   onUndone: () => void = () => {};
   readonly #clock: Clock;
+  readonly #log: LogSync;
   readonly #beginRead: Database.Statement<[]>;
   readonly #beginWrite: Database.Statement<[]>;
   readonly #commit: Database.Statement<[]>;
@@ -28,6 +30,7 @@ export class Connection {
   constructor(path: string, options: { readonly readonly: boolean; readonly clock: Clock }) {
     this.path = path;
     this.#clock = options.clock;
+    this.#log = new LogSync(path);
     try {
       this.database = new Database(path, {
         readonly: options.readonly,
@@ -53,8 +56,18 @@ export class Connection {
    * run several times, and must leave nothing behind outside the database when it throws.
    * @throws LlmBatchError STORE_* (exit 5)
    */
-  write<T>(work: () => T): Promise<T> {
-    return this.patiently(() => this.#transact(this.#beginWrite, work));
+  async write<T>(work: () => T): Promise<T> {
+    const result = await this.patiently(() => this.#transact(this.#beginWrite, work));
+    try {
+      await this.#log.sync();
+    } catch (cause) {
+      // Whatever the disk calls it: the transaction is in the log, so that it must not be run again.
+      throw translateError(
+        Object.assign(new Error('fsync', { cause }), { code: 'SQLITE_IOERR_FSYNC' }),
+        this.path,
+      );
+    }
+    return result;
   }
 
   /** Tries again while another program holds the lock. `attempt` is undone whenever it throws. */
@@ -75,6 +88,7 @@ export class Connection {
   }
 
   close(): void {
+    this.#log.close();
     this.database.close();
   }
 

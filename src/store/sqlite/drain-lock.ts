@@ -5,7 +5,7 @@
  */
 import Database from 'better-sqlite3';
 import type { Clock } from '../../core/clock.js';
-import { EXIT_CODES, LlmBatchError } from '../../core/errors.js';
+import { storeLocked } from '../locked.js';
 import type { StoreOwner } from '../store.js';
 import type { Connection } from './connection.js';
 import { createPrivateFile } from './database.js';
@@ -48,9 +48,11 @@ export class DrainLock {
   }
 
   /** Null when no living process holds the lock, whatever its last owner left written. */
-  async readOwner(): Promise<StoreOwner | null> {
+  async readOwner(runName?: string): Promise<StoreOwner | null> {
     if (!this.#isHeld()) return null;
-    return this.#connection.read(() => this.#writtenOwner());
+    const owner = await this.#connection.read(() => this.#writtenOwner());
+    const isOfAll = owner === null || owner.runName === null;
+    return isOfAll || runName === undefined || owner.runName === runName ? owner : null;
   }
 
   /**
@@ -60,7 +62,7 @@ export class DrainLock {
   refuseOtherOwnerOf(runName: string): void {
     if (this.#held !== null || !this.#isHeld()) return;
     const owner = this.#writtenOwner();
-    if (owner?.runName === runName) throw this.#refusal(owner);
+    if (owner?.runName === runName) throw storeLocked(this.#connection.path, owner);
   }
 
   release(): void {
@@ -78,21 +80,10 @@ export class DrainLock {
       } catch (error) {
         lock.close();
         if (!isBusy(error)) throw translateError(error, this.#lockPath);
-        if (attempt >= TRIES) throw this.#refusal(await this.readOwner());
+        if (attempt >= TRIES) throw storeLocked(this.#connection.path, await this.readOwner());
       }
       await this.#clock.sleep(BETWEEN_TRIES_MS);
     }
-  }
-
-  #refusal(owner: StoreOwner | null): LlmBatchError {
-    const who =
-      owner === null
-        ? 'another process'
-        : `process ${owner.pid} on ${owner.host} (${owner.runName === null ? 'a worker of all runs' : `run "${owner.runName}"`}) since ${new Date(owner.sinceMs).toISOString()}`;
-    return new LlmBatchError(`${this.#connection.path} is being drained by ${who}.`, {
-      code: 'STORE_LOCKED',
-      exitCode: EXIT_CODES.store,
-    });
   }
 
   #writtenOwner(): StoreOwner | null {

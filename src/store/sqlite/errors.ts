@@ -60,6 +60,7 @@ const TRANSLATIONS: readonly (readonly [string, Translation])[] = [
   ['EDQUOT', FULL],
   ['SQLITE_CORRUPT', CORRUPT],
   ['SQLITE_NOTADB', CORRUPT],
+  ['ROW_DAMAGED', CORRUPT],
   ['SQLITE_READONLY', READ_ONLY],
   ['SQLITE_PERM', READ_ONLY],
   ['SQLITE_AUTH', READ_ONLY],

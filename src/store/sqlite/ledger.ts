@@ -5,8 +5,7 @@
 import type Database from 'better-sqlite3';
 import type { RemoteCall } from '../../core/batch-record.js';
 import type { CallEnd, CallShare, CallStart, RecentCall } from '../../core/call.js';
-import { type Doubt, doubtOf } from '../../core/usage.js';
-import { latencyBucket } from '../latency-buckets.js';
+import { CallSums, type EndOfRequest, LANE_SUMS, RUN_SUMS } from '../call-sums.js';
 import {
   storableCount,
   storableInteger,
@@ -14,90 +13,7 @@ import {
   storableReal,
   storableText,
   storableTextOrNull,
-} from './storable.js';
-
-/** What is summed in `lane_totals` and, apart from it, in `run_totals`: the names of their columns. */
-const LANE_SUMS = [
-  ...(['calls_made', 'calls_failed', 'calls_throttled', 'cost_micro_usd'] as const),
-  ...(['input_tokens', 'output_tokens', 'cached_tokens', 'reasoning_tokens'] as const),
-] as const;
-const RUN_SUMS = [
-  ...(['calls_ended', 'calls_lost', 'calls_answered', 'calls_without_cost', 'calls_in_doubt'] as const),
-  ...(['calls_without_usage', 'tokens_in_doubt', 'cost_in_doubt_micro_usd', 'latency_sum_ms'] as const),
-] as const;
-
-type Sums<Column extends string> = Record<Column, number>;
-
-function zeros<Column extends string>(columns: readonly Column[]): Sums<Column> {
-  return Object.fromEntries(columns.map((column) => [column, 0])) as Sums<Column>;
-}
-
-/** What one transaction adds to the sums of one run. */
-class Added {
-  readonly run = zeros(RUN_SUMS);
-  readonly lanes = new Map<string, Sums<(typeof LANE_SUMS)[number]>>();
-  readonly latencyBuckets = new Map<number, number>();
-  firstAtMs: number | null = null;
-  lastAtMs: number | null = null;
-
-  lane(name: string): Sums<(typeof LANE_SUMS)[number]> {
-    let lane = this.lanes.get(name);
-    if (lane === undefined) {
-      lane = zeros(LANE_SUMS);
-      this.lanes.set(name, lane);
-    }
-    return lane;
-  }
-
-  /** @param calls 1 for one that is in doubt, -1 for one that is so no more */
-  doubt(doubt: Doubt, calls: 1 | -1, mostTokens: number | null, mostCostMicroUsd: number | null): void {
-    this.run[doubt === 'cut_off' ? 'calls_in_doubt' : 'calls_without_usage'] += calls;
-    this.run.tokens_in_doubt += calls * (mostTokens ?? 0);
-    this.run.cost_in_doubt_micro_usd += calls * (mostCostMicroUsd ?? 0);
-  }
-
-  answeredAfter(latencyMs: number): void {
-    this.run.calls_answered += 1;
-    this.run.latency_sum_ms += latencyMs;
-    const bucket = latencyBucket(latencyMs);
-    this.latencyBuckets.set(bucket, (this.latencyBuckets.get(bucket) ?? 0) + 1);
-  }
-
-  /** What a call that has ended used and cost, and what it failed for. */
-  end(
-    laneName: string,
-    call: EndOfRequest,
-    mostTokens: number | null,
-    mostCostMicroUsd: number | null,
-  ): void {
-    const { usage, kind, costMicroUsd } = call;
-    const { run } = this;
-    const lane = this.lane(laneName);
-    const doubt = doubtOf(usage, call.httpStatus);
-    if (doubt !== null) this.doubt(doubt, 1, mostTokens, mostCostMicroUsd);
-    if (kind !== null && kind !== 'aborted') {
-      lane.calls_failed += 1;
-      if (kind === 'rate_limited') lane.calls_throttled += 1;
-    }
-    if (costMicroUsd !== null) lane.cost_micro_usd += storableReal(costMicroUsd);
-    if (usage === null) return;
-    lane.input_tokens += storableCount(usage.inputTokens);
-    lane.output_tokens += storableCount(usage.outputTokens);
-    lane.cached_tokens += storableCount(usage.cachedTokens);
-    lane.reasoning_tokens += storableCount(usage.reasoningTokens);
-    if (costMicroUsd === null && usage.inputTokens + usage.outputTokens > 0) {
-      run.calls_without_cost += 1;
-      run.cost_in_doubt_micro_usd += mostCostMicroUsd ?? 0;
-    }
-  }
-
-  seen(atMs: number): void {
-    this.firstAtMs = Math.min(this.firstAtMs ?? atMs, atMs);
-    this.lastAtMs = Math.max(this.lastAtMs ?? atMs, atMs);
-  }
-}
-
-type EndOfRequest = Omit<CallEnd, 'callId' | 'latencyMs'>;
+} from '../storable.js';
 
 /** From `http_status` to `reasoning_tokens`. */
 function endingOf({
@@ -121,12 +37,10 @@ function endingOf({
   ];
 }
 
-type CallRow = [
+type EndedRow = [
   runId: number,
   lane: string,
   lost: number,
-  finishedAtMs: number | null,
-  latencyMs: number | null,
   mostTokens: number | null,
   mostCostMicroUsd: number | null,
 ];
@@ -136,6 +50,12 @@ export interface RemoteOrigin {
   readonly runId: number;
   readonly lane: string;
   readonly batchId: number;
+}
+
+/** A call that is open at a server, in a response of which the number stands, below zero, for that of its worker. */
+export interface HandedOverCall {
+  readonly callId: number;
+  readonly startedAtMs: number;
 }
 
 interface LostRow {
@@ -148,19 +68,20 @@ export class Ledger {
   readonly #start;
   readonly #addRemote;
   readonly #startTask;
-  readonly #select;
   readonly #end;
   readonly #share;
   readonly #owner;
   readonly #openTasks;
   readonly #lose;
+  readonly #handOver;
+  readonly #handedOver;
   readonly #withdraw;
   readonly #withdrawTasks;
   readonly #addRun;
   readonly #addLane;
   readonly #addLatency;
   readonly #recent;
-  readonly #added = new Map<number, Added>();
+  readonly #added = new Map<number, CallSums>();
 
   constructor(database: Database.Database) {
     this.#start = database.prepare<[number, string, number, number, number, number | null, number]>(
@@ -176,17 +97,14 @@ export class Ledger {
     this.#startTask = database.prepare<[number, number]>(
       'INSERT OR IGNORE INTO call_tasks (call_id, task_id) VALUES (?, ?)',
     );
-    this.#select = database
-      .prepare<[number], CallRow>(
-        `SELECT run_id, lane, lost, finished_at_ms, latency_ms, most_tokens, most_cost_micro_usd
-         FROM calls WHERE id = ?`,
+    this.#end = database
+      .prepare<(string | number | null)[], EndedRow>(
+        `UPDATE calls SET worker_id = NULL, finished_at_ms = ?, latency_ms = ?, http_status = ?, kind = ?, message = ?, request_id = ?,
+           cost_micro_usd = ?, input_tokens = ?, output_tokens = ?, cached_tokens = ?, reasoning_tokens = ?
+         WHERE id = ? AND (finished_at_ms IS NULL OR (lost = 1 AND latency_ms IS NULL))
+         RETURNING run_id, lane, lost, most_tokens, most_cost_micro_usd`,
       )
       .raw();
-    this.#end = database.prepare<(string | number | null)[]>(
-      `UPDATE calls SET worker_id = NULL, finished_at_ms = ?, latency_ms = ?, http_status = ?, kind = ?, message = ?, request_id = ?,
-         cost_micro_usd = ?, input_tokens = ?, output_tokens = ?, cached_tokens = ?, reasoning_tokens = ?
-       WHERE id = ?`,
-    );
     this.#share = database.prepare<[number | null, number | null, number | null, number, number]>(
       `UPDATE call_tasks SET input_tokens = ?, output_tokens = ?, cost_micro_usd = ?
        WHERE call_id = ? AND task_id = ?`,
@@ -205,6 +123,13 @@ export class Ledger {
     this.#lose = database.prepare<[number, number], LostRow>(
       `UPDATE calls INDEXED BY calls_open SET worker_id = NULL, finished_at_ms = ?, lost = 1
        WHERE finished_at_ms IS NULL AND worker_id = ? RETURNING run_id, most_tokens, most_cost_micro_usd`,
+    );
+    this.#handOver = database.prepare<[number, number]>(
+      'UPDATE calls SET worker_id = ? WHERE id = ? AND finished_at_ms IS NULL',
+    );
+    this.#handedOver = database.prepare<[number], HandedOverCall>(
+      `SELECT id AS callId, started_at_ms AS startedAtMs FROM calls INDEXED BY calls_open
+       WHERE finished_at_ms IS NULL AND worker_id = ?`,
     );
     this.#withdraw = database
       .prepare<[number], [runId: number, lane: string]>(
@@ -271,19 +196,15 @@ export class Ledger {
    * @returns whether it has ended only now
    */
   end(call: CallEnd): boolean {
-    const row = this.#select.get(call.callId);
-    if (row === undefined) return false;
-    const [runId, laneName, lost, endedAtMs, knownLatencyMs, mostTokens, mostCostMicroUsd] = row;
-    if (endedAtMs !== null && (lost === 0 || knownLatencyMs !== null)) return false;
-
     const finishedAtMs = storableInteger(call.finishedAtMs);
     const latencyMs = storableReal(call.latencyMs);
-    this.#end.run(finishedAtMs, latencyMs, ...endingOf(call), call.callId);
-
+    const row = this.#end.get(finishedAtMs, latencyMs, ...endingOf(call), call.callId);
+    if (row === undefined) return false;
+    const [runId, laneName, lost, mostTokens, mostCostMicroUsd] = row;
     const added = this.#addedTo(runId);
-    if (endedAtMs === null) added.run.calls_ended += 1;
+    if (lost === 0) added.run.calls_ended += 1;
     // A lost call was in doubt already.
-    if (endedAtMs !== null) added.doubt('cut_off', -1, mostTokens, mostCostMicroUsd);
+    else added.doubt('cut_off', -1, mostTokens, mostCostMicroUsd);
     added.seen(finishedAtMs);
     if (call.kind === null) added.answeredAfter(latencyMs);
     added.end(laneName, call, mostTokens, mostCostMicroUsd);
@@ -311,6 +232,20 @@ export class Ledger {
     added.lane(lane).calls_made += 1;
     added.run.calls_ended += 1;
     added.end(lane, call, mostTokens, mostCostMicroUsd);
+  }
+
+  /** The call goes on at a server, whatever becomes of its worker. */
+  handOver(callId: number, responseId: number): void {
+    this.#handOver.run(-responseId, callId);
+  }
+
+  /** The open call of a response; undefined where it has ended. */
+  handedOver(responseId: number): HandedOverCall | undefined {
+    return this.#handedOver.get(-responseId);
+  }
+
+  loseOfResponse(responseId: number, nowMs: number): void {
+    this.loseOf(-responseId, nowMs);
   }
 
   /** Takes back a call that has not left; one that a rescue gave up as lost in the meantime stays. */
@@ -361,10 +296,10 @@ export class Ledger {
     return this.#recent.all(nowMs, storableInteger(nowMs - withinMs));
   }
 
-  #addedTo(runId: number): Added {
+  #addedTo(runId: number): CallSums {
     let added = this.#added.get(runId);
     if (added === undefined) {
-      added = new Added();
+      added = new CallSums();
       this.#added.set(runId, added);
     }
     return added;

@@ -1,8 +1,8 @@
 /** A look at an SQLite store as a whole, its pages included, and the removal of what nobody needs any more. */
 import { statSync } from 'node:fs';
 import type { CountDifference, StoreCondition, StoreMaintenance } from '../maintenance.js';
+import { countDifferences, RECOUNT, type Recounted } from '../sql/recount.js';
 import type { Connection } from './connection.js';
-import { Recount } from './recount.js';
 import { Space } from './space.js';
 import { Sweep } from './sweep.js';
 
@@ -43,7 +43,14 @@ export class SqliteMaintenance implements StoreMaintenance {
   }
 
   recount(): Promise<readonly CountDifference[]> {
-    return this.#connection.read(() => new Recount(this.#connection.database).differences());
+    const { database } = this.#connection;
+    return this.#connection.read(() => {
+      const rows = Object.entries(RECOUNT).map(([what, sql]) => [
+        what,
+        database.prepare<[], object>(sql).all(),
+      ]);
+      return countDifferences(Object.fromEntries(rows) as Recounted);
+    });
   }
 
   sweepDeletedRuns(cursor: string | null, limit: number): Promise<string | null> {

@@ -7,10 +7,10 @@ import { randomBytes } from 'node:crypto';
 import type Database from 'better-sqlite3';
 import type { FailureKind } from '../../core/failure.js';
 import { type LeasedTask, MOST_CRASHED_TOGETHER, SUSPECT_AFTER_CRASHES } from '../../core/task.js';
+import { type ClaimedRow, toLeasedTask } from '../rows.js';
+import { storableInteger, storableText } from '../storable.js';
 import type { ClaimOptions, RunWork } from '../store.js';
-import { type ClaimedRow, toLeasedTask } from './rows.js';
 import { UNPAIRED } from './sharing.js';
-import { storableInteger, storableText } from './storable.js';
 
 /** Due tasks made ready per claim: bounds the time of one transaction when a whole storm comes due at once. */
 const PROMOTED_PER_CLAIM = 256;

@@ -1,8 +1,8 @@
 /** Settled tasks in input order, a page at a time: no cursor stays open, so the WAL can be checkpointed. */
 import type Database from 'better-sqlite3';
 import type { ResultFilter, ResultRow } from '../../core/result-row.js';
+import { RESULT_COLUMNS, type SettledColumns, toResultRow } from '../rows.js';
 import type { ResultPageOptions } from '../store.js';
-import { RESULT_COLUMNS, type SettledColumns, toResultRow } from './rows.js';
 
 /** Each query names the terms of its index, which is how SQLite sees that a partial index fits. */
 const SOURCES: Readonly<Record<ResultFilter, string>> = {

@@ -2,10 +2,10 @@
 import type Database from 'better-sqlite3';
 import { EXIT_CODES, LlmBatchError, usageError } from '../../core/errors.js';
 import type { NewRun, RunChange, RunObservation, RunRecord } from '../../core/run.js';
+import { type RunRow, toRun } from '../rows.js';
+import { storableInteger, storableIntegerOrNull, storableText, storableTextOrNull } from '../storable.js';
 import { type StorePlace, toStoredPath } from '../stored-path.js';
 import { isUniqueViolation } from './errors.js';
-import { type RunRow, toRun } from './rows.js';
-import { storableInteger, storableIntegerOrNull, storableText, storableTextOrNull } from './storable.js';
 
 const COLUMNS = `id, name, status, input_path, simulated, created_at_ms, stopped_at_ms, halt_reason,
   output_paths_json, settings_json,

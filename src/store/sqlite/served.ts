@@ -12,16 +12,16 @@ import type {
   WebhookTry,
 } from '../../core/served-task.js';
 import type { SubmitOptions } from '../served-store.js';
-import { UNOWNED } from './queue.js';
-import { runMissing } from './runs.js';
-import { UNPAIRED } from './sharing.js';
 import {
   storableInteger,
   storableIntegerOrNull,
   storableReal,
   storableText,
   storableTextOrNull,
-} from './storable.js';
+} from '../storable.js';
+import { UNOWNED } from './queue.js';
+import { runMissing } from './runs.js';
+import { UNPAIRED } from './sharing.js';
 
 interface KeyRow {
   publicId: string;
@@ -107,7 +107,7 @@ export class Served {
     );
     this.#runOfKey = database.prepare<[string], KeyRow>(
       `SELECT name AS publicId, body_hash AS bodyHash FROM served_runs JOIN runs ON runs.id = run_id
-       WHERE idempotency_key = ? AND deleted = 0`,
+       WHERE idempotency_key = ?`,
     );
     this.#lastTaskId = database.prepare<[], number>('SELECT coalesce(max(id), 0) FROM tasks').pluck();
     // The order in which they came is that of their ids, whatever was removed meanwhile.

@@ -13,11 +13,11 @@ import {
   type TaskOutcome,
 } from '../../core/outcome.js';
 import type { TaskState } from '../../core/task.js';
+import { packResponse } from '../packed-response.js';
+import { storableCount, storableInteger, storableIntegerOrNull, storableTextOrNull } from '../storable.js';
 import type { RescueReport } from '../store.js';
 import type { Ledger, RemoteOrigin } from './ledger.js';
-import { packResponse } from './packed-response.js';
 import { UNOWNED } from './queue.js';
-import { storableCount, storableInteger, storableIntegerOrNull, storableTextOrNull } from './storable.js';
 import type { DeadWorker } from './workers.js';
 
 const OURS = `WHERE id = ? AND attempt_token = ? AND state = 'in_progress'`;

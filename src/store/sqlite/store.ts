@@ -1,6 +1,9 @@
 /** The store in one SQLite file: each method of the port is one transaction over the parts beside this file. */
+
 import { realpathSync } from 'node:fs';
 import { dirname } from 'node:path';
+import type { Backlog } from '../../core/backlog.js';
+import type { NewResponse, ResponseNotes } from '../../core/batch-record.js';
 import type { CallStart, RecentCall } from '../../core/call.js';
 import type { Clock } from '../../core/clock.js';
 import type { FailureKind } from '../../core/failure.js';
@@ -27,6 +30,7 @@ import type {
   Store,
   StoreOwner,
 } from '../store.js';
+import { OpenTasks } from './backlog.js';
 import { Batches } from './batches.js';
 import type { Connection } from './connection.js';
 import { type OpenDatabaseOptions, openDatabase } from './database.js';
@@ -61,7 +65,7 @@ export async function openSqliteStore(path: string, options: OpenDatabaseOptions
 }
 
 export class SqliteStore implements Store {
-  readonly capabilities = { sharedDrain: false };
+  readonly capabilities = { sharedDrain: false, givesRoomBack: true };
   readonly folder: string;
   readonly workingFolder: string | undefined;
   readonly maintenance: StoreMaintenance;
@@ -73,6 +77,7 @@ export class SqliteStore implements Store {
   readonly #keys: KeyIndex;
   readonly #imports: Imports;
   readonly #queue: Queue;
+  readonly #openTasks: OpenTasks;
   readonly #ledger: Ledger;
   readonly #settlements: Settlements;
   readonly #batches: Batches;
@@ -99,6 +104,7 @@ export class SqliteStore implements Store {
     this.#keys = new KeyIndex(database);
     this.#imports = new Imports(database, this.#keys);
     this.#queue = new Queue(database);
+    this.#openTasks = new OpenTasks(connection.database);
     this.#ledger = new Ledger(database);
     this.#settlements = new Settlements(database, this.#ledger);
     this.#batches = new Batches(database, this.#settlements);
@@ -118,8 +124,8 @@ export class SqliteStore implements Store {
     return this.#connection.write(() => this.#workers.noteStop(workerId));
   }
 
-  readOwner(): Promise<StoreOwner | null> {
-    return this.#lock.readOwner();
+  readOwner(runName?: string): Promise<StoreOwner | null> {
+    return this.#lock.readOwner(runName);
   }
 
   createRun(run: NewRun): Promise<RunRecord> {
@@ -153,6 +159,10 @@ export class SqliteStore implements Store {
     return this.#connection.write(() => {
       this.#keys.settle(runId);
       this.#runs.cancel(runId, this.#clock.now());
+      this.#ledger.begin();
+      for (const { id, kind } of this.#batches.list(runId))
+        if (kind === 'response') this.#ledger.loseOfResponse(id, this.#clock.now());
+      this.#ledger.flush();
       this.#batches.endOfRun(runId);
       return this.#queue.cancelOpen(runId);
     });
@@ -204,6 +214,10 @@ export class SqliteStore implements Store {
     return this.#connection.read(() => this.#queue.work(this.#schedule.now()));
   }
 
+  readBacklog(): Promise<Backlog> {
+    return this.#connection.read(() => this.#openTasks.read(this.#schedule.now()));
+  }
+
   nextDueMs(runId: number, among?: readonly number[]): Promise<number | null> {
     return this.#connection.read(() => {
       const dueAtMs = this.#queue.nextDueAtMs(runId, among);
@@ -211,17 +225,36 @@ export class SqliteStore implements Store {
     });
   }
 
-  async record(started: readonly CallStart[], settlements: readonly Settlement[]): Promise<RecordedProgress> {
-    if (started.length === 0 && settlements.length === 0) return { callIds: [], lostTaskIds: [] };
+  async record(
+    started: readonly CallStart[],
+    settlements: readonly Settlement[],
+    responses: ResponseNotes = { taken: [], ended: [] },
+  ): Promise<RecordedProgress> {
+    const { taken, ended } = responses;
+    if (started.length + settlements.length + taken.length + ended.length === 0)
+      return { callIds: [], responseIds: [], lostTaskIds: [] };
     return this.#connection.write(() => {
       this.#ledger.begin();
       const callIds = started.map((call) => this.#ledger.start(call));
       const lostTaskIds = settlements.flatMap((settlement) =>
         this.#settlements.settle(settlement, this.#schedule.now()),
       );
+      const responseIds = taken.map((response) => this.#takeResponse(response));
+      for (const batchId of ended) this.#endResponse(batchId);
       this.#ledger.flush();
-      return { callIds, lostTaskIds };
+      return { callIds, responseIds, lostTaskIds };
     });
+  }
+
+  #takeResponse(response: NewResponse): number | null {
+    const batchId = this.#batches.take(response);
+    if (batchId !== null) this.#ledger.handOver(response.callId, batchId);
+    return batchId;
+  }
+
+  /** One whose task was taken from it, for a document that was edited, may have been billed. */
+  #endResponse(batchId: number): void {
+    if (this.#batches.end(batchId)) this.#ledger.loseOfResponse(batchId, this.#clock.now());
   }
 
   beat(workerId: string, leaseMs: number): Promise<void> {
@@ -311,6 +344,10 @@ export class SqliteStore implements Store {
       giveBack: (batchId, limit) => connection.write(() => batches.giveBack(batchId, limit)),
       end: (batchId) => connection.write(() => batches.end(batchId)),
       list: (runId) => connection.read(() => (this.#runs.exists(runId) ? batches.list(runId) : [])),
+      responsesOf: (runId) =>
+        connection.read(() =>
+          batches.responsesOf(runId, (batchId) => this.#ledger.handedOver(batchId), this.#schedule.now()),
+        ),
     };
   }
 

@@ -2,7 +2,7 @@
 import type Database from 'better-sqlite3';
 import type { TaskRow } from '../../core/result-row.js';
 import type { TaskPlace } from '../../core/task.js';
-import { type AnyTaskRow, RESULT_COLUMNS, toTaskRow } from './rows.js';
+import { type AnyTaskRow, RESULT_COLUMNS, toTaskRow } from '../rows.js';
 
 export class Tasks {
   readonly #list;

@@ -1,6 +1,6 @@
 /** Who works on tasks. A worker is known from its first claim on, and dead once its lease has ended. */
 import type Database from 'better-sqlite3';
-import { storableInteger, storableText } from './storable.js';
+import { storableInteger, storableText } from '../storable.js';
 
 export interface DeadWorker {
   readonly id: number;

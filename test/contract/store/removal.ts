@@ -128,6 +128,10 @@ export function removalContract(storeOf: StoreOf): void {
       const full = (await store.maintenance.examine()).dataBytes;
       await store.deleteRun(runId);
       await sweep(store, null, 100);
+      if (!store.capabilities.givesRoomBack) {
+        expect(await store.maintenance.reclaimSpace(200_000)).toEqual({ reclaimedBytes: 0 });
+        return;
+      }
       const { freeBytes } = await store.maintenance.examine();
       expect(freeBytes).toBeGreaterThan(1_000_000);
       let pages = 0;

@@ -1,6 +1,8 @@
 /** Tasks that are handed in over HTTP: what is asked of every backend. */
 import { describe, expect, it } from 'vitest';
+import type { Settlement } from '../../../src/core/outcome.js';
 import type { NewServedTask } from '../../../src/core/served-task.js';
+import type { LeasedTask } from '../../../src/core/task.js';
 import type { Store } from '../../../src/store/store.js';
 import { callEnd, claim, claimOne, completed, failed, openRun, results, startCall } from './builders.js';
 import type { StoreOf } from './store-of.js';
@@ -26,7 +28,11 @@ async function servedRun(store: Store, name = 'served'): Promise<number> {
   return runId;
 }
 
-async function end(store: Store, runId: number, settle = completed): Promise<void> {
+async function end(
+  store: Store,
+  runId: number,
+  settle: (task: LeasedTask) => Settlement = (task) => completed(task),
+): Promise<void> {
   const task = await claimOne(store, runId);
   await store.record([], [settle(task)]);
 }

@@ -4,7 +4,7 @@ import { expect } from 'vitest';
 import { FaultRun } from '../../support/fault-run.js';
 import { type ProgramUnderTest, runInstead, runUntil, WHOLE_PROGRAM } from '../../support/program-copy.js';
 import type { SimulatorProcess } from '../../support/simulator-process.js';
-import { faultsIn, injecting, type SystemCall } from '../../support/strace.js';
+import { counting, faultsIn, injecting, type SystemCall } from '../../support/strace.js';
 
 const DOCUMENTS = 24;
 const CONCURRENCY = 4;
@@ -137,8 +137,7 @@ export async function countSystemCalls(simulator: SimulatorProcess, call: System
   const run = new FaultRun({ simulator, documents: DOCUMENTS, concurrency: CONCURRENCY });
   try {
     const trace = run.workspace.path('trace.txt');
-    const wrapper = ['strace', '-f', '-qq', '-o', trace, '-e', `trace=${call}`];
-    const end = await run.live('run', { wrapper });
+    const end = await run.live('run', { wrapper: counting(call, trace) });
     expect(end.exitCode, end.stderr).toBe(0);
     return faultsIn(trace).calls;
   } finally {

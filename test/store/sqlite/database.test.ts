@@ -58,7 +58,6 @@ function alter(sql: string): void {
 describe('an opened store', () => {
   it.each([
     ['journal_mode', 'wal'],
-    ['synchronous', 2],
     ['foreign_keys', 1],
     ['trusted_schema', 0],
     ['application_id', 0x6c6c6d62],
@@ -66,13 +65,6 @@ describe('an opened store', () => {
   ])('has %s %s', async (pragma, value) => {
     const connection = await openDatabase(path, write);
     expect(connection.database.pragma(pragma, { simple: true })).toBe(value);
-    connection.close();
-  });
-
-  it('syncs every commit when it was there before, too', async () => {
-    await createStore(1);
-    const connection = await openDatabase(path, write);
-    expect(connection.database.pragma('synchronous', { simple: true })).toBe(2);
     connection.close();
   });
 

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { packResponse, unpackResponse } from '../../../src/store/sqlite/packed-response.js';
+import { packResponse, unpackResponse } from '../../src/store/packed-response.js';
 
 const MODEL = 'gpt-4o-mini-2024-07-18';
 

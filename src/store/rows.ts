@@ -1,13 +1,13 @@
-/** Rows as SQLite gives them, and what they are to the rest of the program. No snake_case leaves this folder. */
-import type { FailureKind } from '../../core/failure.js';
-import { isJsonObject, type Json } from '../../core/json.js';
-import type { CompletedResult, SharedFrom, TaskError } from '../../core/outcome.js';
-import type { ResultRow, TaskRow } from '../../core/result-row.js';
-import type { RunObservation, RunRecord, RunStatus, WrittenFile } from '../../core/run.js';
-import type { LeasedTask, TaskState } from '../../core/task.js';
-import type { TokenUsage } from '../../core/usage.js';
-import { fromStoredPath } from '../stored-path.js';
+/** Rows as they are stored, whatever the backend, and what they are to the rest of the program. No snake_case leaves this folder. */
+import type { FailureKind } from '../core/failure.js';
+import { isJsonObject, type Json } from '../core/json.js';
+import type { CompletedResult, SharedFrom, TaskError } from '../core/outcome.js';
+import type { ResultRow, TaskRow } from '../core/result-row.js';
+import type { RunObservation, RunRecord, RunStatus, WrittenFile } from '../core/run.js';
+import type { LeasedTask, TaskState } from '../core/task.js';
+import type { TokenUsage } from '../core/usage.js';
 import { unpackResponse } from './packed-response.js';
+import { fromStoredPath } from './stored-path.js';
 
 /** A row of results without the server's body, which few readers want. */
 export const RESULT_COLUMNS = `results.settled_at_ms, results.model, results.finish_reason, results.error_kind,
@@ -31,8 +31,8 @@ export interface RunRow {
 }
 
 /**
- * @param folder where the store lies now
- * @throws Error as SQLite's own for a damaged file
+ * @param folder where the store lies now; null where it lies in no folder
+ * @throws Error ROW_DAMAGED
  */
 export function toRun(row: RunRow, folder: string | null): RunRecord {
   const outputs = storedJson(row.output_paths_json);
@@ -76,7 +76,7 @@ function storedJson(text: string): Json {
 }
 
 function damaged(): Error {
-  return Object.assign(new Error('what is stored of a run is not JSON'), { code: 'SQLITE_CORRUPT' });
+  return Object.assign(new Error('what is stored of a run is not JSON'), { code: 'ROW_DAMAGED' });
 }
 
 /** A tuple: naming the columns of each row would cost a claim more than reading them. */

@@ -9,8 +9,8 @@ interface WellFormable {
 }
 
 /**
- * Lone surrogates become U+FFFD: SQLite would write them as invalid UTF-8, which reads back as three
- * characters. NUL is kept: text is bound and read with its length.
+ * Lone surrogates become U+FFFD: SQLite would write them as invalid UTF-8, which reads back as three characters, and
+ * PostgreSQL would refuse them. NUL is kept, where it must be by another name (see the backend).
  */
 export function storableText(text: string): string {
   return (text as unknown as WellFormable).toWellFormed();
@@ -31,7 +31,7 @@ export function storableIntegerOrNull(value: number | null): number | null {
   return value === null ? null : storableInteger(value);
 }
 
-/** SQLite turns NaN into NULL, which a NOT NULL column refuses. */
+/** SQLite and JSON turn NaN into NULL, which a NOT NULL column refuses. */
 export function storableReal(value: number): number {
   return Number.isNaN(value) ? 0 : value;
 }

@@ -1,0 +1,84 @@
+/** `serve`: takes tasks over HTTP, sends them, and tells when they are done. */
+import type { Command } from 'commander';
+import { checkConnection, checkPrices } from '../app/composition.js';
+import type { CommandContext } from '../app/context.js';
+import { homeFolders } from '../app/open-store.js';
+import { watchRuns } from '../app/watch-run.js';
+import { EXIT_CODES, type ExitCode } from '../core/errors.js';
+import { parseParameters } from '../documents/parameter.js';
+import { createRequestBuilder } from '../documents/request.js';
+import { checkTokenLimit } from '../runs/token-limit.js';
+import type { Action } from './action.js';
+import { runSettingsFrom } from './asked-settings.js';
+import { collect } from './repeated-flag.js';
+import { addSettingFlags, readSettings } from './setting-flags.js';
+import { refuseUntrusted } from './stored-reach.js';
+
+const EXAMPLES = `
+Examples:
+  llm-batch serve --model gpt-4o-mini --rpm 500
+  llm-batch serve --base-url http://localhost:11434/v1 --model llama3.2 --port 9000
+  LLM_BATCH_SERVE_TOKENS=… LLM_BATCH_WEBHOOK_SECRET=whsec_… llm-batch serve --host 0.0.0.0
+  llm-batch serve --simulate      rehearse: nobody is called
+
+  curl -d '{"request":{"messages":[{"role":"user","content":"Hi"}]}}' -H 'content-type: application/json' \\
+    http://127.0.0.1:8080/v1/tasks
+
+What it takes and answers: GET /openapi.json, and docs/serve.md.`;
+
+export function registerServe(program: Command, context: CommandContext, action: Action): void {
+  const command = program
+    .command('serve')
+    .description('take tasks over HTTP, durably, send them, and tell by polling or webhook what they came to')
+    .addHelpText('after', EXAMPLES);
+  addSettingFlags(command, ['service']);
+  // Documents that come over the network name no files of this machine.
+  addSettingFlags(command, ['request'], ['imageFolder', 'allowAnyPath', 'requestsAsTheyAre', 'idField']);
+  command
+    .option('--param <name=value>', 'request parameter, e.g. temperature=0; may be repeated', collect)
+    .option('--simulate', 'rehearse against a simulated server on this machine: free, nobody is called');
+  addSettingFlags(command, ['input'], ['inputFormat', 'query']);
+  addSettingFlags(command, ['connection', 'pacing', 'budget', 'store', 'display']);
+  command.action(action((options: ServeCommandOptions) => serve(command, context, options)));
+}
+
+interface ServeCommandOptions {
+  readonly param?: readonly string[];
+  readonly simulate?: boolean;
+}
+
+async function serve(
+  command: Command,
+  context: CommandContext,
+  { param = [], simulate = false }: ServeCommandOptions,
+): Promise<ExitCode> {
+  const resolved = await readSettings(command, context);
+  const runSettings = await runSettingsFrom(
+    resolved,
+    { inputs: ['-'], parameters: parseParameters(param), simulate, output: undefined },
+    context.workingFolder,
+  );
+  createRequestBuilder(runSettings.request);
+  checkTokenLimit(runSettings);
+  checkConnection(runSettings, context);
+  await checkPrices(runSettings, context);
+  const { runService } = await import('../app/run-service.js');
+  const { settings } = resolved;
+  const { tell, close } = watchRuns(context, settings);
+  try {
+    await runService(context, {
+      ...{ settings, runSettings, tell },
+      async checkTrust(storedSettings) {
+        refuseUntrusted(context, storedSettings, resolved, await homeFolders(context, settings));
+      },
+      onListening(url) {
+        context.stdout.write(`${JSON.stringify({ url })}\n`);
+        if (!settings.quiet) context.stderr.write(`Listening on ${url}. Ctrl-C ends it.\n`);
+      },
+      notice: (text) => context.stderr.write(`${text}\n`),
+    });
+  } finally {
+    close();
+  }
+  return EXIT_CODES.completed;
+}

@@ -1,0 +1,109 @@
+/** `submit`: hands the documents of a file to a service, and waits for their results if asked to. */
+import { createReadStream } from 'node:fs';
+import { resolve } from 'node:path';
+import type { Command } from 'commander';
+import type { CommandContext } from '../app/context.js';
+import { LlmBatchClient, ServiceProblem } from '../client/service-client.js';
+import { EXIT_CODES, type ExitCode, LlmBatchError, usageError } from '../core/errors.js';
+import { printable } from '../core/foreign-text.js';
+import type { Action } from './action.js';
+import { addSettingFlags, readSettings } from './setting-flags.js';
+
+const EXAMPLES = `
+Examples:
+  llm-batch submit reviews.jsonl --prompt 'Classify the sentiment: {{text}}'
+  llm-batch submit requests.jsonl --wait > results.jsonl
+  cat requests.jsonl | llm-batch submit - --server http://batch.internal:8080 --wait`;
+
+export function registerSubmit(program: Command, context: CommandContext, action: Action): void {
+  const command = program
+    .command('submit')
+    .argument('[file]', 'JSONL, a document or a request a line; - reads standard input', '-')
+    .description('hand a file of documents to a service (`llm-batch serve`), as a run of its own')
+    .addHelpText('after', EXAMPLES)
+    .option('--wait', 'wait until all are done, and print their results as JSONL')
+    .option(
+      '--idempotency-key <key>',
+      'the same key and file again are the same run, and nothing is done twice',
+    )
+    .option('-p, --prompt <template>', 'user message; {{field}} is filled from each document')
+    .option('-m, --model <name>', 'model for documents that name none');
+  addSettingFlags(command, ['client', 'display']);
+  command.action(
+    action((file: string, options: SubmitCommandOptions) => submit(command, context, file, options)),
+  );
+}
+
+interface SubmitCommandOptions {
+  readonly wait?: boolean;
+  readonly idempotencyKey?: string;
+  readonly prompt?: string;
+  readonly model?: string;
+}
+
+async function submit(
+  command: Command,
+  context: CommandContext,
+  file: string,
+  options: SubmitCommandOptions,
+): Promise<ExitCode> {
+  const { settings } = await readSettings(command, context);
+  const { stdin, stdout, stderr, clock, random, takeSecret, workingFolder, interrupts } = context;
+  const client = new LlmBatchClient({
+    ...{ server: settings.server, token: takeSecret('LLM_BATCH_SERVER_TOKEN') ?? null, clock, random },
+  });
+  const ending = new AbortController();
+  const stopListening = interrupts.subscribe(() => ending.abort());
+  const { signal } = ending;
+  try {
+    const lines = file === '-' ? stdin : createReadStream(resolve(workingFolder, file));
+    const { idempotencyKey, prompt, model } = options;
+    const { id } = await client.submitRun(lines, {
+      signal,
+      ...(idempotencyKey === undefined ? {} : { idempotencyKey }),
+      ...(prompt === undefined ? {} : { prompt }),
+      ...(model === undefined ? {} : { model }),
+    });
+    if (options.wait !== true) {
+      stdout.write(`${JSON.stringify({ id })}\n`);
+      return EXIT_CODES.completed;
+    }
+    if (!settings.quiet) stderr.write(`Handed in as ${printable(id)}; waiting for its results.\n`);
+    const { documents, status } = await client.pollRun(id, signal);
+    for await (const chunk of client.results(id, signal)) stdout.write(chunk);
+    if (status === 'cancelled') return EXIT_CODES.halted;
+    return documents.failed > 0 ? EXIT_CODES.someFailed : EXIT_CODES.completed;
+  } catch (error) {
+    if (signal.aborted) return EXIT_CODES.interrupted;
+    throw asOwnError(error, settings.server, file);
+  } finally {
+    stopListening();
+  }
+}
+
+function asOwnError(error: unknown, server: string, file: string): unknown {
+  if (error instanceof ServiceProblem) {
+    const places = error.errors.map(({ field, message }) => `\n  ${field}: ${message}`).join('');
+    return new LlmBatchError(
+      printable(`${server} answered ${error.status}: ${error.message}`) + printable(places),
+      {
+        code: 'SUBMIT_REFUSED',
+        exitCode: EXIT_CODES.usage,
+        facts: { status: error.status },
+      },
+    );
+  }
+  const cause =
+    (error as { readonly cause?: NodeJS.ErrnoException }).cause ?? (error as NodeJS.ErrnoException);
+  if (cause.code === 'ENOENT' || cause.code === 'EISDIR') {
+    return usageError('INPUT_MISSING', `The input ${file} cannot be read: ${cause.code}.`, 'Check the path.');
+  }
+  if (!(error instanceof TypeError)) return error;
+  return usageError(
+    'SERVICE_UNREACHABLE',
+    `No service answers at ${server}: ${cause.code ?? cause.message}.`,
+    {
+      server,
+    },
+  );
+}

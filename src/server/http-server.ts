@@ -1,0 +1,112 @@
+/** The HTTP side: bodies in, problems out, who may come in, and the routes. */
+
+import type { Readable } from 'node:stream';
+import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
+import { parseForeignJson, UnusualShape } from '../core/json.js';
+import { OpenApi } from './openapi.js';
+import { Problem, problemOf, unprocessable } from './problem.js';
+import { healthRoutes } from './routes/health-routes.js';
+import type { AddRoutes } from './routes/route.js';
+import { JSONL_TYPES } from './routes/run-routes.js';
+import { createAccessCheck } from './tokens.js';
+
+export interface HttpServerOptions {
+  readonly routes: readonly AddRoutes[];
+  /** Empty: who reaches the service may use it. */
+  readonly tokens: readonly string[];
+  readonly mostBodyBytes: number;
+  /** Throws where the store does not answer. */
+  readonly probe: () => Promise<unknown>;
+  /** Told of what nobody but us can mend. */
+  readonly onUnexpected: (error: unknown) => void;
+}
+
+/** A connection on which nothing moves for so long is closed. */
+const IDLE_MS = 120_000;
+
+export function createHttpServer(options: HttpServerOptions): FastifyInstance {
+  const { routes, tokens, mostBodyBytes, probe, onUnexpected } = options;
+  const app = Fastify({
+    bodyLimit: mostBodyBytes,
+    connectionTimeout: IDLE_MS,
+    // A run may be sent for longer than any bound on a whole request.
+    requestTimeout: 0,
+    forceCloseConnections: 'idle',
+    exposeHeadRoutes: false,
+    ajv: {
+      customOptions: { coerceTypes: false, removeAdditional: false, useDefaults: true, allErrors: true },
+    },
+    frameworkErrors: (error, _, reply) => sendProblem(problemOf(error), reply as unknown as FastifyReply),
+  });
+  const openApi = new OpenApi();
+  const checkAccess = createAccessCheck(tokens);
+  app.decorateRequest('bodyText', '');
+  app.addHook('onRoute', (route) => openApi.add(route));
+  app.addHook('onRequest', async ({ routeOptions, headers }) => {
+    if (routeOptions.config.docs?.isPublic !== true) checkAccess(headers);
+  });
+  app.removeAllContentTypeParsers();
+  app.addContentTypeParser('application/json', { parseAs: 'buffer' }, (request, body, done) => {
+    try {
+      refuseOtherType(request, 'application/json');
+      request.bodyText = utf8(body as Buffer);
+      done(null, parseJson(request.bodyText));
+    } catch (error) {
+      done(error as Error);
+    }
+  });
+  // A run is read as it comes.
+  app.addContentTypeParser([...JSONL_TYPES], (request, body: Readable, done) => {
+    try {
+      refuseOtherType(request, JSONL_TYPES[0]);
+      done(null, body);
+    } catch (error) {
+      done(error as Error);
+    }
+  });
+  app.setErrorHandler((error, _request, reply) => {
+    const problem = problemOf(error);
+    if (problem.status === 500) onUnexpected(error);
+    return sendProblem(problem, reply);
+  });
+  app.setNotFoundHandler((_request, reply) =>
+    sendProblem(new Problem(404, 'There is nothing at this address.', { code: 'not_found' }), reply),
+  );
+  for (const add of [...routes, healthRoutes(probe, () => openApi.document())]) add(app);
+  return app;
+}
+
+function sendProblem(problem: Problem, reply: FastifyReply): FastifyReply {
+  const { retryAfterSeconds } = problem.options;
+  if (retryAfterSeconds !== undefined) reply.header('retry-after', retryAfterSeconds);
+  if (problem.status === 401) reply.header('www-authenticate', 'Bearer');
+  return reply
+    .code(problem.status)
+    .header('content-type', 'application/problem+json')
+    .send(JSON.stringify(problem.body()));
+}
+
+function refuseOtherType({ routeOptions }: FastifyRequest, given: string): void {
+  const wanted = routeOptions.config.docs?.bodyType ?? 'application/json';
+  if (wanted !== given) throw new Problem(415, `This route takes ${wanted}.`, { code: 'media_type' });
+}
+
+const decoder = new TextDecoder('utf-8', { fatal: true });
+
+function utf8(body: Buffer): string {
+  try {
+    return decoder.decode(body);
+  } catch {
+    throw new Problem(400, 'The body is not valid UTF-8.', { code: 'not_json' });
+  }
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return parseForeignJson(text);
+  } catch (error) {
+    if (error instanceof UnusualShape) throw unprocessable('', error.message);
+    // What the parser says differs from version to version, and quotes what may be secret.
+    throw new Problem(400, 'The body is not JSON.', { code: 'not_json' });
+  }
+}

@@ -1,0 +1,82 @@
+/** What routes share: the parts that they are made of, and how they say what they answer. */
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { Problem } from '../problem.js';
+import type { SubmissionHeaders } from '../service.js';
+
+/** For the OpenAPI document; kept with the route. */
+export interface RouteDocs {
+  readonly summary: string;
+  /** By status: what the answer holds; null: nothing. */
+  readonly answers: Readonly<Record<number, AnswerDocs>>;
+  /** Of a body that is not JSON. */
+  readonly bodyType?: string;
+  readonly takesIdempotencyKey?: boolean;
+  /** Open to everybody, without a token. */
+  readonly isPublic?: boolean;
+}
+
+export interface AnswerDocs {
+  readonly description: string;
+  readonly schema?: object;
+  /** Default: JSON. */
+  readonly mediaType?: string;
+}
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    docs?: RouteDocs;
+  }
+  interface FastifyRequest {
+    /** A JSON body as it came. */
+    bodyText: string;
+  }
+}
+
+/** Adds its routes to the service; further ones are added beside it, in files of their own. */
+export type AddRoutes = (app: FastifyInstance) => void;
+
+export function problemAnswers(...statuses: readonly number[]): Record<number, AnswerDocs> {
+  const described: Readonly<Record<number, string>> = {
+    400: 'Not JSON, or an odd header.',
+    409: 'The state of things does not allow it, or the Idempotency-Key was used for another body.',
+    410: 'It has lived its time and was removed.',
+    404: 'There is none with this id.',
+    413: 'Larger than the service takes.',
+    422: 'A field is unknown or wrong; errors names it.',
+    503: 'The backlog or the disk is full, and nothing was taken; Retry-After says when to try again.',
+  };
+  return Object.fromEntries(
+    statuses.map((status) => [
+      status,
+      { description: described[status] ?? '', mediaType: 'application/problem+json' },
+    ]),
+  );
+}
+
+/** As long as clients make them: a UUID has 36. */
+const LONGEST_KEY = 255;
+/** Version 00 of W3C Trace Context; another one is none of ours. */
+const TRACEPARENT = /^00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$/;
+
+/** @throws Problem 400 */
+export function submissionHeaders({ headers }: FastifyRequest): SubmissionHeaders {
+  const key = headers['idempotency-key'];
+  if (
+    key !== undefined &&
+    (typeof key !== 'string' || !/^[\x21-\x7e]+$/.test(key) || key.length > LONGEST_KEY)
+  ) {
+    throw new Problem(400, `Idempotency-Key must be 1 to ${LONGEST_KEY} visible ASCII characters.`, {
+      code: 'idempotency_key',
+      errors: [{ field: 'Idempotency-Key', message: 'is no key' }],
+    });
+  }
+  const { traceparent } = headers;
+  return {
+    idempotencyKey: key ?? null,
+    traceparent: typeof traceparent === 'string' && TRACEPARENT.test(traceparent) ? traceparent : null,
+  };
+}
+
+export function sendJson(reply: FastifyReply, json: string): FastifyReply {
+  return reply.header('content-type', 'application/json; charset=utf-8').send(json);
+}

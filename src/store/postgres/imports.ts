@@ -1,0 +1,247 @@
+/**
+ * Documents become tasks. A run has a generation number that each re-import raises, and a task the number of
+ * the import that last saw it: tasks left behind are gone. So a crash in the middle needs no repair; the next
+ * re-import raises the number again and starts over.
+ */
+import { createHash } from 'node:crypto';
+import type { NewTask, TaskState } from '../../core/task.js';
+import { storableInteger, storableReal, storableText } from '../storable.js';
+import type { ImportMatch, ImportTally, ReimportOptions } from '../store.js';
+import type { Transaction } from './connections.js';
+import { keepAnswers, takeAnswers } from './earlier-answers.js';
+import { UNOWNED } from './queue.js';
+import { runMissing } from './runs.js';
+import { UNPAIRED } from './sharing.js';
+
+type KeyOfDocument = Pick<NewTask, 'key' | 'occurrence'>;
+
+interface ExistingTask {
+  ordinal: number;
+  id: number;
+  state: TaskState;
+  request_hash: string;
+  answered_before: boolean;
+}
+
+const DOCUMENT = `key_hash uuid, key text, occurrence integer, request_hash text, line bigint, priority double precision,
+  id_is_number smallint, metadata_json text, body text`;
+
+function documentOf(task: NewTask): object {
+  const { key, occurrence, body, metadataJson } = task;
+  return {
+    ...{ key_hash: keyHash(task), key, occurrence, body },
+    request_hash: task.requestHash,
+    line: storableInteger(task.line),
+    priority: storableReal(task.priority),
+    id_is_number: task.idIsNumber ? 1 : 0,
+    metadata_json: metadataJson,
+  };
+}
+
+/** Long keys do not fit an index; nobody finds two that share 128 bits of SHA-256. */
+function keyHash({ key, occurrence }: KeyOfDocument): string {
+  return createHash('sha256')
+    .update(`${occurrence} ${storableText(key)}`)
+    .digest('hex')
+    .slice(0, 32);
+}
+
+export async function addTasks(
+  transaction: Transaction,
+  runId: number,
+  tasks: readonly NewTask[],
+): Promise<{ added: number; duplicates: number }> {
+  const generation = await generationOf(transaction, runId);
+  if (tasks.length === 0) return { added: 0, duplicates: 0 };
+  const added = await transaction.run(
+    `WITH document AS MATERIALIZED (SELECT * FROM json_to_recordset($3) AS document (ordinal integer, ${DOCUMENT})),
+     added AS (
+       INSERT INTO task_keys (run_id, key_hash, task_id)
+       SELECT $1, key_hash, nextval(pg_get_serial_sequence('tasks', 'id'))
+       FROM (SELECT key_hash FROM document ORDER BY ordinal) AS in_order
+       ON CONFLICT DO NOTHING RETURNING key_hash, task_id),
+     fresh AS MATERIALIZED (
+       SELECT DISTINCT ON (task_id) task_id, document.* FROM document JOIN added USING (key_hash)
+       ORDER BY task_id, ordinal),
+     stored AS (
+       INSERT INTO documents (task_id, id_is_number, metadata_json, body)
+       SELECT task_id, id_is_number, metadata_json, body FROM fresh)
+     INSERT INTO tasks (id, run_id, line, priority, import_generation, occurrence, state, key, request_hash)
+     SELECT task_id, $1, line, priority, $2, occurrence, 'ready', key, request_hash FROM fresh`,
+    runId,
+    generation,
+    tasks.map((task, ordinal) => ({ ordinal, ...documentOf(task) })),
+  );
+  return { added, duplicates: tasks.length - added };
+}
+
+export async function matchTasks(
+  transaction: Transaction,
+  runId: number,
+  documents: readonly Pick<NewTask, 'key' | 'occurrence' | 'requestHash'>[],
+  answeredBy: string,
+): Promise<ImportMatch[]> {
+  const existing = await existingTasks(transaction, runId, documents, answeredBy);
+  return documents.map((document, ordinal) => {
+    const task = existing.get(ordinal);
+    return task === undefined ? 'new' : compare(task, document.requestHash);
+  });
+}
+
+/** By the place of the document. */
+async function existingTasks(
+  transaction: Transaction,
+  runId: number,
+  documents: readonly Pick<NewTask, 'key' | 'occurrence' | 'requestHash'>[],
+  answeredBy: string,
+): Promise<ReadonlyMap<number, ExistingTask>> {
+  const rows = await transaction.all<ExistingTask>(
+    `SELECT ordinal, tasks.id, state, tasks.request_hash, EXISTS (
+         SELECT 1 FROM earlier_answers WHERE earlier_answers.task_id = tasks.id
+           AND earlier_answers.request_hash = document.request_hash AND answered_by = $2) AS answered_before
+     FROM json_to_recordset($3) AS document (ordinal integer, key_hash uuid, request_hash text)
+     JOIN task_keys ON task_keys.run_id = $1 AND task_keys.key_hash = document.key_hash
+     JOIN tasks ON tasks.id = task_keys.task_id`,
+    runId,
+    answeredBy,
+    documents.map((document, ordinal) => ({
+      ...{ ordinal, key_hash: keyHash(document), request_hash: document.requestHash },
+    })),
+  );
+  return new Map(rows.map((row) => [row.ordinal, row]));
+}
+
+function compare(
+  { state, request_hash, answered_before }: ExistingTask,
+  requestHash: string,
+): Exclude<ImportMatch, 'new'> {
+  const isUnchanged = request_hash === storableText(requestHash);
+  const isFinished = state === 'completed';
+  if (isUnchanged && isFinished) return 'unchanged';
+  if (answered_before) return 'answered_before';
+  if (isUnchanged) return 'unchanged';
+  return isFinished ? 'changed_finished' : 'changed_open';
+}
+
+export async function beginReimport(transaction: Transaction, runId: number): Promise<void> {
+  const changed = await transaction.run(
+    `UPDATE runs SET status = 'importing', import_generation = import_generation + 1 WHERE id = $1 AND deleted = 0`,
+    runId,
+  );
+  if (changed === 0) throw runMissing(runId);
+}
+
+export async function reimportTasks(
+  transaction: Transaction,
+  runId: number,
+  tasks: readonly NewTask[],
+  { keepFinished, answerers }: ReimportOptions,
+): Promise<ImportTally> {
+  const generation = await generationOf(transaction, runId);
+  const existing = await existingTasks(transaction, runId, tasks, answerers.fromNowOn);
+  const added: NewTask[] = [];
+  const unchanged: object[] = [];
+  const kept: object[] = [];
+  const replaced: object[] = [];
+  const answered: { task_id: number; request_hash: string }[] = [];
+  for (const [ordinal, task] of tasks.entries()) {
+    const found = existing.get(ordinal);
+    if (found === undefined) {
+      added.push(task);
+      continue;
+    }
+    const match = compare(found, task.requestHash);
+    const change = { task_id: found.id, ...documentOf(task) };
+    if (match === 'unchanged') unchanged.push(change);
+    // The hash and the document stay those of the answer.
+    else if (match === 'changed_finished' && keepFinished) kept.push(change);
+    else {
+      replaced.push(change);
+      if (match === 'answered_before') answered.push({ task_id: found.id, request_hash: task.requestHash });
+    }
+  }
+  await moveTasks(transaction, generation, [...unchanged, ...kept]);
+  await replaceTasks(transaction, generation, replaced, answerers.soFar);
+  // Fields that the request does not use may have changed all the same.
+  await setDocuments(transaction, [...unchanged, ...replaced]);
+  await takeAnswers(transaction, answered, answerers.fromNowOn);
+  return {
+    added: (await addTasks(transaction, runId, added)).added,
+    unchanged: unchanged.length,
+    kept: kept.length,
+    replaced: replaced.length - answered.length,
+    answeredBefore: answered.length,
+  };
+}
+
+async function moveTasks(
+  transaction: Transaction,
+  generation: number,
+  changes: readonly object[],
+): Promise<void> {
+  if (changes.length === 0) return;
+  await transaction.run(
+    `UPDATE tasks SET import_generation = $1, line = moved.line, priority = moved.priority, gone = 0
+     FROM json_to_recordset($2) AS moved (task_id bigint, line bigint, priority double precision)
+     WHERE id = moved.task_id`,
+    generation,
+    changes,
+  );
+}
+
+/** They are ready to be asked anew; the answers they had are kept aside. */
+async function replaceTasks(
+  transaction: Transaction,
+  generation: number,
+  changes: readonly object[],
+  answeredBy: string | null,
+): Promise<void> {
+  if (changes.length === 0) return;
+  await keepAnswers(transaction, changes, answeredBy);
+  await transaction.run(
+    `DELETE FROM results WHERE task_id IN (
+       SELECT task_id FROM json_to_recordset($1) AS replaced (task_id bigint))`,
+    changes,
+  );
+  await transaction.run(
+    `UPDATE tasks SET import_generation = $1, line = replaced.line, priority = replaced.priority,
+       request_hash = replaced.request_hash, gone = 0,
+       state = 'ready', attempts = 0, crash_count = 0, lone_crash_count = 0, not_before_ms = NULL,
+       throttled_since_ms = NULL, failure_kind = NULL, ${UNOWNED}, ${UNPAIRED}
+     FROM json_to_recordset($2) AS replaced (task_id bigint, ${DOCUMENT}) WHERE id = replaced.task_id`,
+    generation,
+    changes,
+  );
+}
+
+async function setDocuments(transaction: Transaction, changes: readonly object[]): Promise<void> {
+  if (changes.length === 0) return;
+  await transaction.run(
+    `UPDATE documents SET metadata_json = changed.metadata_json, id_is_number = changed.id_is_number, body = changed.body
+     FROM json_to_recordset($1) AS changed (task_id bigint, ${DOCUMENT})
+     WHERE documents.task_id = changed.task_id AND (documents.metadata_json, documents.id_is_number, documents.body)
+       IS DISTINCT FROM (changed.metadata_json, changed.id_is_number, changed.body)`,
+    changes,
+  );
+}
+
+export async function finishReimport(transaction: Transaction, runId: number): Promise<{ gone: number }> {
+  const generation = await generationOf(transaction, runId);
+  const gone = await transaction.run(
+    'UPDATE tasks SET gone = 1 WHERE run_id = $1 AND import_generation <> $2 AND gone = 0',
+    runId,
+    generation,
+  );
+  await transaction.run(`UPDATE runs SET status = 'open' WHERE id = $1`, runId);
+  return { gone };
+}
+
+/** Locks the run against those that would delete it or import it anew. @throws LlmBatchError RUN_MISSING */
+async function generationOf(transaction: Transaction, runId: number): Promise<number> {
+  const run = await transaction.one<{ import_generation: number }>(
+    'SELECT import_generation FROM runs WHERE id = $1 AND deleted = 0 FOR SHARE',
+    runId,
+  );
+  if (run === undefined) throw runMissing(runId);
+  return run.import_generation;
+}

@@ -1,0 +1,358 @@
+/**
+ * The ledger: a row for every HTTP request and for each task in it, and the sums over them. What a transaction writes
+ * goes in a few statements, each for all of its calls; sums are gathered meanwhile and stored once, by `flush`.
+ */
+import type { RemoteCall } from '../../core/batch-record.js';
+import type { CallEnd, CallShare, CallStart, RecentCall } from '../../core/call.js';
+import { CallSums, type EndOfRequest, LANE_SUMS, RUN_SUMS } from '../call-sums.js';
+import {
+  storableCount,
+  storableInteger,
+  storableIntegerOrNull,
+  storableReal,
+  storableText,
+} from '../storable.js';
+import type { Transaction } from './connections.js';
+
+/** How a request ended, by its columns. */
+const ENDING = `http_status bigint, kind text, message text, request_id text, cost_micro_usd double precision,
+  input_tokens bigint, output_tokens bigint, cached_tokens bigint, reasoning_tokens bigint`;
+const ENDING_COLUMNS = columnsOf(ENDING);
+
+/** The names of what `json_to_recordset` is told to give. */
+function columnsOf(definition: string): string {
+  return definition
+    .split(',')
+    .map((column) => column.trim().split(' ')[0])
+    .join(', ');
+}
+
+function endingOf({ httpStatus, kind, message, requestId, costMicroUsd, usage }: EndOfRequest): object {
+  return {
+    http_status: storableIntegerOrNull(httpStatus),
+    kind,
+    message,
+    request_id: requestId,
+    cost_micro_usd: costMicroUsd,
+    input_tokens: usage === null ? null : storableCount(usage.inputTokens),
+    output_tokens: usage === null ? null : storableCount(usage.outputTokens),
+    cached_tokens: usage === null ? null : storableCount(usage.cachedTokens),
+    reasoning_tokens: usage === null ? null : storableCount(usage.reasoningTokens),
+  };
+}
+
+/** Where a request was worked off. */
+export interface RemoteOrigin {
+  readonly runId: number;
+  readonly lane: string;
+  readonly batchId: number;
+}
+
+interface CallRow {
+  id: number;
+  run_id: number;
+  lane: string;
+  lost: number;
+  finished_at_ms: number | null;
+  latency_ms: number | null;
+  most_tokens: number | null;
+  most_cost_micro_usd: number | null;
+}
+
+export interface ShareOfTask {
+  readonly callId: number;
+  readonly taskId: number;
+  readonly share: CallShare;
+}
+
+/** For one transaction. */
+export class Ledger {
+  readonly #transaction: Transaction;
+  readonly #added = new Map<number, CallSums>();
+
+  constructor(transaction: Transaction) {
+    this.#transaction = transaction;
+  }
+
+  /** @returns ids in the order of the calls; null where a task is not its worker's any more, who would pay for what others do */
+  async start(calls: readonly CallStart[]): Promise<(number | null)[]> {
+    if (calls.length === 0) return [];
+    const owners = await this.#ownersOf(calls);
+    const started = calls.flatMap((call, ordinal) => {
+      const [workerId] = owners[ordinal] ?? [];
+      return workerId === undefined ? [] : [{ call, ordinal, workerId }];
+    });
+    if (started.length === 0) return calls.map(() => null);
+    const rows = await this.#transaction.all<{ ordinal: number; id: number }>(
+      `WITH started AS MATERIALIZED (
+         SELECT nextval(pg_get_serial_sequence('calls', 'id')) AS id, call.* FROM json_to_recordset($1) AS call (
+           ordinal integer, run_id bigint, lane text, started_at_ms bigint, reserved_tokens bigint, most_tokens bigint,
+           most_cost_micro_usd double precision, worker_id bigint)),
+       stored AS (
+         INSERT INTO calls (id, run_id, lane, started_at_ms, reserved_tokens, most_tokens, most_cost_micro_usd, worker_id)
+         SELECT id, run_id, lane, started_at_ms, reserved_tokens, most_tokens, most_cost_micro_usd, worker_id FROM started),
+       their_tasks AS (
+         INSERT INTO call_tasks (call_id, task_id) SELECT id, task_id
+         FROM json_to_recordset($2) AS task (ordinal integer, task_id bigint) JOIN started USING (ordinal)
+         ON CONFLICT DO NOTHING)
+       SELECT ordinal, id FROM started`,
+      started.map(({ call, ordinal, workerId }) => ({
+        ordinal,
+        run_id: call.runId,
+        lane: call.lane,
+        started_at_ms: storableInteger(call.startedAtMs),
+        reserved_tokens: storableCount(call.reservedTokens),
+        most_tokens: storableCount(call.mostTokens),
+        most_cost_micro_usd: call.mostCostMicroUsd,
+        worker_id: workerId,
+      })),
+      started.flatMap(({ call, ordinal }) => call.tasks.map(({ taskId }) => ({ ordinal, task_id: taskId }))),
+    );
+    for (const { call } of started) {
+      const added = this.#addedTo(call.runId);
+      added.lane(storableText(call.lane)).calls_made += 1;
+      added.seen(storableInteger(call.startedAtMs));
+    }
+    const ids = new Map(rows.map(({ ordinal, id }) => [ordinal, id]));
+    return calls.map((_, ordinal) => ids.get(ordinal) ?? null);
+  }
+
+  /** Workers of the tasks of each call, locked against those that would take them for dead; none where a task is lost. */
+  async #ownersOf(calls: readonly CallStart[]): Promise<readonly number[][]> {
+    const asked = calls.flatMap(({ tasks }, ordinal) =>
+      tasks.map(({ taskId, attemptToken }) => ({ ordinal, task_id: taskId, token: attemptToken })),
+    );
+    const owned = await this.#transaction.all<{ ordinal: number; worker_id: number }>(
+      `WITH owned AS MATERIALIZED (
+         SELECT ordinal, worker_id FROM json_to_recordset($1) AS asked (ordinal integer, task_id bigint, token text)
+         JOIN tasks ON tasks.id = task_id AND attempt_token = token),
+       alive AS (SELECT id FROM workers WHERE id IN (SELECT worker_id FROM owned) FOR KEY SHARE)
+       SELECT ordinal, worker_id FROM owned JOIN alive ON alive.id = worker_id`,
+      asked,
+    );
+    const owners = calls.map((): number[] => []);
+    for (const { ordinal, worker_id } of owned) owners[ordinal]?.push(worker_id);
+    return owners.map((own, ordinal) => (own.length === calls[ordinal]?.tasks.length ? own : []));
+  }
+
+  /**
+   * A call that a rescue had given up as lost gets its figures all the same: it may have been billed. One that
+   * has ended already keeps what it has, so that a repeated `record` counts nothing twice.
+   * @returns the ids of those that have ended only now
+   */
+  async end(calls: readonly CallEnd[]): Promise<ReadonlySet<number>> {
+    if (calls.length === 0) return new Set();
+    const rows = await this.#transaction.all<CallRow>(
+      `SELECT id, run_id, lane, lost, finished_at_ms, latency_ms, most_tokens, most_cost_micro_usd FROM calls
+       WHERE id IN (SELECT json_array_elements_text($1)::bigint) ORDER BY id FOR NO KEY UPDATE`,
+      calls.map(({ callId }) => callId),
+    );
+    const open = new Map(
+      rows
+        .filter((row) => row.finished_at_ms === null || (row.lost === 1 && row.latency_ms === null))
+        .map((row) => [row.id, row]),
+    );
+    const ended = new Map<number, object>();
+    for (const call of calls) {
+      const row = open.get(call.callId);
+      if (row === undefined || ended.has(row.id)) continue;
+      const finishedAtMs = storableInteger(call.finishedAtMs);
+      const latencyMs = storableReal(call.latencyMs);
+      ended.set(row.id, {
+        ...{ id: row.id, finished_at_ms: finishedAtMs, latency_ms: latencyMs },
+        ...endingOf(call),
+      });
+      const added = this.#addedTo(row.run_id);
+      if (row.finished_at_ms === null) added.run.calls_ended += 1;
+      // A lost call was in doubt already.
+      else added.doubt('cut_off', -1, row.most_tokens, row.most_cost_micro_usd);
+      added.seen(finishedAtMs);
+      if (call.kind === null) added.answeredAfter(latencyMs);
+      added.end(row.lane, call, row.most_tokens, row.most_cost_micro_usd);
+    }
+    if (ended.size > 0) {
+      await this.#transaction.run(
+        `UPDATE calls SET worker_id = NULL, (finished_at_ms, latency_ms, ${ENDING_COLUMNS}) =
+           (ended.finished_at_ms, ended.latency_ms, ${ENDING_COLUMNS.replaceAll(/\w+/g, 'ended.$&')})
+         FROM json_to_recordset($1) AS ended (id bigint, finished_at_ms bigint, latency_ms double precision, ${ENDING})
+         WHERE calls.id = ended.id`,
+        [...ended.values()],
+      );
+    }
+    return new Set(ended.keys());
+  }
+
+  /** Requests that were worked off in a batch. They say nothing of limits and of speed, so that no time of theirs is kept in sums. */
+  async addRemote(
+    { runId, lane, batchId }: RemoteOrigin,
+    calls: readonly { readonly call: RemoteCall; readonly taskId: number }[],
+  ): Promise<void> {
+    if (calls.length === 0) return;
+    await this.#transaction.run(
+      `WITH ended AS MATERIALIZED (
+         SELECT nextval(pg_get_serial_sequence('calls', 'id')) AS id, call.* FROM json_to_recordset($4) AS call (
+           task_id bigint, started_at_ms bigint, finished_at_ms bigint, most_tokens bigint,
+           most_cost_micro_usd double precision, ${ENDING})),
+       their_tasks AS (INSERT INTO call_tasks (call_id, task_id) SELECT id, task_id FROM ended)
+       INSERT INTO calls (id, run_id, lane, remote_batch_id, started_at_ms, reserved_tokens, most_tokens,
+         most_cost_micro_usd, finished_at_ms, ${ENDING_COLUMNS})
+       SELECT id, $1, $2, $3, started_at_ms, 0, most_tokens, most_cost_micro_usd, finished_at_ms, ${ENDING_COLUMNS}
+       FROM ended`,
+      runId,
+      lane,
+      batchId,
+      calls.map(({ call, taskId }) => ({
+        task_id: taskId,
+        started_at_ms: storableInteger(call.startedAtMs),
+        finished_at_ms: storableInteger(call.finishedAtMs),
+        most_tokens: storableCount(call.mostTokens),
+        most_cost_micro_usd: call.mostCostMicroUsd,
+        ...endingOf(call),
+      })),
+    );
+    const added = this.#addedTo(runId);
+    for (const { call } of calls) {
+      added.lane(lane).calls_made += 1;
+      added.run.calls_ended += 1;
+      added.end(lane, call, storableCount(call.mostTokens), call.mostCostMicroUsd);
+    }
+  }
+
+  /** Takes back calls that have not left; what a rescue gave up as lost in the meantime stays. */
+  async withdraw(callIds: readonly number[]): Promise<void> {
+    if (callIds.length === 0) return;
+    const rows = await this.#transaction.all<{ run_id: number; lane: string }>(
+      `WITH withdrawn AS (
+         DELETE FROM calls WHERE id IN (SELECT json_array_elements_text($1)::bigint) AND finished_at_ms IS NULL
+         RETURNING id, run_id, lane),
+       their_tasks AS (DELETE FROM call_tasks WHERE call_id IN (SELECT id FROM withdrawn))
+       SELECT run_id, lane FROM withdrawn`,
+      callIds,
+    );
+    for (const { run_id, lane } of rows) this.#addedTo(run_id).lane(lane).calls_made -= 1;
+  }
+
+  /** Notes what tasks of calls with several take of their bills. */
+  async share(shares: readonly ShareOfTask[]): Promise<void> {
+    if (shares.length === 0) return;
+    await this.#transaction.run(
+      `UPDATE call_tasks SET input_tokens = shared.input_tokens, output_tokens = shared.output_tokens,
+         cost_micro_usd = shared.cost_micro_usd
+       FROM json_to_recordset($1) AS shared (call_id bigint, task_id bigint, input_tokens bigint, output_tokens bigint,
+         cost_micro_usd double precision)
+       WHERE call_tasks.call_id = shared.call_id AND call_tasks.task_id = shared.task_id`,
+      shares.map(({ callId, taskId, share: { usage, costMicroUsd } }) => ({
+        call_id: callId,
+        task_id: taskId,
+        input_tokens: usage === null ? null : storableCount(usage.inputTokens),
+        output_tokens: usage === null ? null : storableCount(usage.outputTokens),
+        cost_micro_usd: costMicroUsd,
+      })),
+    );
+  }
+
+  /** Ends the open calls of workers as lost. @returns how many there were, and for which tasks of which worker */
+  async loseOf(workerIds: readonly number[]): Promise<{
+    readonly calls: number;
+    readonly tasks: readonly { readonly workerId: number; readonly taskId: number }[];
+  }> {
+    const tasks = await this.#transaction.all<{ workerId: number; taskId: number }>(
+      `SELECT DISTINCT worker_id AS "workerId", task_id AS "taskId" FROM calls JOIN call_tasks ON call_id = id
+       WHERE finished_at_ms IS NULL AND worker_id IN (SELECT json_array_elements_text($1)::bigint)`,
+      workerIds,
+    );
+    const lost = await this.#transaction.all<Pick<CallRow, 'run_id' | 'most_tokens' | 'most_cost_micro_usd'>>(
+      `UPDATE calls SET worker_id = NULL, finished_at_ms = now_ms(), lost = 1
+       WHERE finished_at_ms IS NULL AND worker_id IN (SELECT json_array_elements_text($1)::bigint)
+       RETURNING run_id, most_tokens, most_cost_micro_usd`,
+      workerIds,
+    );
+    for (const call of lost) {
+      const added = this.#addedTo(call.run_id);
+      added.run.calls_ended += 1;
+      added.run.calls_lost += 1;
+      added.doubt('cut_off', 1, call.most_tokens, call.most_cost_micro_usd);
+    }
+    return { calls: lost.length, tasks };
+  }
+
+  /** The call goes on at a server, whatever becomes of its worker: the response's number, below zero, stands for that of its worker. */
+  async handOver(callId: number, responseId: number): Promise<void> {
+    await this.#transaction.run(
+      'UPDATE calls SET worker_id = $1 WHERE id = $2 AND finished_at_ms IS NULL',
+      -responseId,
+      callId,
+    );
+  }
+
+  /** Calls that go on at servers and are given up. */
+  async loseOfResponses(responseIds: readonly number[]): Promise<void> {
+    if (responseIds.length > 0) await this.loseOf(responseIds.map((id) => -id));
+  }
+
+  /** Adds what was gathered to the stored sums. */
+  async flush(): Promise<void> {
+    if (this.#added.size === 0) return;
+    const runs = [...this.#added].sort(([one], [other]) => one - other);
+    const sums = runs.map(([runId, { run, firstAtMs, lastAtMs }]) => ({
+      ...{ run_id: runId, first_call_at_ms: firstAtMs, last_call_at_ms: lastAtMs },
+      ...run,
+    }));
+    const lanes = runs.flatMap(([runId, added]) =>
+      [...added.lanes].map(([lane, laneSums]) => ({ run_id: runId, lane, ...laneSums })),
+    );
+    const buckets = runs.flatMap(([runId, { latencyBuckets }]) =>
+      [...latencyBuckets].map(([bucket, calls]) => ({ run_id: runId, bucket, calls })),
+    );
+    await this.#transaction.run(FLUSH, sums, lanes, buckets);
+  }
+
+  #addedTo(runId: number): CallSums {
+    let added = this.#added.get(runId);
+    if (added === undefined) {
+      added = new CallSums();
+      this.#added.set(runId, added);
+    }
+    return added;
+  }
+}
+
+function addingTo(columns: readonly string[]): string {
+  return columns.map((column) => `${column} = kept.${column} + excluded.${column}`).join(', ');
+}
+
+function typed(columns: readonly string[]): string {
+  return columns
+    .map((column) => `${column} ${/_ms$|_usd$/.test(column) ? 'double precision' : 'bigint'}`)
+    .join(', ');
+}
+
+const FLUSH = `WITH of_runs AS (
+  INSERT INTO run_totals AS kept (run_id, shard, ${RUN_SUMS.join(', ')}, first_call_at_ms, last_call_at_ms)
+  SELECT run_id, shard(), ${RUN_SUMS.join(', ')}, first_call_at_ms, last_call_at_ms
+  FROM json_to_recordset($1) AS added (run_id bigint, ${typed(RUN_SUMS)}, first_call_at_ms bigint, last_call_at_ms bigint)
+  ORDER BY run_id
+  ON CONFLICT (run_id, shard) DO UPDATE SET ${addingTo(RUN_SUMS)},
+    first_call_at_ms = least(kept.first_call_at_ms, excluded.first_call_at_ms),
+    last_call_at_ms = greatest(kept.last_call_at_ms, excluded.last_call_at_ms)),
+of_lanes AS (
+  INSERT INTO lane_totals AS kept (run_id, lane, shard, ${LANE_SUMS.join(', ')})
+  SELECT run_id, lane, shard(), ${LANE_SUMS.join(', ')}
+  FROM json_to_recordset($2) AS added (run_id bigint, lane text, ${typed(LANE_SUMS)})
+  ORDER BY run_id, lane
+  ON CONFLICT (run_id, lane, shard) DO UPDATE SET ${addingTo(LANE_SUMS)})
+INSERT INTO latency_buckets AS kept (run_id, bucket, shard, calls)
+SELECT run_id, bucket, shard(), calls FROM json_to_recordset($3) AS added (run_id bigint, bucket integer, calls bigint)
+ORDER BY run_id, bucket
+ON CONFLICT (run_id, bucket, shard) DO UPDATE SET calls = kept.calls + excluded.calls`;
+
+/** Calls of every run that started within the last `withinMs`, oldest first. */
+export async function recentCalls(transaction: Transaction, withinMs: number): Promise<RecentCall[]> {
+  return transaction.all<{ ageMs: number; lane: string; tokens: number }>(
+    // Clocks that differ must not make a call look as if it were still to come.
+    `SELECT greatest(0, now_ms() - started_at_ms) AS "ageMs", lane,
+       coalesce(input_tokens + output_tokens, reserved_tokens) AS tokens
+     FROM calls WHERE started_at_ms >= now_ms() - $1 AND remote_batch_id IS NULL ORDER BY started_at_ms, id`,
+    storableInteger(withinMs),
+  );
+}

@@ -1,0 +1,221 @@
+/**
+ * Who works on what: claims, leases, and the way back to ready. The claim reads the first entries of a partial
+ * index over ready tasks alone, and steps over those that others are claiming at the same moment.
+ */
+import { randomBytes } from 'node:crypto';
+import type { FailureKind } from '../../core/failure.js';
+import { LONGEST_RETRY_DELAY_MS } from '../../core/retry-decision.js';
+import { type LeasedTask, MOST_CRASHED_TOGETHER, SUSPECT_AFTER_CRASHES } from '../../core/task.js';
+import { toLeasedTask } from '../rows.js';
+import { storableInteger } from '../storable.js';
+import type { ClaimOptions, RunWork } from '../store.js';
+import type { Parameter, Transaction } from './connections.js';
+import { UNPAIRED } from './sharing.js';
+import { beatWorker } from './workers.js';
+
+/** Due tasks made ready per claim: bounds the time of one transaction when a whole storm comes due at once. */
+const PROMOTED_PER_CLAIM = 256;
+/** No other claim's token: 96 random bits, and the task's id behind it. */
+const TOKEN_BYTES = 12;
+
+const DELAYED = `run_id = $1 AND state = 'delayed' AND gone = 0`;
+const READY = `run_id = $1 AND state = 'ready' AND gone = 0 AND shared_task_id IS NULL`;
+/** Some tasks and those whose answers they wait for, found by their ids and not among all that are ready. */
+const CHOSEN = `id IN (SELECT coalesce(shared_task_id, id) FROM tasks
+  WHERE id IN (SELECT json_array_elements_text($2)::bigint))`;
+const IN_ORDER = 'priority DESC, line, id';
+/** What a task has that is nobody's. */
+export const UNOWNED = 'attempt_token = NULL, worker_id = NULL, remote_batch_id = NULL';
+const FAILED = `run_id = $1 AND state = 'failed' AND gone = 0 AND failure_kind = coalesce($2, failure_kind)
+  AND key = coalesce($3, key)`;
+
+/** What a worker is told of a task that it has claimed. */
+export const CLAIMED = `id, line, key, attempts, crash_count, throttled_since_ms,
+  (SELECT body FROM documents WHERE task_id = tasks.id) AS body,
+  (SELECT max_attempts FROM served_tasks WHERE task_id = tasks.id) AS max_attempts,
+  (SELECT traceparent FROM served_tasks WHERE task_id = tasks.id) AS traceparent,
+  (SELECT submitted_at_ms FROM served_tasks WHERE task_id = tasks.id) AS submitted_at_ms`;
+
+export interface LeasedRow {
+  id: number;
+  line: number;
+  key: string;
+  attempts: number;
+  crash_count: number;
+  throttled_since_ms: number | null;
+  body: string;
+  max_attempts: number | null;
+  traceparent: string | null;
+  submitted_at_ms: number | null;
+}
+
+export function leasedTask(row: LeasedRow, attemptToken: string, nowMs: number): LeasedTask {
+  const { id, line, key, attempts, crash_count, throttled_since_ms, body } = row;
+  const { max_attempts, traceparent, submitted_at_ms } = row;
+  return toLeasedTask(
+    [
+      id,
+      line,
+      key,
+      attempts,
+      crash_count,
+      throttled_since_ms,
+      body,
+      max_attempts,
+      traceparent,
+      submitted_at_ms,
+    ],
+    attemptToken,
+    nowMs,
+  );
+}
+
+interface ClaimingWorker {
+  id: number;
+  lasts: boolean;
+  /** In progress, of whichever run. */
+  tasks: number;
+  /** Of them, those whose calls were open at a crash before. */
+  crashed: number;
+  suspects: number;
+}
+
+export async function claimTasks(
+  transaction: Transaction,
+  { runId, workerId: workerName, limit, leaseMs, among, atLeastPriority }: ClaimOptions,
+): Promise<LeasedTask[]> {
+  const known = await transaction.one<ClaimingWorker>(
+    `SELECT workers.id, lease_until_ms >= now_ms() + $2 AS lasts, held.* FROM workers, LATERAL (
+       SELECT count(*) AS tasks, count(*) FILTER (WHERE crash_count > 0) AS crashed,
+         count(*) FILTER (WHERE crash_count >= ${SUSPECT_AFTER_CRASHES}) AS suspects
+       FROM tasks WHERE worker_id = workers.id) AS held
+     WHERE name = $1 FOR KEY SHARE OF workers`,
+    workerName,
+    storableInteger(leaseMs / 2),
+  );
+  const held = known ?? { tasks: 0, crashed: 0, suspects: 0 };
+  // A lease that lasts a while is left to the worker's beats.
+  const workerId = known?.lasts === true ? known.id : await beatWorker(transaction, workerName, leaseMs);
+  await promoteDue(transaction, runId, limit);
+  if (held.suspects > 0) return [];
+
+  const lowest = atLeastPriority ?? '-infinity';
+  const [ready, wanted]: [string, Parameter[]] =
+    among === undefined
+      ? [`${READY} AND priority >= $2`, [runId, lowest]]
+      : [`${READY} AND ${CHOSEN} AND priority >= $3`, [runId, among, lowest]];
+  const token = `${randomBytes(TOKEN_BYTES).toString('base64url')}.`;
+  const lease = async (candidates: string, ...parameters: Parameter[]): Promise<LeasedTask[]> => {
+    const next = wanted.length + parameters.length;
+    const rows = await transaction.all<LeasedRow & { priority: number; now_ms: number }>(
+      `UPDATE tasks SET state = 'in_progress', attempt_token = $${next + 1} || id, worker_id = $${next + 2}
+       WHERE id = ANY (ARRAY(${candidates})) RETURNING ${CLAIMED}, priority, now_ms() AS now_ms`,
+      ...wanted,
+      ...parameters,
+      token,
+      workerId,
+    );
+    rows.sort((one, other) => other.priority - one.priority || one.line - other.line || one.id - other.id);
+    return rows.map((row) => leasedTask(row, token + row.id, row.now_ms));
+  };
+
+  const [limitAt, crashedAt] = [wanted.length + 1, wanted.length + 2];
+  const claimed = await lease(
+    `SELECT id FROM (
+       SELECT id, sum((crash_count > 0)::int) OVER (ORDER BY ${IN_ORDER}) AS crashed FROM (
+         SELECT id, priority, line, crash_count FROM tasks
+         WHERE ${ready} AND crash_count < ${SUSPECT_AFTER_CRASHES}
+         ORDER BY ${IN_ORDER} LIMIT $${limitAt} FOR UPDATE SKIP LOCKED) AS first) AS counted
+     WHERE crashed = 0 OR crashed + $${crashedAt} <= ${MOST_CRASHED_TOGETHER}`,
+    limit,
+    held.crashed,
+  );
+  if (claimed.length > 0 || held.tasks > 0) return claimed;
+
+  // Those that crashed the least when they were alone come first: one that is guilty is the last to be left, one that
+  // was unlucky is not always the next.
+  const left = await transaction.one<{ tasks: number }>(
+    `SELECT count(*) AS tasks FROM tasks WHERE ${ready}`,
+    ...wanted,
+  );
+  if (left === undefined || left.tasks === 0) return [];
+  const suspects =
+    await lease(`SELECT id FROM tasks WHERE ${ready} AND crash_count >= ${SUSPECT_AFTER_CRASHES}
+    ORDER BY lone_crash_count, ${IN_ORDER} LIMIT 1 FOR UPDATE SKIP LOCKED`);
+  return suspects.map((task) => ({ ...task, suspectsLeft: left.tasks }));
+}
+
+async function promoteDue(transaction: Transaction, runId: number, limit: number): Promise<void> {
+  // A clock that was set back shows as tasks that are due later than any wait that is ever asked for: they are due now.
+  const due = ['<= now_ms()', `> now_ms() + ${LONGEST_RETRY_DELAY_MS}`].map(
+    (isDue) =>
+      `ARRAY(SELECT id FROM tasks WHERE ${DELAYED} AND not_before_ms ${isDue}
+         ORDER BY not_before_ms LIMIT $2 FOR UPDATE SKIP LOCKED)`,
+  );
+  await transaction.run(
+    `UPDATE tasks SET state = 'ready', not_before_ms = NULL WHERE id = ANY (${due.join(' || ')})`,
+    runId,
+    Math.max(PROMOTED_PER_CLAIM, limit),
+  );
+}
+
+/** Runs with tasks that can be claimed now: see the port. */
+export function listWork(transaction: Transaction): Promise<RunWork[]> {
+  return transaction.all(
+    `SELECT id AS "runId", greatest(first_ready.priority, first_due.priority) AS priority FROM runs
+     LEFT JOIN LATERAL (
+       SELECT priority FROM tasks
+       WHERE run_id = runs.id AND state = 'ready' AND gone = 0 AND shared_task_id IS NULL
+       ORDER BY ${IN_ORDER} LIMIT 1) AS first_ready ON true
+     LEFT JOIN LATERAL (
+       SELECT max(priority) AS priority FROM (
+         SELECT priority FROM tasks
+         WHERE run_id = runs.id AND state = 'delayed' AND gone = 0 AND not_before_ms <= now_ms()
+         ORDER BY not_before_ms LIMIT ${PROMOTED_PER_CLAIM}) AS due) AS first_due ON true
+     WHERE deleted = 0 AND status IN ('open', 'finished')
+       AND coalesce(first_ready.priority, first_due.priority) IS NOT NULL`,
+  );
+}
+
+/** How long until the next delayed task is due, 0 when it is; null when none is delayed. @param among as for a claim */
+export async function nextDueMs(
+  transaction: Transaction,
+  runId: number,
+  among?: readonly number[],
+): Promise<number | null> {
+  const next = await transaction.one<{ wait_ms: number | null }>(
+    `SELECT CASE WHEN next_ms <= ${LONGEST_RETRY_DELAY_MS} THEN greatest(0, next_ms) WHEN next_ms IS NOT NULL THEN 0 END AS wait_ms
+     FROM (SELECT min(not_before_ms) - now_ms() AS next_ms FROM tasks
+       WHERE ${DELAYED} ${among === undefined ? '' : `AND ${CHOSEN}`}) AS next`,
+    ...(among === undefined ? [runId] : [runId, among]),
+  );
+  return next?.wait_ms ?? null;
+}
+
+/** @returns how many tasks that were not settled are cancelled now, those gone from the input among them */
+export function cancelOpenTasks(transaction: Transaction, runId: number): Promise<number> {
+  return transaction.run(
+    `UPDATE tasks SET state = 'cancelled', not_before_ms = NULL, throttled_since_ms = NULL, ${UNOWNED}, ${UNPAIRED}
+     WHERE run_id = $1 AND state IN ('ready', 'delayed', 'in_progress')`,
+    runId,
+  );
+}
+
+/** @returns how many failed tasks are ready again */
+export async function retryFailedTasks(
+  transaction: Transaction,
+  runId: number,
+  { kind, key }: { readonly kind?: FailureKind; readonly key?: string },
+): Promise<number> {
+  const wanted = [runId, kind ?? null, key ?? null] as const;
+  await transaction.run(
+    `DELETE FROM results WHERE task_id IN (SELECT id FROM tasks WHERE ${FAILED} FOR UPDATE)`,
+    ...wanted,
+  );
+  return transaction.run(
+    `UPDATE tasks SET state = 'ready', attempts = 0, crash_count = 0, lone_crash_count = 0, throttled_since_ms = NULL,
+       failure_kind = NULL, ${UNPAIRED}
+     WHERE ${FAILED}`,
+    ...wanted,
+  );
+}

@@ -1,0 +1,245 @@
+/**
+ * What becomes of leased tasks. Every write is guarded by the attempt's token and by the state, and the rows that were
+ * changed say whether the lease was still ours; what a worker without its lease brings is dropped.
+ */
+import type { RemoteCall } from '../../core/batch-record.js';
+import type { CallEnd, CallShare, CallStart } from '../../core/call.js';
+import {
+  type CompletedResult,
+  errorWithoutCall,
+  type Settlement,
+  type TaskError,
+  type TaskOutcome,
+} from '../../core/outcome.js';
+import { packResponse } from '../packed-response.js';
+import { storableCount, storableInteger, storableIntegerOrNull, storableTextOrNull } from '../storable.js';
+import type { RecordedProgress, RescueReport } from '../store.js';
+import type { Transaction } from './connections.js';
+import { Ledger, type ShareOfTask } from './ledger.js';
+import { UNOWNED } from './queue.js';
+import { forgetWorkers, lockDeadWorkers } from './workers.js';
+
+const RESULT = `settled_at_ms bigint, model text, finish_reason text, error_kind text, error_message text,
+  error_code text, http_status bigint, request_id text, latency_ms double precision, cost_micro_usd double precision,
+  input_tokens bigint, output_tokens bigint, cached_tokens bigint, reasoning_tokens bigint, partial_output_json text,
+  output_json text, details_json text`;
+/** Columns of a result but for the packed body, which JSON cannot hold as it is. */
+const RESULT_COLUMNS = RESULT.split(',').map((column) => column.trim().split(' ')[0] ?? '');
+const STORED_COLUMNS = [...RESULT_COLUMNS, 'response_packed'];
+const OR_REPLACE = `ON CONFLICT (task_id) DO UPDATE SET ${STORED_COLUMNS.map((column) => `${column} = excluded.${column}`).join(', ')}`;
+
+/** `latencyMs` is not known of a request that was worked off in a batch. */
+type EndOfCall = Pick<CallEnd, 'requestId'> & { readonly latencyMs?: number };
+
+/** One task's outcome, with the call that led to it. */
+export interface OutcomeOfCall {
+  readonly call: EndOfCall | RemoteCall | null;
+  readonly outcome: TaskOutcome;
+}
+
+export async function recordProgress(
+  transaction: Transaction,
+  started: readonly CallStart[],
+  settlements: readonly Settlement[],
+): Promise<Omit<RecordedProgress, 'responseIds'>> {
+  const ledger = new Ledger(transaction);
+  const callIds = await ledger.start(started);
+  const withdrawn: number[] = [];
+  const ends: CallEnd[] = [];
+  for (const { call } of settlements) {
+    if (call === null) continue;
+    if ('isWithdrawn' in call) withdrawn.push(call.callId);
+    else ends.push(call);
+  }
+  await ledger.withdraw(withdrawn);
+  const ended = await ledger.end(ends);
+  await ledger.share(settlements.flatMap((settlement) => sharesOf(settlement, ended)));
+  const outcomes = settlements.flatMap(({ call, outcomes }) =>
+    outcomes.map((outcome) => ({ call: call === null || 'isWithdrawn' in call ? null : call, outcome })),
+  );
+  const settled = await settleTasks(transaction, outcomes);
+  await ledger.flush();
+  return {
+    callIds,
+    lostTaskIds: outcomes.flatMap(({ outcome }, ordinal) => (settled.has(ordinal) ? [] : [outcome.taskId])),
+  };
+}
+
+function sharesOf({ call, outcomes }: Settlement, ended: ReadonlySet<number>): ShareOfTask[] {
+  if (call === null || outcomes.length < 2 || !ended.has(call.callId)) return [];
+  const { callId } = call;
+  return outcomes.flatMap(({ taskId, share }) => (share === null ? [] : [{ callId, taskId, share }]));
+}
+
+/** @returns which of them, by their place, had the lease that they name */
+export async function settleTasks(
+  transaction: Transaction,
+  outcomes: readonly OutcomeOfCall[],
+): Promise<ReadonlySet<number>> {
+  // Of two that name one lease the first has used it up.
+  const named = new Set<string>();
+  const rows = outcomes.flatMap(({ call, outcome }, ordinal) => {
+    const lease = `${outcome.taskId} ${outcome.attemptToken}`;
+    if (named.has(lease)) return [];
+    named.add(lease);
+    return [
+      {
+        ...stateOf(outcome),
+        ordinal,
+        task_id: outcome.taskId,
+        token: outcome.attemptToken,
+        ...resultOf(outcome, call),
+      },
+    ];
+  });
+  if (rows.length === 0) return new Set();
+  const settled = await transaction.all<{ ordinal: number }>(
+    `WITH outcome AS MATERIALIZED (
+       SELECT * FROM json_to_recordset($1) AS outcome (ordinal integer, task_id bigint, token text, state text,
+         failure_kind text, attempts integer, delay_ms bigint, is_throttled boolean, ${RESULT}, packed text)),
+     settled AS (
+       UPDATE tasks SET state = outcome.state, failure_kind = outcome.failure_kind,
+         attempts = tasks.attempts + outcome.attempts, not_before_ms = now_ms() + outcome.delay_ms,
+         throttled_since_ms = CASE WHEN is_throttled THEN coalesce(throttled_since_ms, now_ms()) END, ${UNOWNED}
+       FROM outcome
+       WHERE tasks.id = outcome.task_id AND tasks.attempt_token = outcome.token AND tasks.state = 'in_progress'
+       RETURNING outcome.ordinal),
+     stored AS (
+       INSERT INTO results (task_id, ${STORED_COLUMNS.join(', ')})
+       SELECT task_id, ${RESULT_COLUMNS.join(', ')}, decode(packed, 'base64')
+       FROM outcome JOIN settled USING (ordinal) WHERE settled_at_ms IS NOT NULL ${OR_REPLACE})
+     SELECT ordinal FROM settled`,
+    rows,
+  );
+  return new Set(settled.map(({ ordinal }) => ordinal));
+}
+
+function stateOf(outcome: TaskOutcome): object {
+  switch (outcome.action) {
+    case 'completed':
+      return { state: 'completed', attempts: 1 };
+    case 'failed':
+      return { state: 'failed', failure_kind: outcome.error.kind, attempts: 1 };
+    case 'retry':
+      return { state: 'delayed', delay_ms: storableInteger(outcome.delayMs), attempts: 1 };
+    case 'released': {
+      const { delayMs, isThrottled } = outcome;
+      const state = delayMs === null ? 'ready' : 'delayed';
+      const delay = delayMs === null ? null : storableInteger(delayMs);
+      return { state, delay_ms: delay, is_throttled: isThrottled, attempts: 0 };
+    }
+  }
+}
+
+function resultOf(outcome: TaskOutcome, call: EndOfCall | null): object {
+  if (outcome.action === 'completed') {
+    return resultColumns(outcome.atMs, call, outcome.share, outcome.result, null);
+  }
+  if (outcome.action === 'failed')
+    return resultColumns(outcome.atMs, call, outcome.share, null, outcome.error);
+  return {};
+}
+
+/** Either an answer or an error. */
+function resultColumns(
+  atMs: number,
+  call: EndOfCall | null,
+  share: CallShare | null,
+  answer: CompletedResult | null,
+  error: TaskError | null,
+): object {
+  const usage = share?.usage ?? null;
+  const model = storableTextOrNull(answer?.model ?? null);
+  const outputJson = storableTextOrNull(answer?.outputJson ?? null);
+  const detailsJson = storableTextOrNull(answer?.detailsJson ?? null);
+  const responseJson = storableTextOrNull(answer?.responseJson ?? null);
+  return {
+    settled_at_ms: storableInteger(atMs),
+    model,
+    finish_reason: answer?.finishReason ?? null,
+    error_kind: error?.kind ?? null,
+    error_message: error?.message ?? null,
+    error_code: error?.code ?? null,
+    http_status: storableIntegerOrNull(error?.httpStatus ?? null),
+    request_id: call?.requestId ?? error?.requestId ?? null,
+    latency_ms: call?.latencyMs ?? null,
+    cost_micro_usd: share?.costMicroUsd ?? null,
+    input_tokens: usage === null ? null : storableCount(usage.inputTokens),
+    output_tokens: usage === null ? null : storableCount(usage.outputTokens),
+    cached_tokens: usage === null ? null : storableCount(usage.cachedTokens),
+    reasoning_tokens: usage === null ? null : storableCount(usage.reasoningTokens),
+    partial_output_json: error?.partialOutputJson ?? null,
+    output_json: outputJson,
+    details_json: detailsJson,
+    packed:
+      outputJson === null || responseJson === null
+        ? null
+        : packResponse(responseJson, { model: model ?? '', outputJson, detailsJson }).toString('base64'),
+  };
+}
+
+interface OwnedRow {
+  id: number;
+  worker_id: number;
+  crash_count: number;
+  lone_crash_count: number;
+}
+
+/**
+ * Puts the tasks of dead workers back and ends their open calls as lost. A task whose call was open may have brought its
+ * worker down; only one that was alone besides can be blamed.
+ */
+export async function rescueTasks(
+  transaction: Transaction,
+  { crashLimit, workers: names }: { readonly crashLimit: number; readonly workers?: readonly string[] },
+): Promise<RescueReport> {
+  const dead = await lockDeadWorkers(transaction, names ?? null);
+  if (dead.length === 0) return { rescued: 0, lostCalls: 0, poisoned: 0 };
+  const ids = dead.map(({ id }) => id);
+  const ledger = new Ledger(transaction);
+  const lost = await ledger.loseOf(ids);
+  const open = new Set(lost.tasks.map(({ workerId, taskId }) => `${workerId} ${taskId}`));
+  const spared = new Set(dead.filter(({ askedToStop }) => askedToStop === 1).map(({ id }) => id));
+  const owned = await transaction.all<OwnedRow>(
+    `SELECT id, worker_id, crash_count, lone_crash_count FROM tasks
+     WHERE worker_id IN (SELECT json_array_elements_text($1)::bigint) ORDER BY id FOR NO KEY UPDATE`,
+    ids,
+  );
+  const held = new Map<number, number>();
+  for (const { worker_id } of owned) held.set(worker_id, (held.get(worker_id) ?? 0) + 1);
+  let poisoned = 0;
+  const rows = owned.map((task) => {
+    const wasOpen = !spared.has(task.worker_id) && open.has(`${task.worker_id} ${task.id}`);
+    const isAlone = wasOpen && held.get(task.worker_id) === 1;
+    const crashes = {
+      crash_count: task.crash_count + (wasOpen ? 1 : 0),
+      lone_crash_count: task.lone_crash_count + (isAlone ? 1 : 0),
+    };
+    const isPoison = isAlone && crashes.lone_crash_count >= crashLimit;
+    if (isPoison) poisoned += 1;
+    const message = `The program died ${crashes.lone_crash_count} times while it worked on this document alone.`;
+    return {
+      ...{ task_id: task.id, state: isPoison ? 'failed' : 'ready' },
+      ...crashes,
+      ...(isPoison && resultColumns(0, null, null, null, errorWithoutCall('poison', message))),
+    };
+  });
+  if (rows.length > 0) {
+    await transaction.run(
+      `WITH rescued AS MATERIALIZED (
+         SELECT * FROM json_to_recordset($1) AS rescued (task_id bigint, state text, crash_count integer,
+           lone_crash_count integer, ${RESULT})),
+       stored AS (
+         INSERT INTO results (task_id, ${RESULT_COLUMNS.join(', ')})
+         SELECT task_id, now_ms(), ${RESULT_COLUMNS.slice(1).join(', ')} FROM rescued WHERE error_kind IS NOT NULL
+         ${OR_REPLACE})
+       UPDATE tasks SET state = rescued.state, failure_kind = rescued.error_kind, crash_count = rescued.crash_count,
+         lone_crash_count = rescued.lone_crash_count, ${UNOWNED}
+       FROM rescued WHERE tasks.id = rescued.task_id`,
+      rows,
+    );
+  }
+  await forgetWorkers(transaction, ids);
+  await ledger.flush();
+  return { rescued: owned.length - poisoned, lostCalls: lost.calls, poisoned };
+}
