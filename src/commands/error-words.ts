@@ -148,7 +148,8 @@ export const WAYS_OUT: Readonly<Record<string, Words>> = {
   STORE_UNREACHABLE: () =>
     'Check --store, and that the server runs and lets this machine in; `llm-batch resume` goes on once it is there.',
   STORE_URL_EMPTY: () => 'For example: --db llm-batch.db',
-  STORE_URL_UNSUPPORTED: () => 'Name a file with --db, or a server with --store postgres://user@host/database.',
+  STORE_URL_UNSUPPORTED: () =>
+    'Name a file with --db, or a server with --store postgres://user@host/database.',
 
   // What `doctor` finds.
   BASE_URL_MEANT: ({ meant }) => `Say --base-url ${meant}`,
