@@ -78,6 +78,8 @@ export class RollingLimiter {
   readonly #day = new DayWindow();
   readonly #charging = new Charging();
   readonly #throttle: Throttle;
+  /** Of the window, what was sent before this process began. */
+  #earlier: { readonly sentAtMs: number; readonly amounts: Amounts }[] = [];
   #latestMs = Number.NEGATIVE_INFINITY;
   #compareAtMs = Number.NEGATIVE_INFINITY;
   #share: Share | null = null;
@@ -206,15 +208,21 @@ export class RollingLimiter {
       this.#day.reserve(requests);
       this.#day.send(requests, now - Math.max(0, ageMs));
     }
-    this.#window.insertSent(
-      oldestFirst
-        .filter(({ ageMs }) => ageMs < this.#window.lengthMs)
-        .map(({ ageMs, requests = 1, tokens }) => ({
-          sentAtMs: now - Math.max(0, ageMs),
-          amounts: amountsOf({ requests, tokens }),
-        })),
-    );
+    this.#earlier = oldestFirst
+      .filter(({ ageMs }) => ageMs < this.#window.lengthMs)
+      .map(({ ageMs, requests = 1, tokens }) => ({
+        sentAtMs: now - Math.max(0, ageMs),
+        amounts: amountsOf({ requests, tokens }),
+      }));
+    this.#window.insertSent(this.#earlier);
     this.#advance(now);
+  }
+
+  #earlierAt(now: number): LimiterSnapshot['earlierInWindow'] {
+    this.#earlier = this.#earlier.filter(({ sentAtMs }) => now - sentAtMs < this.#window.lengthMs);
+    const sumOf = (name: Amount): number =>
+      this.#earlier.reduce((sum, { amounts }) => sum + amounts[name], 0);
+    return { requests: sumOf('requests'), tokens: sumOf(this.#charging.counted) };
   }
 
   snapshot(nowMs: number): LimiterSnapshot {
@@ -224,6 +232,7 @@ export class RollingLimiter {
       windowMs: this.#window.lengthMs,
       requestsInWindow: this.#used.requests,
       tokensInWindow: this.#used.tokens,
+      earlierInWindow: this.#earlierAt(now),
       requestsInDay: this.#used.requestsPerDay,
       requestsPerMinute: this.#requests.limit,
       tokensPerMinute: this.#tokens.limit,

@@ -7,6 +7,8 @@ export interface LimiterSnapshot {
   /** Requests in the window, reserved ones included. */
   readonly requestsInWindow: number;
   readonly tokensInWindow: number;
+  /** Of these, what was sent before this process began. */
+  readonly earlierInWindow: { readonly requests: number; readonly tokens: number };
   readonly requestsInDay: number;
   /** The limits in force, the lower of what was declared and what was learnt; null where none is known. */
   readonly requestsPerMinute: number | null;
