@@ -4,9 +4,10 @@ import type { CommandContext } from '../app/context.js';
 import { withStore } from '../app/open-store.js';
 import type { ResolvedSettings } from '../config/load.js';
 import { EXIT_CODES, type ExitCode, LlmBatchError } from '../core/errors.js';
+import type { EstimateReport } from '../runs/estimate/estimate-input.js';
 import { findRunForInput } from '../runs/find-run.js';
 import type { RunSettings } from '../runs/run-settings.js';
-import { formatCount, formatQuantity } from '../ui/numbers.js';
+import { formatCount, formatMoney, formatQuantity } from '../ui/numbers.js';
 import { showEstimate } from './estimate.js';
 
 export interface DryRunOptions {
@@ -36,6 +37,7 @@ export async function dryRun(options: DryRunOptions): Promise<ExitCode> {
   const stops = report.badLines > 0 && !options.skipBadLines;
   if (!settings.quiet) {
     const notes = [
+      ...batchPriceNote(report, settings.remote),
       ...(await answeredBefore(options)),
       stops
         ? `${formatQuantity(report.badLines, 'bad line')} would stop this run before its first call: mend them (llm-batch check lists them) or add --skip-bad-lines`
@@ -44,6 +46,18 @@ export async function dryRun(options: DryRunOptions): Promise<ExitCode> {
     context.stderr.write(`${context.command(notes.join('\n'))}\n`);
   }
   return stops ? EXIT_CODES.usage : EXIT_CODES.completed;
+}
+
+/** The estimate has every way beside one another; this says which of its figures the run would go by. */
+function batchPriceNote({ models }: EstimateReport, isRemote: boolean): string[] {
+  if (!isRemote) return [];
+  const cost = models[0]?.cost.batch ?? null;
+  if (cost === null)
+    return ['with --remote it is sent in batches, whose price is not known: it is reckoned as sent directly'];
+  const [low, high] = [formatMoney(cost.low), formatMoney(cost.high)];
+  return [
+    `with --remote this run would cost ${low === high ? low : `${low} to ${high}`}, the price of batches`,
+  ];
 }
 
 /** Answers that are there already are not paid for again, which the estimate of the whole input does not know. */
