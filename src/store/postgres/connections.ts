@@ -68,8 +68,9 @@ export class Connections {
     this.#clock = clock;
     this.#mode = mode;
     this.#pool = new pg.Pool({ ...clientConfig(address), max: MOST_CONNECTIONS, idleTimeoutMillis: 60_000 });
-    // One that breaks while nobody uses it is replaced when it is needed.
+    // One that breaks while nobody asks it anything is replaced when it is needed; else whoever has asked hears of it.
     this.#pool.on('error', () => undefined);
+    this.#pool.on('connect', (client) => client.on('error', () => undefined));
     this.#pool.on('remove', (client) => this.#sessions.delete(client as pg.PoolClient));
   }
 
