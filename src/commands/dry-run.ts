@@ -40,6 +40,7 @@ export async function dryRun(options: DryRunOptions): Promise<ExitCode> {
   const stops = report.badLines > 0 && !options.skipBadLines;
   if (!settings.quiet) {
     const notes = [
+      ...batchPriceNote(report, settings.remote),
       ...(options.choice === null ? [] : [triedFirst(options.choice, report)]),
       ...(await answeredBefore(options)),
       stops
@@ -49,6 +50,18 @@ export async function dryRun(options: DryRunOptions): Promise<ExitCode> {
     context.stderr.write(`${context.command(notes.join('\n'))}\n`);
   }
   return stops ? EXIT_CODES.usage : EXIT_CODES.completed;
+}
+
+/** The estimate has every way beside one another; this says which of its figures the run would go by. */
+function batchPriceNote({ models }: EstimateReport, isRemote: boolean): string[] {
+  if (!isRemote) return [];
+  const cost = models[0]?.cost.batch ?? null;
+  if (cost === null)
+    return ['with --remote it is sent in batches, whose price is not known: it is reckoned as sent directly'];
+  const [low, high] = [formatMoney(cost.low), formatMoney(cost.high)];
+  return [
+    `with --remote this run would cost ${low === high ? low : `${low} to ${high}`}, the price of batches`,
+  ];
 }
 
 /** What of the estimate is of the documents that would be sent now. */

@@ -36,6 +36,8 @@ const SHOWN: readonly (keyof Settings)[] = [
   'rpm',
   'tpm',
   'rpd',
+  'groupUrl',
+  'groupMax',
   'dedupe',
   'quiet',
   'color',

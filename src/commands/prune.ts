@@ -65,6 +65,7 @@ async function prune(
       const appearance = appearanceOf(stdout, environment, settings.color, context.command);
       stdout.write(`${renderOldRuns(old, nowMs, stdout.columns || 100, appearance).join('\n')}\n`);
     }
+    stderr.write(context.command(leftAtProvider(old)));
     if (flags.dryRun) {
       stderr.write(`${describe(old, wanted)} Nothing was deleted.\n`);
       return EXIT_CODES.completed;
@@ -111,6 +112,17 @@ function parseAge(text: string): number {
     `Expected --older-than to be a time with its unit, got ${JSON.stringify(text)}.`,
     'for example 30d, 12h or 1d12h',
   );
+}
+
+/** A deleted run fetches nothing any more, and what is handed in is worked off and billed all the same. */
+function leftAtProvider(old: readonly OldRun[]): string {
+  return old
+    .filter(({ openBatches }) => openBatches > 0)
+    .map(
+      ({ run: { name }, openBatches }) =>
+        `${name} has work with its provider (${formatQuantity(openBatches, 'batch', 'batches')}), which goes on and is billed when the run is deleted: \`llm-batch cancel ${name}\` cancels it first.\n`,
+    )
+    .join('');
 }
 
 function describe(old: readonly OldRun[], { age }: WantedRuns): string {

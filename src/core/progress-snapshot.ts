@@ -53,6 +53,10 @@ export interface ProgressSnapshot {
   readonly concurrency: number;
   /** In one call, on average of this drain's; null where none had several. */
   readonly documentsPerCall: number | null;
+  /** Settled in the last minute; null where that cannot be told yet. */
+  readonly documentsPerSecond: number | null;
+  /** Of the calls of this drain; null before the first answer. */
+  readonly latencyMs: { readonly p50: number; readonly p95: number; readonly p99: number } | null;
   /** Of the last minute. */
   readonly requestsPerMinute: number;
   /** Given or learnt; null where none is known. */
@@ -89,6 +93,8 @@ export const EMPTY_SNAPSHOT: ProgressSnapshot = {
   openResponses: 0,
   concurrency: 0,
   documentsPerCall: null,
+  documentsPerSecond: null,
+  latencyMs: null,
   requestsPerMinute: 0,
   requestsPerMinuteLimit: null,
   tokensPerMinute: 0,

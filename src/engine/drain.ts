@@ -19,6 +19,7 @@ import { addGroups, type GroupFigures, NO_GROUPS } from '../core/group-figures.j
 import type { Settlement, TaskOutcome } from '../core/outcome.js';
 import { haltsRun, type RetryPolicy } from '../core/retry-decision.js';
 import { type LeasedTask, SUSPECT_AFTER_CRASHES } from '../core/task.js';
+import { type LatencyBucket, latencyBucket } from '../store/latency-buckets.js';
 import type { Store } from '../store/store.js';
 import { BackgroundCalls, type BackgroundOptions } from './background-calls.js';
 import type { RunBudget } from './billing.js';
@@ -159,6 +160,8 @@ export interface DrainSnapshot {
   readonly openResponses: number;
   /** Of this drain. */
   readonly groups: GroupFigures;
+  /** Of its calls that were answered, by ascending bucket. */
+  readonly latencies: readonly LatencyBucket[];
   /** Calls that may be open now. */
   readonly concurrency: number;
   /** Known costs of calls settled in this drain. */
@@ -198,6 +201,8 @@ export class Drain {
   readonly #packer: Packer;
   readonly #groupSizes: GroupSizes;
   #groups = NO_GROUPS;
+  /** Answered calls by the bucket of their latency. */
+  readonly #latencies = new Map<number, number>();
   /** Calls on their way to being ready, and those that are. */
   readonly #stock: ReturnType<typeof pLimit>;
   /** Calls that have left and are not back. */
@@ -284,6 +289,9 @@ export class Drain {
       openCalls: this.#openCalls.size + this.#background.openRequests,
       openResponses: this.#background.open,
       groups: this.#groups,
+      latencies: [...this.#latencies]
+        .map(([bucket, calls]) => ({ bucket, calls }))
+        .sort((one, other) => one.bucket - other.bucket),
       concurrency: this.#pool.concurrency,
       waiting: this.#gate.waiting,
       hold: this.#gate.hold,
@@ -536,6 +544,7 @@ export class Drain {
     this.#laneHeard(performed);
     this.#adaptConcurrency(performed);
     this.#adaptGroups(performed);
+    this.#noteLatency(performed);
     // A suspect that is held back would not be alone any more, and nothing more could be claimed.
     if (hasSuspect(performed.group)) this.#settle(performed);
     else this.#follow(this.#guard.add(performed, this.#openCalls.size + this.#background.open));
@@ -620,6 +629,12 @@ export class Drain {
     if (splits > 0) onNotice?.({ type: 'group_split', documents });
     const one: GroupFigures = { calls: 1, documents, fewest: documents, most: documents, splits };
     this.#groups = addGroups(this.#groups, one);
+  }
+
+  #noteLatency({ settlement: { call }, isAnswered }: PerformedCall): void {
+    if (!isAnswered || call === null || 'isWithdrawn' in call) return;
+    const bucket = latencyBucket(call.latencyMs);
+    this.#latencies.set(bucket, (this.#latencies.get(bucket) ?? 0) + 1);
   }
 
   get #concurrency(): number {

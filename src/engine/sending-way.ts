@@ -22,6 +22,7 @@ export const IDLE_SNAPSHOT: DrainSnapshot = {
   openCalls: 0,
   openResponses: 0,
   groups: NO_GROUPS,
+  latencies: [],
   concurrency: 0,
   costMicroUsd: 0,
   waiting: 0,

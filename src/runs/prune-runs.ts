@@ -8,10 +8,13 @@ import { LlmBatchError } from '../core/errors.js';
 import type { RunRecord } from '../core/run.js';
 import type { Store } from '../store/store.js';
 import { findRun } from './find-run.js';
+import { openBatches } from './remote.js';
 
 export interface OldRun {
   readonly run: RunRecord;
   readonly documents: number;
+  /** That go on at the provider whether or not the run is there. */
+  readonly openBatches: number;
   /** When it was created, a call of it was last heard of, or its last drain ended: the latest of them. */
   readonly lastActiveAtMs: number;
 }
@@ -60,7 +63,8 @@ export async function findRunsToPrune(
     const lastActiveAtMs = Math.max(run.createdAtMs, run.stoppedAtMs ?? 0, lastCallAtMs ?? 0);
     if (nowMs - lastActiveAtMs < olderThanMs) continue;
     const documents = Object.values(counts).reduce((sum, count) => sum + count, gone);
-    old.push({ run, documents, lastActiveAtMs });
+    const { length: openCount } = await openBatches(store, run);
+    old.push({ run, documents, openBatches: openCount, lastActiveAtMs });
   }
   return old.reverse();
 }

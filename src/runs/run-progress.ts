@@ -13,6 +13,7 @@ import type { DrainSnapshot } from '../engine/drain.js';
 import type { Lane } from '../engine/lane.js';
 import type { SendingWay } from '../engine/sending-way.js';
 import type { LimiterSnapshot } from '../limiter/limiter.js';
+import { type LatencyBucket, latencyQuantileMs } from '../store/latency-buckets.js';
 import { type MinuteUse, sumOfKnown, timeLeftMs } from './time-left.js';
 
 export interface DrainSource {
@@ -61,6 +62,8 @@ export class RunProgress {
       concurrency: state.concurrency,
       documentsPerCall:
         state.groups.calls === 0 ? null : Math.round(state.groups.documents / state.groups.calls),
+      documentsPerSecond: this.#documentsPerSecond,
+      latencyMs: percentilesOf(state.latencies),
       requestsPerMinute: Math.max(0, minute.requests - earlier('requests')),
       requestsPerMinuteLimit: minute.requestLimit,
       tokensPerMinute: Math.max(0, minute.tokens - earlier('tokens')),
@@ -81,6 +84,14 @@ export class RunProgress {
   #forget(): null {
     this.#samples.length = 0;
     return null;
+  }
+
+  /** By the samples that the time left is told from. */
+  get #documentsPerSecond(): number | null {
+    const [oldest] = this.#samples;
+    const newest = this.#samples.at(-1);
+    if (oldest === undefined || newest === undefined || newest.atMs === oldest.atMs) return null;
+    return ((newest.settled - oldest.settled) * 1_000) / (newest.atMs - oldest.atMs);
   }
 
   #etaMs(state: DrainSnapshot, minute: MinuteUse, left: number, nowMs: number): number | null {
@@ -108,6 +119,11 @@ function remoteOf(batches: readonly BatchRecord[] | null): RemoteProgress | null
     finalizing: there.filter(({ remoteState }) => remoteState === 'finalizing').length,
     settling: there.filter(({ state }) => state === 'settling').length,
   };
+}
+
+function percentilesOf(latencies: readonly LatencyBucket[]): ProgressSnapshot['latencyMs'] {
+  const [p50, p95, p99] = [0.5, 0.95, 0.99].map((quantile) => latencyQuantileMs(latencies, quantile));
+  return p50 == null || p95 == null || p99 == null ? null : { p50, p95, p99 };
 }
 
 function minuteOf(limits: readonly LimiterSnapshot[]): MinuteUse {

@@ -402,6 +402,7 @@ describe('time', () => {
   it.each<[args: string, seconds: number, heldBackBy: string]>([
     ['--latency 2s --concurrency 10', 200, 'concurrency'],
     ['--latency 2s --concurrency auto', 125, 'concurrency'],
+    ['--latency 2s --concurrency 10 --group-url /batch', 2, 'concurrency'],
     ['--latency 1s --rpm 300', 180 + 6.25, 'requests'],
     ['--latency 1s --rpm 100 --api-key-env ONE,TWO,THREE', 180 + 6.25, 'requests'],
     ['--latency 1s --rpd 400', 2 * 86_400 + 12.5, 'requests_per_day'],

@@ -118,6 +118,18 @@ describe('run --remote', () => {
     expect(status.documents).toMatchObject({ completed: remote.linesRun, cancelled: 9 - remote.linesRun });
   });
 
+  it('tells its price before, and before its run is deleted that it goes on at the provider', async () => {
+    await serve({ batches: { durationMs: 600_000 } });
+    writeRequests(3);
+    const dry = await run('--remote', '--dry-run');
+    expect(dry.stderr).toMatch(/with --remote this run would cost \$[\d.]+.*, the price of batches/);
+    expect((await run(...REMOTE, '--no-wait', '--name', 'left')).exitCode).toBe(0);
+    const pruned = await program('prune', 'left', '--yes');
+    expect(pruned.exitCode, pruned.stderr).toBe(0);
+    expect(pruned.stderr).toContain('left has work with its provider (3 batches)');
+    expect(pruned.stderr).toContain('llm-batch cancel left');
+  });
+
   it('is refused where waiting is switched off for calls', async () => {
     await serve();
     writeRequests(3);

@@ -157,6 +157,8 @@ describe('the bar', () => {
       openCalls: count,
       openResponses: count,
       documentsPerCall: fc.option(fc.integer({ min: 1, max: 2_048 })),
+      documentsPerSecond: maybe(fc.nat({ max: 1e6 })),
+      latencyMs: fc.constantFrom(null, { p50: 40, p95: 1_200, p99: 90_000 }),
       concurrency: count,
       requestsPerMinute: fc.double({ min: 0, max: 1e7 }),
       requestsPerMinuteLimit: maybe(count),
@@ -200,6 +202,10 @@ describe('the plain line', () => {
     expect(renderPlainLine(snapshot, colours)).toBe(
       '126,000/300,000 done (42.0%) · ETA 1 h 04 min · 3 failed · 1,204 of 1,250 req/min · 412k tok/min · $12.41 · ' +
         '16 of 16 calls open · held back by requests/min',
+    );
+    const latencyMs = { p50: 40, p95: 61, p99: 1_204 };
+    expect(renderPlainLine({ ...snapshot, documentsPerSecond: 412, latencyMs }, colours)).toMatch(
+      / · held back by requests\/min · 412 documents\/s · p50 40 ms, p95 61 ms, p99 1\.2 s a call$/,
     );
   });
 

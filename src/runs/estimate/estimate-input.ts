@@ -202,7 +202,8 @@ function plan(
   const limits = limitsOf(lanesOf(settings), concurrency === 'auto' ? ASSUMED_CONCURRENCY : concurrency);
   const latency = latencyMs === null ? ASSUMED_LATENCY : { baseMs: latencyMs, msPerOutputToken: 0 };
   const durationOf = (estimate: ModelEstimate, share: number): DurationRange => {
-    const { groupedShare } = estimate;
+    // There any request shares a call; those that take files of this machine are few.
+    const groupedShare = settings.pacing.groupUrl === null ? estimate.groupedShare : 1;
     const callsADocument = 1 - groupedShare + groupedShare / settings.pacing.groupMax;
     const calls = Math.ceil(population.documents * share * callsADocument);
     const end = (outputTokens: number): RunDuration =>
