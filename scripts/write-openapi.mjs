@@ -5,8 +5,10 @@ import { join } from 'node:path';
 const ROOT = join(import.meta.dirname, '..');
 const { createHttpServer } = await import(join(ROOT, 'dist', 'server', 'http-server.js'));
 
+const { allRoutes } = await import(join(ROOT, 'dist', 'server', 'routes', 'all-routes.js'));
+
 const app = createHttpServer({
-  ...{ service: {}, tokens: [], mostBodyBytes: 1 },
+  ...{ routes: allRoutes({}, {}, async () => ({})), tokens: [], mostBodyBytes: 1 },
   probe: async () => undefined,
   onUnexpected: () => undefined,
 });

@@ -14,7 +14,7 @@ const IMPORTS: Readonly<Record<string, readonly string[]>> = {
   endpoints: [],
   documents: ['endpoints', 'input'],
   pricing: ['endpoints'],
-  store: [],
+  store: ['limiter'],
   provider: ['endpoints'],
   engine: ['endpoints', 'limiter', 'pricing', 'provider', 'store'],
   results: ['endpoints', 'input'],
@@ -35,7 +35,7 @@ const IMPORTS: Readonly<Record<string, readonly string[]>> = {
   report: ['documents', 'runs', 'store', 'ui'],
   simulator: [],
   client: [],
-  server: ['documents', 'endpoints', 'input', 'report', 'results', 'runs', 'store'],
+  server: ['documents', 'endpoints', 'engine', 'input', 'report', 'results', 'runs', 'store'],
   app: [
     'config',
     'documents',

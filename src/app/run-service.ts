@@ -7,9 +7,7 @@ import type { RunSettings } from '../runs/run-settings.js';
 import type { WorkOptions } from '../runs/work.js';
 import { expireInTurn } from '../server/expiry.js';
 import { createHttpServer } from '../server/http-server.js';
-import { runRoutes } from '../server/routes/run-routes.js';
-import { taskRoutes } from '../server/routes/task-routes.js';
-import { metricsRoute, watchRoutes } from '../server/routes/watch-routes.js';
+import { allRoutes } from '../server/routes/all-routes.js';
 import { RunWatch } from '../server/run-watch.js';
 import { TaskService } from '../server/service.js';
 import { readTokens } from '../server/tokens.js';
@@ -80,12 +78,7 @@ async function serveStore(
   });
   if (secrets.length > 0 && goesThroughProxy(environment)) notice(PROXY_NOTICE);
   const app = createHttpServer({
-    routes: [
-      taskRoutes(service),
-      runRoutes(service),
-      watchRoutes(new RunWatch(store, clock)),
-      metricsRoute(measuring.render),
-    ],
+    routes: allRoutes(service, new RunWatch(store, clock), measuring.render),
     tokens,
     mostBodyBytes: settings.maxLineBytes,
     probe: () => store.served.nextWebhookMs(),
@@ -117,7 +110,13 @@ async function serveStore(
     await Promise.race([...parts, aborted(ending.signal)]);
   } finally {
     ending.abort(WOKEN);
+    // Whoever is in the middle of a long upload or download has as long as calls have.
+    const cutOff = (): void => app.server.closeAllConnections();
+    const cancelCutOff = clock.after(runSettings.pacing.graceMs, cutOff);
+    const stopCutOff = interrupts.subscribe((count) => count > 1 && cutOff());
     await app.close();
+    cancelCutOff();
+    stopCutOff();
     await service.settled();
     webhooks.stop();
     await Promise.allSettled(parts);

@@ -15,6 +15,7 @@ import type { RunSummary } from '../core/run-summary.js';
 import type { LeasedTask, NewTask, TaskPlace } from '../core/task.js';
 import type { LatencyCount, RunTimeline } from '../core/timeline.js';
 import type { StoreMaintenance } from './maintenance.js';
+import type { QuotaStore } from './quota-store.js';
 import type { RemoteStore } from './remote-store.js';
 import type { ServedStore } from './served-store.js';
 import type { RowSource, RowTarget } from './stored-rows.js';
@@ -156,6 +157,8 @@ export interface Store {
 
   readonly maintenance: StoreMaintenance;
   readonly remote: RemoteStore;
+  /** What processes that drain it side by side share of the limits of their keys; null: there is only one. */
+  readonly quotas: QuotaStore | null;
   readonly served: ServedStore;
   /** What runs are copied to another store by; null where they cannot be. */
   readonly rowSource: RowSource | null;

@@ -1,6 +1,10 @@
 /** Tasks over HTTP, through the whole service: a real store, real sockets, a simulator that answers. */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../src/core/clock.js';
+import { EXIT_CODES, LlmBatchError } from '../../src/core/errors.js';
+import { createHttpServer } from '../../src/server/http-server.js';
+import { allRoutes } from '../../src/server/routes/all-routes.js';
+import type { TaskService } from '../../src/server/service.js';
 import { runInProcess } from '../support/in-process.js';
 import { type ServiceUnderTest, startService } from '../support/service.js';
 import { type SimulatorHere, startSimulatorHere } from '../support/simulator-here.js';
@@ -233,6 +237,36 @@ describe('bad input', () => {
     const taken = answers.find(({ status }) => status === 202);
     await ask('DELETE', `/v1/tasks/${taken?.json.id}`);
     expect((await ask('POST', '/v1/tasks', asking('d'))).status).toBe(202);
+  });
+});
+
+describe('a store that cannot take it now', () => {
+  it('is 503 with Retry-After, in words that name nothing of this machine', async () => {
+    const full = new LlmBatchError('The disk is full: /srv/secret/llm-batch.db cannot grow.', {
+      ...{ code: 'STORE_FULL', exitCode: EXIT_CODES.store },
+    });
+    const refusing = {
+      submit: () => Promise.reject(full),
+      run: () => Promise.reject(new Error('at /srv/secret')),
+    };
+    const app = createHttpServer({
+      routes: allRoutes(refusing as unknown as TaskService, {} as never, async () => ({
+        contentType: '',
+        text: '',
+      })),
+      ...{ tokens: [], mostBodyBytes: 10_000 },
+      probe: () => Promise.reject(full),
+      onUnexpected: () => undefined,
+    });
+    const asked = [
+      await app.inject({ method: 'POST', url: '/v1/tasks', payload: asking('x') }),
+      await app.inject('/readyz'),
+      await app.inject('/v1/runs/served'),
+    ];
+    expect(asked.map(({ statusCode }) => statusCode)).toEqual([503, 503, 500]);
+    expect(asked.slice(0, 2).map(({ headers }) => headers['retry-after'])).toEqual(['10', '10']);
+    for (const { payload } of asked) expect(payload).not.toContain('secret');
+    expect(asked[0]?.json()).toMatchObject({ code: 'store_full', status: 503 });
   });
 });
 

@@ -5,6 +5,7 @@
 import { type Clock, type Random, WOKEN } from '../../core/clock.js';
 import type { WebhookMessage, WebhookTry } from '../../core/served-task.js';
 import type { TraceWork } from '../../core/trace-work.js';
+import { mayPass } from '../../engine/store-trouble.js';
 import type { Store } from '../../store/store.js';
 import { GroupCommit } from '../group-commit.js';
 import { taskJson } from '../service.js';
@@ -46,6 +47,8 @@ export class WebhookOutbox {
   readonly #open = new Set<Promise<void>>();
   readonly #stopping = new AbortController();
   #waiting: AbortController | null = null;
+  #isWoken = false;
+  #crash: { readonly error: unknown } | null = null;
 
   constructor(options: OutboxOptions) {
     this.#options = options;
@@ -57,6 +60,7 @@ export class WebhookOutbox {
 
   /** Something may be due. */
   wake(): void {
+    this.#isWoken = true;
     this.#waiting?.abort(WOKEN);
   }
 
@@ -66,18 +70,12 @@ export class WebhookOutbox {
     this.wake();
   }
 
-  /** Until it is stopped. @throws LlmBatchError (exit 5) where the store cannot be written */
+  /** Until it is stopped. @throws LlmBatchError (exit 5) where the store cannot be used any more */
   async run(): Promise<void> {
-    const { store } = this.#options;
-    let failure: unknown = null;
-    while (!this.#stopping.signal.aborted && failure === null) {
-      const room = MOST_OPEN - this.#open.size;
-      const isDue = room > 0 && (await store.served.nextWebhookMs()) === 0;
-      const messages = isDue ? await store.served.takeWebhooks(room, HOLD_MS) : [];
+    while (!this.#stopping.signal.aborted && this.#crash === null) {
+      const messages = await this.#take().catch((error: unknown) => this.#outlast(error, []));
       for (const message of messages) {
-        const delivery = this.#deliver(message).catch((error: unknown) => {
-          failure = error;
-        });
+        const delivery = this.#deliver(message).catch((error: unknown) => this.#outlast(error, undefined));
         this.#open.add(delivery);
         void delivery.then(() => {
           this.#open.delete(delivery);
@@ -87,14 +85,29 @@ export class WebhookOutbox {
       if (messages.length === 0) await this.#wait();
     }
     await Promise.all(this.#open);
-    if (failure !== null) throw failure;
+    if (this.#crash !== null) throw this.#crash.error;
+  }
+
+  async #take(): Promise<readonly WebhookMessage[]> {
+    const { served } = this.#options.store;
+    const room = MOST_OPEN - this.#open.size;
+    // To look is cheap, to take is a commit.
+    return room > 0 && (await served.nextWebhookMs()) === 0 ? served.takeWebhooks(room, HOLD_MS) : [];
+  }
+
+  /** A message of which nothing could be noted is due again after a while. */
+  #outlast<Value>(error: unknown, otherwise: Value): Value {
+    if (!mayPass(error)) this.#crash ??= { error };
+    return otherwise;
   }
 
   async #wait(): Promise<void> {
-    if (this.#stopping.signal.aborted) return;
-    this.#waiting = new AbortController();
-    await this.#options.clock.sleep(LOOK_EVERY_MS, this.#waiting.signal);
-    this.#waiting = null;
+    if (!this.#isWoken && !this.#stopping.signal.aborted) {
+      this.#waiting = new AbortController();
+      await this.#options.clock.sleep(LOOK_EVERY_MS, this.#waiting.signal);
+      this.#waiting = null;
+    }
+    this.#isWoken = false;
   }
 
   async #deliver(message: WebhookMessage): Promise<void> {

@@ -288,7 +288,7 @@ function askerFor(isLong: boolean): Ask {
 }
 
 /** What did not come from the server came from a connection that is no more. */
-function asLoss(error: unknown): unknown {
+export function asLoss(error: unknown): unknown {
   return error instanceof pg.DatabaseError ? error : new ConnectionLost(error);
 }
 

@@ -392,6 +392,14 @@ CREATE TABLE webhooks (
 
 CREATE INDEX webhooks_due ON webhooks (due_at_ms, task_id) WHERE state = 'due';
 CREATE INDEX webhooks_parked ON webhooks (task_id) WHERE state = 'parked';
+
+-- How much of a lane's limits is whose: see quotas.ts. The server that the row was written on has started at started_at.
+CREATE TABLE lane_quotas (
+  lane       text   NOT NULL PRIMARY KEY,
+  version    bigint NOT NULL,
+  started_at text   NOT NULL,
+  state_json text   NOT NULL
+) WITH (fillfactor = 50);
 `,
   },
 ];

@@ -38,6 +38,7 @@ import { recentCalls } from './ledger.js';
 import { PostgresMaintenance } from './maintenance.js';
 import { readBacklog } from './open-tasks.js';
 import { cancelOpenTasks, claimTasks, listWork, nextDueMs, retryFailedTasks } from './queue.js';
+import { PostgresQuotas } from './quotas.js';
 import { resultPage } from './results.js';
 import { PostgresRowTarget } from './row-target.js';
 import {
@@ -76,6 +77,7 @@ class PostgresStore implements Store {
   readonly maintenance: StoreMaintenance;
   readonly remote: RemoteStore;
   readonly served: ServedStore;
+  readonly quotas: PostgresQuotas;
   readonly rowSource = null;
   readonly rowTarget: RowTarget;
   readonly #connections: Connections;
@@ -87,6 +89,7 @@ class PostgresStore implements Store {
     this.maintenance = new PostgresMaintenance(connections);
     this.remote = remoteStore(connections);
     this.served = servedStore(connections);
+    this.quotas = new PostgresQuotas(connections);
     this.rowTarget = new PostgresRowTarget(connections);
   }
 
@@ -263,6 +266,7 @@ class PostgresStore implements Store {
   }
 
   async close(): Promise<void> {
+    await this.quotas.close();
     await this.#lock.release();
     await this.#connections.close();
   }

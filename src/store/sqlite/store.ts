@@ -72,6 +72,7 @@ export class SqliteStore implements Store {
   readonly workingFolder: string | undefined;
   readonly maintenance: StoreMaintenance;
   readonly remote: RemoteStore;
+  readonly quotas = null;
   readonly served: ServedStore;
   readonly rowSource: RowSource;
   readonly rowTarget = null;
