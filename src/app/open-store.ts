@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import type { Settings } from '../config/settings.js';
 import { stateFolder } from '../config/state-folder.js';
+import { usageError } from '../core/errors.js';
 import { isServerUrl, openStore, serverPlace, storePath } from '../store/open.js';
 import type { Store } from '../store/store.js';
 import { formatBytes } from '../ui/numbers.js';
@@ -43,8 +44,14 @@ export async function withStore<Value>(
   }
 }
 
-/** Relative paths are relative to where the command was started. */
+/**
+ * Relative paths are relative to where the command was started.
+ * @throws LlmBatchError STORE_URL_UNSUPPORTED (exit 2) where what may only reach files names a server
+ */
 export function storeUrl(context: CommandContext, { store, db }: Settings): string {
+  if (store === null && isServerUrl(db)) {
+    throw usageError('STORE_URL_UNSUPPORTED', 'A store on a server is no file.');
+  }
   const named = store ?? db;
   return /^[a-z]+:/.test(named) ? named : resolve(context.workingFolder, named);
 }

@@ -36,7 +36,7 @@ export async function* diagnose(
 ): AsyncGenerator<Diagnosis> {
   yield lookAtNode();
   let isSound = true;
-  if (!isServerUrl(storeUrl(context, resolved.settings))) {
+  if (!isServerUrl(resolved.settings.store ?? '')) {
     const engine = await lookAtEngine();
     yield engine;
     isSound = engine.level !== 'fault';
@@ -63,10 +63,11 @@ export async function* diagnose(
 }
 
 async function* diagnoseStoreOf(context: CommandContext, settings: Settings): AsyncGenerator<Diagnosis> {
-  const url = storeUrl(context, settings);
   const { clock } = context;
+  let url: string;
   let path: string;
   try {
+    url = storeUrl(context, settings);
     if (isServerUrl(url)) {
       const { schemaName } = settings;
       const salvagePath = await salvageFile(context, settings);

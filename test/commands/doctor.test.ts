@@ -228,6 +228,7 @@ describe('a store', () => {
   it('of another kind is refused in words', async () => {
     const report = await offline('--db', 'postgres://localhost/x');
     expect(report.exitCode).toBe(2);
+    expect(JSON.stringify(report)).toContain('--store postgres://');
   });
 
   it('that is being drained is told with its owner, and what a dead one left with the way out', async () => {
