@@ -14,7 +14,7 @@ const IMPORTS: Readonly<Record<string, readonly string[]>> = {
   endpoints: [],
   documents: ['endpoints', 'input'],
   pricing: ['endpoints'],
-  store: [],
+  store: ['limiter'],
   provider: ['endpoints'],
   engine: ['endpoints', 'limiter', 'pricing', 'provider', 'store'],
   results: ['endpoints', 'input'],

@@ -4,7 +4,7 @@ import { EXIT_CODES, LlmBatchError, usageError } from '../core/errors.js';
 import { isLoopback } from '../core/loopback.js';
 import type { createHttpServer } from '../server/http-server.js';
 
-interface Place {
+export interface Place {
   readonly host: string;
   readonly port: number;
 }
@@ -15,7 +15,7 @@ export function refuseOpenDoor(host: string, tokens: readonly string[]): void {
   if (tokens.length > 0 || (isLoopback(name) && name !== '0.0.0.0')) return;
   throw usageError(
     'SERVE_TOKENS',
-    `Whoever reaches ${host} could have calls made and paid for: LLM_BATCH_SERVE_TOKENS is not set.`,
+    `Whoever reaches ${host} would be let in: LLM_BATCH_SERVE_TOKENS is not set.`,
   );
 }
 

@@ -38,7 +38,7 @@ export async function sendRun(
   const runSettings = settingsOfRun(run);
   const plainHttp = plainHttpNotice(runSettings, context);
   if (plainHttp !== null) tell({ type: 'warning', message: plainHttp });
-  const lanes = await connect(runSettings, context);
+  const lanes = await connect(runSettings, context, store.quotas);
   const tracing = await traceRuns(context);
   const fewer = fewerConnectionsNotice(lanes.mostConnections, runSettings.pacing.concurrency);
   if (fewer !== null) tell({ type: 'warning', message: fewer });

@@ -85,6 +85,14 @@ export const WAYS_OUT: Readonly<Record<string, Words>> = {
   INPUT_WITHOUT_HEADER: ({ field, given, input, columns, delimiter }) =>
     `Name one of them in the prompt. Or, if that row is a document, put a header above it: ${headerCommand(input, field, given, columns, delimiter)}`,
   PROMPT_WITHOUT_FIELD: ({ field }, hint) => hint ?? `Put one in, for example --prompt '…{{${field}}}…'.`,
+  COPY_DIRECTION: () =>
+    'Name the file with --db FILE and the server with --to postgres://user@host/database.',
+  COPY_INCOMPLETE: () => 'Nothing was lost in the file: call it again.',
+  COPY_NAME_TAKEN: () =>
+    'Copy into a schema of its own (--schema-name NAME), or delete the run on the server first.',
+  COPY_OPEN_BATCHES: () =>
+    'Let them end first with `llm-batch resume`; those that a provider has already can go into an empty schema: --schema-name NAME',
+  COPY_TAKEN: () => 'Copy into a schema of its own: --schema-name NAME',
   RUN_CANCELLED: ({ run, freeName }) => {
     const kept = `its answers are kept: llm-batch results ${shellWord(String(run))}`;
     return freeName === null

@@ -36,7 +36,13 @@ async function list(command: Command, context: CommandContext): Promise<ExitCode
     if (runs.length === 0) stderr.write('The store holds no run yet.\n');
     else {
       const appearance = appearanceOf(stdout, environment, settings.color, context.command);
-      const lines = renderRunList(runs, clock.now(), stdout.columns || 100, appearance);
+      const lines = renderRunList(
+        runs,
+        clock.now(),
+        context.workingFolder,
+        stdout.columns || 100,
+        appearance,
+      );
       stdout.write(`${lines.join('\n')}\n`);
     }
     return EXIT_CODES.completed;

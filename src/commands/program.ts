@@ -9,6 +9,7 @@ import { registerCancel } from './cancel.js';
 import { registerCheck } from './check.js';
 import { registerCompare } from './compare.js';
 import { registerCompletion } from './completion.js';
+import { registerCopy } from './copy.js';
 import { registerDoctor } from './doctor.js';
 import { registerEstimate } from './estimate.js';
 import { registerFailures } from './failures.js';
@@ -42,7 +43,7 @@ const GROUPS = [
   ],
   ['Look before you spend:', [registerCheck, registerEstimate, registerDoctor, registerSimulate]],
   ['Take work from other programs:', [registerServe, registerSubmit, registerWebhooks]],
-  ['Keep house:', [registerPrune, registerTrust, registerCompletion]],
+  ['Keep house:', [registerPrune, registerCopy, registerTrust, registerCompletion]],
 ] as const;
 
 const EXIT_CODE_HELP = `

@@ -10,6 +10,16 @@ export function describeJsonError(text: string): string {
 }
 
 const LITERAL_OR_NUMBER = /(?:true|false|null|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?)(?![\w.+-])/y;
+const FOREIGN_WORD = /-?[A-Za-z]+\b/y;
+const JSON_WORDS: Readonly<Record<string, string>> = {
+  NaN: 'null, or leave the field out',
+  Infinity: 'null, or a string',
+  '-Infinity': 'null, or a string',
+  None: 'null',
+  undefined: 'null',
+  True: 'true',
+  False: 'false',
+};
 const ESCAPE = /["\\/bfnrt]|u[0-9a-fA-F]{4}/y;
 const SPACE = /[ \t\r\n]*/y;
 
@@ -63,7 +73,8 @@ class Scanner {
       } else if (this.#text[this.#at] === '"') {
         return this.#readString();
       } else {
-        return this.#takePattern(LITERAL_OR_NUMBER) ? null : this.#unexpected('a value');
+        if (this.#takePattern(LITERAL_OR_NUMBER)) return null;
+        return this.#foreignWord() ?? this.#unexpected('a value');
       }
     }
   }
@@ -91,6 +102,14 @@ class Scanner {
         this.#at += 1;
       }
     }
+  }
+
+  /** What Python and JavaScript write, and JSON does not have. */
+  #foreignWord(): string | null {
+    FOREIGN_WORD.lastIndex = this.#at;
+    const [word = ''] = FOREIGN_WORD.exec(this.#text) ?? [];
+    if (!Object.hasOwn(JSON_WORDS, word)) return null;
+    return `${word} at character ${this.#at + 1} is no JSON: write ${JSON_WORDS[word]}`;
   }
 
   #unexpected(expected: string): string {

@@ -209,6 +209,8 @@ export class Drain {
   readonly #openCalls = new Set<AbortController>();
   /** Groups that have left the packer and are not settled. */
   #calls = 0;
+  /** Of them, those whose outcome is being committed. */
+  #settling = 0;
   /** Of the group that left the packer last. */
   #documentsPerCall = 1;
   #woken = false;
@@ -388,12 +390,13 @@ export class Drain {
     const { store, runId, among } = this.#options;
     while (!this.#stopping && this.#background.task !== 'cancel') {
       const { concurrency } = this.#pool;
-      // The open calls, those that are ready, those whose outcome is being committed, and as many again while more are
-      // claimed; a third free is worth a claim. A single call is that of the only documents held, so that three crashes
-      // tell whether one of them is their cause.
-      const capacity = concurrency === 1 ? 1 : concurrency * 3;
-      const refillAt = capacity - concurrency;
-      const busy = this.#calls - this.#guard.held.length;
+      // Twice the concurrency, beside those whose outcome is being committed, keeps the pool fed across a commit; a
+      // quarter free is worth a claim. A single call is that of the only documents held, so that three crashes tell
+      // whether one of them is their cause.
+      const capacity = concurrency === 1 ? 1 : concurrency * 2;
+      const refillAt = capacity - Math.max(1, Math.floor(concurrency / 2));
+      const ended = this.#guard.held.length + (concurrency === 1 ? 0 : this.#settling);
+      const busy = this.#calls - ended;
       if (busy > refillAt || this.#trouble.isActive || this.#heldSuspect !== null) {
         await this.#nextWake(null);
         continue;
@@ -662,7 +665,9 @@ export class Drain {
   }
 
   #settleCall(settlement: Settlement, response: OpenedResponse | null): void {
+    this.#settling += 1;
     void this.#record(settlement, response).then(() => {
+      this.#settling -= 1;
       this.#calls -= 1;
       this.#wake();
     });

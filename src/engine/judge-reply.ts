@@ -81,7 +81,7 @@ export async function judge(
   }
   if (reply.ok) return judgeAnswer(group, reply, shares, circumstances, context);
 
-  const { failure } = reply;
+  const failure = ofDocument(reply.failure, group);
   const decisions = group.map(({ task }) => decide(task, failure, circumstances, context));
   const isCharged = decisions.some(({ action }) => action === 'retry' || action === 'fail');
   if (isCharged && group.length > 1)
@@ -90,6 +90,15 @@ export async function judge(
     outcomeOf(each, shareOf(index), failure, decisions[index] as RetryDecision, circumstances),
   );
   return { outcomes, isAnswered: false, failure, split: [] };
+}
+
+/** What tells a model that a server does not know from an address where there is none. */
+const UNKNOWN_MODEL = /model|deployment/i;
+
+/** That a document names a model that nobody knows must not stop the run, at every `resume` anew. */
+function ofDocument(failure: ProviderFailure, group: readonly PreparedTask[]): ProviderFailure {
+  const isOwn = failure.kind === 'not_found' && group.every(({ namesModel }) => namesModel === true);
+  return isOwn && UNKNOWN_MODEL.test(failure.code ?? '') ? { ...failure, kind: 'invalid_request' } : failure;
 }
 
 async function judgeAnswer(

@@ -17,6 +17,8 @@ export interface PreparedTask {
   readonly request: DocumentRequest;
   /** The model asked for, where a server does not say which one answered. */
   readonly model: string;
+  /** The document names it, and not the run: where no server knows it, that is this document's own mistake. */
+  readonly namesModel?: boolean;
   /** What it charges the limits when it is sent alone, by what the answers so far have shown. */
   readonly cost: () => Cost;
   /** Bounds of its bill when it is sent alone. */

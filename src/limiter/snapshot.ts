@@ -2,9 +2,13 @@ import type { LearntLimits } from '../core/limits.js';
 import type { Pause } from './throttle.js';
 
 export interface LimiterSnapshot {
+  /** Length of the window, its margin included. */
+  readonly windowMs: number;
   /** Requests in the window, reserved ones included. */
   readonly requestsInWindow: number;
   readonly tokensInWindow: number;
+  /** Of these, what was sent before this process began. */
+  readonly earlierInWindow: { readonly requests: number; readonly tokens: number };
   readonly requestsInDay: number;
   /** The limits in force, the lower of what was declared and what was learnt; null where none is known. */
   readonly requestsPerMinute: number | null;

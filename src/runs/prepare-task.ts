@@ -5,6 +5,7 @@ import { errorWithoutCall } from '../core/outcome.js';
 import type { LeasedTask } from '../core/task.js';
 import { loadAttachments } from '../documents/attachment.js';
 import { createStoredRequestReader } from '../documents/read.js';
+import { modelOf } from '../documents/request.js';
 import type { Endpoint, Mistake } from '../endpoints/endpoint.js';
 import { ENDPOINTS } from '../endpoints/endpoints.js';
 import { joinBodies } from '../endpoints/multi-request.js';
@@ -28,6 +29,7 @@ export function createPrepareTask(settings: RunSettings, check: CheckOutput | nu
   const mistakes = new Map<number, Mistake>();
   const likeOthersOf = createLikeOthers();
   const groupPath = settings.pacing.groupUrl;
+  const runModel = modelOf(settings.request);
   return (task) => {
     try {
       return prepare(task);
@@ -54,6 +56,7 @@ export function createPrepareTask(settings: RunSettings, check: CheckOutput | nu
       grouping: groupPath === null ? groupingOf(rendered, endpoint) : groupingAt(groupPath, rendered),
       request: { endpoint: name, bodyJson, attachments },
       model,
+      namesModel: model !== runModel,
       billing: {
         model,
         mostInputTokens: mostInputTokens(model, bodyJson, attachments) + endpoint.framingTokens.most,

@@ -41,7 +41,11 @@ export class RunProgress {
     const { drain, before, lanes, handedOut } = this.#source;
     const nowMs = this.#clock.monotonicMs();
     const state = drain.snapshot();
-    const minute = minuteOf(lanes.map((lane) => lane.limiter.snapshot(nowMs)));
+    const limits = lanes.map((lane) => lane.limiter.snapshot(nowMs));
+    const minute = minuteOf(limits);
+    // What others have sent in the last minute counts against a limit, and is no speed of this run.
+    const earlier = (name: 'requests' | 'tokens'): number =>
+      limits.reduce((sum, { earlierInWindow }) => sum + earlierInWindow[name], 0);
     const total = Object.values(before.counts).reduce((sum, count) => sum + count, 0);
     const completed = before.counts.completed + state.completed;
     const failed = before.counts.failed + state.failed;
@@ -57,9 +61,9 @@ export class RunProgress {
       concurrency: state.concurrency,
       documentsPerCall:
         state.groups.calls === 0 ? null : Math.round(state.groups.documents / state.groups.calls),
-      requestsPerMinute: minute.requests,
+      requestsPerMinute: Math.max(0, minute.requests - earlier('requests')),
       requestsPerMinuteLimit: minute.requestLimit,
-      tokensPerMinute: minute.tokens,
+      tokensPerMinute: Math.max(0, minute.tokens - earlier('tokens')),
       tokensPerMinuteLimit: minute.tokenLimit,
       costMicroUsd:
         before.costMicroUsd + state.costMicroUsd > 0 ? before.costMicroUsd + state.costMicroUsd : null,

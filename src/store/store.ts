@@ -15,8 +15,10 @@ import type { RunSummary } from '../core/run-summary.js';
 import type { LeasedTask, NewTask, TaskPlace } from '../core/task.js';
 import type { LatencyCount, RunTimeline } from '../core/timeline.js';
 import type { StoreMaintenance } from './maintenance.js';
+import type { QuotaStore } from './quota-store.js';
 import type { RemoteStore } from './remote-store.js';
 import type { ServedStore } from './served-store.js';
+import type { RowSource, RowTarget } from './stored-rows.js';
 
 /** One step by which a store of an earlier version is brought up to date. */
 export interface MigrationStep {
@@ -155,7 +157,12 @@ export interface Store {
 
   readonly maintenance: StoreMaintenance;
   readonly remote: RemoteStore;
+  /** What processes that drain it side by side share of the limits of their keys; null: there is only one. */
+  readonly quotas: QuotaStore | null;
   readonly served: ServedStore;
+  /** What runs are copied to another store by; null where they cannot be. */
+  readonly rowSource: RowSource | null;
+  readonly rowTarget: RowTarget | null;
 
   /**
    * Says that this process drains or changes a run, in place of what it has said before; over with `close`, and with the

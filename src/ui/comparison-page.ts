@@ -39,13 +39,26 @@ export function renderComparison(
           '',
           ...renderTable(
             [{ header: 'where they differ' }, ...runs.map(({ run }) => ({ header: run.name }))],
-            shown.map(({ key, answers }) => [key, ...answers.map(({ text }) => text.replace(/\s+/g, ' '))]),
+            shown.map(({ key, answers }) => [key, ...fromWhereTheyDiffer(answers.map(({ text }) => text))]),
             columns,
             appearance,
           ),
         ]),
     ...(unseen > 0 ? [`and ${formatQuantity(unseen, 'document')} more: --csv has them all`] : []),
   ];
+}
+
+/** A beginning that is the same for all of a row is left out where it is longer than this: the end of a cell is cut. */
+const MOST_SHARED = 12;
+
+function fromWhereTheyDiffer(texts: readonly string[]): string[] {
+  const lines = texts.map((text) => text.replace(/\s+/g, ' '));
+  const [first = ''] = lines;
+  let shared = 0;
+  while (shared < first.length && lines.every((line) => line[shared] === first[shared])) shared += 1;
+  // From the beginning of a word on.
+  const start = first.lastIndexOf(' ', shared) + 1;
+  return start > MOST_SHARED ? lines.map((line) => `…${line.slice(start)}`) : lines;
 }
 
 interface Figure {

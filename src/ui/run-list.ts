@@ -1,4 +1,5 @@
 /** The runs of a store, a line each. */
+import { isAbsolute, relative } from 'node:path';
 import type { RunRecord } from '../core/run.js';
 import type { RunSummary } from '../core/run-summary.js';
 import type { Appearance } from './colours.js';
@@ -15,10 +16,14 @@ export interface ListedRun {
   readonly isBusy: boolean;
 }
 
-/** A header and a line a run, none wider than `columns`. */
+/**
+ * A header and a line a run, none wider than `columns`.
+ * @param workingFolder paths inside it are shown as they are named there
+ */
 export function renderRunList(
   runs: readonly ListedRun[],
   nowMs: number,
+  workingFolder: string,
   columns: number,
   appearance: Appearance,
 ): string[] {
@@ -42,11 +47,17 @@ export function renderRunList(
       ]),
       costOf(run, summary),
       formatAgo(nowMs - run.createdAtMs),
-      inputWords(run.inputPath),
+      inputWords(shownPath(run.inputPath, workingFolder)),
     ]),
     columns,
     appearance,
   );
+}
+
+/** As it is named there, where it lies inside. */
+function shownPath(path: string, workingFolder: string): string {
+  const short = isAbsolute(path) ? relative(workingFolder, path) : path;
+  return short === '' || short.startsWith('..') ? path : short;
 }
 
 function costOf({ simulated }: RunRecord, { costMicroUsd, callsWithoutCost }: RunSummary): string {

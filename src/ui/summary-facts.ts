@@ -33,9 +33,10 @@ export function documentFacts(summary: RunSummary, colours: ChalkInstance): Fact
     facts.push({
       name: 'pending',
       value: dotted([
-        formatCount(counts.ready + counts.delayed),
+        formatCount(open),
         counts.delayed > 0 ? `${formatCount(counts.delayed)} of them wait to be tried again` : null,
-        counts.in_progress > 0 ? `${formatCount(counts.in_progress)} in progress` : null,
+        // As the bar counts them: what is taken up and waits for its call is pending all the same.
+        summary.calls.open > 0 ? `${formatQuantity(summary.calls.open, 'call')} open` : null,
       ]),
     });
   }

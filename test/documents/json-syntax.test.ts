@@ -27,10 +27,13 @@ describe('describeJsonError', () => {
     ['{"a":"b\tc"}', 'a control character in a string at character 8 must be escaped'],
     ['{"a":1}{"b":2}', 'expected the end of the line at character 8, found "{"'],
     ['[1,2', 'the line ends where "," or "]" is expected'],
-    ['{"a":NaN}', 'expected a value at character 6, found "N"'],
+    ['{"a":NaN}', 'NaN at character 6 is no JSON: write null, or leave the field out'],
+    ['{"a":[-Infinity]}', '-Infinity at character 7 is no JSON: write null, or a string'],
+    ['{"a":None}', 'None at character 6 is no JSON: write null'],
+    ['{"a":toString}', 'expected a value at character 6, found "t"'],
     ['{"a":01}', 'expected a value at character 6, found "0"'],
     ['{"a":.5}', 'expected a value at character 6, found "."'],
-    ['{"a":True}', 'expected a value at character 6, found "T"'],
+    ['{"a":True}', 'True at character 6 is no JSON: write true'],
     ['{"a":😀}', 'expected a value at character 6, found "😀"'],
   ])('says of %s: %s', (text, expected) => {
     expect(describeJsonError(text)).toBe(expected);

@@ -8,6 +8,7 @@ import { createLimiter } from '../../src/limiter/limiter.js';
 import type { Provider } from '../../src/provider/provider.js';
 import type { RemoteResponses, ResponseReply } from '../../src/provider/remote-responses.js';
 import type { BudgetSettings, PacingSettings, RemoteSettings } from '../../src/runs/run-settings.js';
+import { work } from '../../src/runs/work.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { seededRandom } from '../support/seeded-random.js';
 import { StoredRun } from '../support/stored-run.js';
@@ -104,7 +105,7 @@ async function rigOf({ documents = 6, durationMs = 600_000, rpm, pacing, remote,
   const execute = (onDrain?: (way: SendingWay) => void) =>
     run.executeOver([lane], seededRandom(3), onDrain, { tell: (event) => events.push(event) });
   const told = (type: RunEvent['type']) => events.filter((event) => event.type === type);
-  return { clock, run, server, execute, told };
+  return { clock, run, server, lane, execute, told };
 }
 
 const gapsOf = (atMs: readonly number[]) => atMs.slice(1).map((at, index) => at - (atMs[index] ?? 0));
@@ -154,6 +155,25 @@ describe('background responses', () => {
     expect(summary).toMatchObject({ counts: { completed: 4 }, calls: { made: 4, open: 0 } });
     expect(server.created).toHaveLength(4);
     expect(server.removed).toHaveLength(4);
+  });
+
+  it('are fetched by a worker that starts, though nothing else is left to send', async () => {
+    const { server, execute, run, clock, lane } = await rigOf({ documents: 2 });
+    await execute((way) => clock.after(10_000, () => way.stop()));
+    await clock.advance(3_600_000);
+    const working = work({
+      ...{ store: run.store, runId: null, clock, random: seededRandom(4), workerId: 'worker-2' },
+      ...{ salvagePath: run.salvagePath, batchFolder: run.batchFolder, concurrency: null, idleExitMs: 0 },
+      connect: async () => ({
+        ...{ lanes: [lane], prices: { source: 'test', date: null }, mostConnections: 8 },
+        close: async () => undefined,
+      }),
+      stop: { count: 0, subscribe: () => () => undefined },
+      tell: () => undefined,
+    });
+    await clock.runUntil(working);
+    expect(await run.store.summarizeRun(run.run.id)).toMatchObject({ counts: { completed: 2 } });
+    expect([server.created.length, server.removed.length]).toEqual([2, 2]);
   });
 
   it('count under a cap on cost before they are done, over a restart as well', async () => {

@@ -121,9 +121,13 @@ describe('a limiter in whole', () => {
       ],
       1_000_000,
     );
-    expect(limiter.snapshot(1_000_000)).toMatchObject({ requestsInWindow: 2, tokensInWindow: 900 });
+    expect(limiter.snapshot(1_000_000)).toMatchObject({
+      ...{ requestsInWindow: 2, tokensInWindow: 900 },
+      earlierInWindow: { requests: 2, tokens: 900 },
+    });
     expect(limiter.reserve({ requests: 1, tokens: 200 }, 1_000_000)).toMatchObject({ waitMs: 10_250 });
     expect(limiter.reserve({ requests: 1, tokens: 200 }, 1_010_250).granted).toBe(true);
+    expect(limiter.snapshot(1_100_000).earlierInWindow).toEqual({ requests: 0, tokens: 0 });
   });
 
   test('without limits everything is granted', () => {

@@ -1,4 +1,5 @@
 /** What Prometheus is told of runs. */
+import { readFileSync } from 'node:fs';
 import { expect, it } from 'vitest';
 import type { RunEvent } from '../../src/core/event.js';
 import { Metrics, type StandingFigures } from '../../src/telemetry/metrics.js';
@@ -68,4 +69,15 @@ it('shows the backlog as it is at the scrape, and nothing of what it was', async
   expect(text).not.toContain('priority="5"');
   expect(text).toContain('llm_batch_oldest_pending_age_seconds 30');
   expect(text).toContain('llm_batch_webhooks{state="parked"} 1');
+});
+
+it('has every figure that the dashboard asks for', async () => {
+  const dashboard = readFileSync(new URL('../../deploy/grafana-dashboard.json', import.meta.url), 'utf8');
+  const asked = new Set(
+    [...dashboard.matchAll(/llm_batch_\w+/g)].map(([name]) => name.replace(/_bucket$/, '')),
+  );
+  const told = await linesAfter([]);
+  const missing = [...asked].filter((name) => !told.some((line) => line.startsWith(`# TYPE ${name} `)));
+  expect(asked.size).toBeGreaterThan(10);
+  expect(missing).toEqual([]);
 });

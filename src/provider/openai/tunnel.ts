@@ -36,7 +36,8 @@ export function proxyError(code: string, { name }: ProxyRoute, detail = ''): Err
 
 /** Of a status with which a proxy answers instead of opening a way. */
 export function proxyRefusalCode(status: number): string {
-  if (status === 407) return 'PROXY_AUTH';
+  // tinyproxy says 401 where the password is wrong.
+  if (status === 407 || status === 401) return 'PROXY_AUTH';
   return status >= 500 ? 'PROXY_LEADS_NOWHERE' : 'PROXY_REFUSED';
 }
 

@@ -27,6 +27,7 @@ import type {
   Store,
   StoreOwner,
 } from '../store.js';
+import type { RowTarget } from '../stored-rows.js';
 import { addressOf } from './address.js';
 import { endBatchesOfRun, noteResponses, remoteStore } from './batches.js';
 import type { Connections } from './connections.js';
@@ -37,7 +38,9 @@ import { recentCalls } from './ledger.js';
 import { PostgresMaintenance } from './maintenance.js';
 import { readBacklog } from './open-tasks.js';
 import { cancelOpenTasks, claimTasks, listWork, nextDueMs, retryFailedTasks } from './queue.js';
+import { PostgresQuotas } from './quotas.js';
 import { resultPage } from './results.js';
+import { PostgresRowTarget } from './row-target.js';
 import {
   cancelRun,
   createRun,
@@ -74,6 +77,9 @@ class PostgresStore implements Store {
   readonly maintenance: StoreMaintenance;
   readonly remote: RemoteStore;
   readonly served: ServedStore;
+  readonly quotas: PostgresQuotas;
+  readonly rowSource = null;
+  readonly rowTarget: RowTarget;
   readonly #connections: Connections;
   readonly #lock: DrainLock;
 
@@ -83,6 +89,8 @@ class PostgresStore implements Store {
     this.maintenance = new PostgresMaintenance(connections);
     this.remote = remoteStore(connections);
     this.served = servedStore(connections);
+    this.quotas = new PostgresQuotas(connections);
+    this.rowTarget = new PostgresRowTarget(connections);
   }
 
   acquireDrainLock(owner: StoreOwner): Promise<void> {
@@ -258,6 +266,7 @@ class PostgresStore implements Store {
   }
 
   async close(): Promise<void> {
+    await this.quotas.close();
     await this.#lock.release();
     await this.#connections.close();
   }

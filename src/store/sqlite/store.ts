@@ -30,6 +30,7 @@ import type {
   Store,
   StoreOwner,
 } from '../store.js';
+import type { RowSource } from '../stored-rows.js';
 import { Batches } from './batches.js';
 import type { Connection } from './connection.js';
 import { type OpenDatabaseOptions, openDatabase } from './database.js';
@@ -42,6 +43,7 @@ import { SqliteMaintenance } from './maintenance.js';
 import { OpenTasks } from './open-tasks.js';
 import { Queue } from './queue.js';
 import { Results } from './results.js';
+import { sqliteRows } from './row-source.js';
 import { Runs } from './runs.js';
 import { Schedule } from './schedule.js';
 import { Served } from './served.js';
@@ -70,7 +72,10 @@ export class SqliteStore implements Store {
   readonly workingFolder: string | undefined;
   readonly maintenance: StoreMaintenance;
   readonly remote: RemoteStore;
+  readonly quotas = null;
   readonly served: ServedStore;
+  readonly rowSource: RowSource;
+  readonly rowTarget = null;
   readonly #connection: Connection;
   readonly #lock: DrainLock;
   readonly #runs: Runs;
@@ -110,6 +115,7 @@ export class SqliteStore implements Store {
     this.#batches = new Batches(database, this.#settlements);
     this.remote = this.#remote();
     this.served = this.#served(new Served(database));
+    this.rowSource = sqliteRows(connection);
     this.#results = new Results(database);
     this.#tasks = new Tasks(database);
     this.#summary = new Summary(database);
