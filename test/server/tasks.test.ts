@@ -6,6 +6,7 @@ import { createHttpServer } from '../../src/server/http-server.js';
 import { allRoutes } from '../../src/server/routes/all-routes.js';
 import type { TaskService } from '../../src/server/service.js';
 import { runInProcess } from '../support/in-process.js';
+import { postgresUrl } from '../support/postgres.js';
 import { type ServiceUnderTest, startService } from '../support/service.js';
 import { type SimulatorHere, startSimulatorHere } from '../support/simulator-here.js';
 import { waitFor } from '../support/wait-for.js';
@@ -355,5 +356,27 @@ describe('what has lived its time', () => {
     expect((await ask('GET', `/v1/tasks/${id}`)).json.code).toBe('expired');
     expect((await ask('GET', '/v1/tasks/task_unknown')).status).toBe(404);
     expect(workspace.query('SELECT 1 FROM tasks')).toEqual([]);
+  });
+});
+
+describe('on PostgreSQL', () => {
+  it('two services share their tasks: what one takes the other sends, knows and does not take again', async () => {
+    const url = await postgresUrl();
+    const environment = { OPENAI_API_KEY: 'sk-test', LLM_BATCH_SCHEMA_NAME: `served_${process.pid}` };
+    const flags = ['--store', url, '--base-url', simulator.url];
+    const taking = await startService(workspace.folder, [...flags, '--no-drain'], { environment });
+    service = await startService(workspace.folder, flags, { environment });
+    const key = { 'idempotency-key': 'order-17' };
+    const { json } = await taking.ask('POST', '/v1/tasks', asking('shared'), key);
+    const again = await service.ask('POST', '/v1/tasks', asking('shared'), key);
+    expect([again.status, again.json]).toEqual([200, json]);
+    expect(await taking.ended(json.id)).toMatchObject({ status: 'completed' });
+    const run = await taking.ask('POST', '/v1/runs', '{"text":"a"}\n', {
+      'content-type': 'application/jsonl',
+    });
+    const path = `/v1/runs/${run.json.id}`;
+    await waitFor('the run', async () => (await taking.ask('GET', path)).json.status === 'finished');
+    expect((await simulator.books()).calls).toBe(2);
+    await taking.stop();
   });
 });
