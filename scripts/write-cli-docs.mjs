@@ -13,7 +13,7 @@ const output = {
     written += text;
   },
 };
-const context = { stdout: output, stderr: output, environment: {} };
+const context = { stdout: output, stderr: output, environment: {}, command: (text) => text };
 
 /** What `llm-batch <name> --help` prints. */
 async function helpOf(...names) {

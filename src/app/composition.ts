@@ -1,6 +1,7 @@
 /** The composition root: the only place that knows which concrete provider answers and what a lane is made of. */
 import { serverWithKey } from '../config/known-servers.js';
 import type { Clock } from '../core/clock.js';
+import { digest } from '../core/digest.js';
 import { type ErrorFacts, EXIT_CODES, LlmBatchError, usageError } from '../core/errors.js';
 import { isLoopback } from '../core/loopback.js';
 import { createRedactor } from '../core/redact.js';
@@ -8,6 +9,7 @@ import type { BilledUsage } from '../core/usage.js';
 import { modelOf, runEndpointOf } from '../documents/request.js';
 import { serviceTierOf } from '../endpoints/rendered-request.js';
 import type { Lane } from '../engine/lane.js';
+import { LaneQuota } from '../engine/lane-quota.js';
 import type { LanePrices } from '../engine/remote/remote-lane.js';
 import { createLimiter } from '../limiter/limiter.js';
 import { billedMicroUsd, costMicroUsd, worstCaseAtTier, worstCaseMicroUsd } from '../pricing/cost.js';
@@ -19,8 +21,10 @@ import type { BackgroundProvider } from '../provider/remote-responses.js';
 import { checkBudget } from '../runs/run-budget.js';
 import { type LaneSettings, lanesOf, type RunSettings } from '../runs/run-settings.js';
 import type { SimulatorOptions } from '../simulator/options.js';
+import type { QuotaStore } from '../store/quota-store.js';
 import type { CommandContext } from './context.js';
 import { mostConnections, openFilesLimit } from './open-files.js';
+import { workerIdOf } from './open-store.js';
 import { checkHeaders, headersOf } from './request-headers.js';
 
 /** `--concurrency auto` stays below this many. */
@@ -160,8 +164,15 @@ export async function checkPrices(settings: RunSettings, { clock }: CommandConte
   });
 }
 
-/** Opens the lanes of a run; for a simulated run it starts the simulator as well. */
-export async function connect(settings: RunSettings, context: CommandContext): Promise<OpenLanes> {
+/**
+ * Opens the lanes of a run; for a simulated run it starts the simulator as well.
+ * @param quotas where others send under the same limits; null: nobody does
+ */
+export async function connect(
+  settings: RunSettings,
+  context: CommandContext,
+  quotas: QuotaStore | null = null,
+): Promise<OpenLanes> {
   const { createOpenAIProvider } = await import('../provider/openai/client.js');
   const { openPriceBook } = await import('../pricing/open-price-book.js');
   const { clock, random, environment } = context;
@@ -177,9 +188,10 @@ export async function connect(settings: RunSettings, context: CommandContext): P
   const most = Math.max(1, simulator === null ? all : Math.floor(all / 2));
   const perLane = Math.max(1, Math.floor(most / laneSettings.length));
   const open = (lane: LaneSettings): Lane => {
+    const apiKey = simulator === null ? (context.takeSecret(lane.apiKeyEnv) ?? null) : null;
     const provider: Provider & Partial<RemoteProvider & BackgroundProvider> = createOpenAIProvider({
       baseUrl: lane.baseUrl,
-      apiKey: simulator === null ? (context.takeSecret(lane.apiKeyEnv) ?? null) : null,
+      apiKey,
       apiKeyHeader: lane.apiKeyHeader,
       ...headersOf(lane, context),
       maxConnections: Math.min(pacing.connections ?? concurrency, perLane),
@@ -191,17 +203,23 @@ export async function connect(settings: RunSettings, context: CommandContext): P
     const bodyFor = modelNames(lane.models);
     const { direct, batch } = pricedAt(prices, lane.baseUrl, clock);
     const batches = provider.remoteBatches;
+    const limiter = createLimiter({
+      requestsPerMinute: lane.rpm,
+      tokensPerMinute: lane.tpm,
+      requestsPerDay: lane.rpd,
+      random,
+    });
+    // A rehearsal has its server for itself.
+    const store = simulator === null ? quotas : null;
+    const identity = quotaIdentity(lane, apiKey, modelOf(settings.request));
+    const sender = workerIdOf(context);
     const responses = provider.remoteResponses;
     return {
       name: lane.name,
       weight: lane.weight,
       provider: bodyFor === null ? provider : withBodies(provider, bodyFor),
-      limiter: createLimiter({
-        requestsPerMinute: lane.rpm,
-        tokensPerMinute: lane.tpm,
-        requestsPerDay: lane.rpd,
-        random,
-      }),
+      limiter,
+      ...(store && { quota: new LaneQuota({ store, lane: identity, sender, limiter, clock }) }),
       ...direct,
       ...(responses && {
         responses: {
@@ -226,10 +244,18 @@ export async function connect(settings: RunSettings, context: CommandContext): P
     mostConnections: most,
     prices: { source: prices.source, date: prices.date },
     async close() {
-      await Promise.all(lanes.map((lane) => lane.provider.close()));
+      await Promise.all(lanes.flatMap((lane) => [lane.provider.close(), lane.quota?.end()]));
       await simulator?.close();
     },
   };
+}
+
+/**
+ * What two senders have in common that use the same limits: the server, the key and the model. A digest, so that neither
+ * key nor address is written where others read.
+ */
+function quotaIdentity({ baseUrl, models }: LaneSettings, apiKey: string | null, model: string): string {
+  return digest(JSON.stringify([new URL(baseUrl).href, apiKey, models, model]));
 }
 
 /** The way to the endpoint of one lane, apart from any run; for `doctor`. */

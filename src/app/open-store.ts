@@ -1,8 +1,11 @@
 /** Opens the store that the settings name, as a reader or to change it. */
-import { realpath } from 'node:fs/promises';
-import { dirname, resolve } from 'node:path';
+import { createHash } from 'node:crypto';
+import { mkdir, realpath } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { dirname, join, resolve } from 'node:path';
 import type { Settings } from '../config/settings.js';
-import { openStore } from '../store/open.js';
+import { stateFolder } from '../config/state-folder.js';
+import { isServerUrl, openStore, serverPlace, storePath } from '../store/open.js';
 import type { Store } from '../store/store.js';
 import { formatBytes } from '../ui/numbers.js';
 import type { CommandContext } from './context.js';
@@ -25,6 +28,7 @@ export async function withStore<Value>(
     create: mode === 'write',
     clock: context.clock,
     workingFolder: context.workingFolder,
+    schemaName: settings.schemaName,
     onMigration({ path, bytes, version, lastVersion }) {
       if (bytes < LARGE_STORE_BYTES || settings.quiet || settings.logJson) return;
       context.stderr.write(
@@ -40,18 +44,27 @@ export async function withStore<Value>(
 }
 
 /** Relative paths are relative to where the command was started. */
-export function storeUrl(context: CommandContext, settings: Settings): string {
-  return /^[a-z]+:/.test(settings.db) ? settings.db : resolve(context.workingFolder, settings.db);
+export function storeUrl(context: CommandContext, { store, db }: Settings): string {
+  const named = store ?? db;
+  return /^[a-z]+:/.test(named) ? named : resolve(context.workingFolder, named);
 }
 
-/** The file of a store that is open, the same by whatever name it was opened. */
-export function storeFile(context: CommandContext, settings: Settings): Promise<string> {
-  return realpath(resolve(context.workingFolder, settings.db.replace(/^sqlite:(\/\/)?/i, '')));
+/**
+ * What the names of files begin with that belong to a store that is open: beside its own file, the same by whatever name
+ * that was opened; of a store on a server in a folder of this user's, wherever he works.
+ */
+async function besideStore(context: CommandContext, settings: Settings): Promise<string> {
+  const url = storeUrl(context, settings);
+  if (!isServerUrl(url)) return realpath(resolve(context.workingFolder, storePath(url)));
+  const folder = join(stateFolder(context.environment) ?? tmpdir(), 'llm-batch', 'stores');
+  await mkdir(folder, { recursive: true, mode: 0o700 });
+  const place = serverPlace(url, settings.schemaName);
+  return join(folder, createHash('sha256').update(place).digest('hex').slice(0, 16));
 }
 
 /** Where answers go that the store cannot take, and where the next owner of the store looks for them. */
 export async function salvageFile(context: CommandContext, settings: Settings): Promise<string> {
-  return `${await storeFile(context, settings)}.salvage.jsonl`;
+  return `${await besideStore(context, settings)}.salvage.jsonl`;
 }
 
 /**
@@ -65,7 +78,7 @@ export function workerIdOf({ hostName, processId, random }: CommandContext): str
 
 /** Where the files of batches lie while they are made or read. */
 export async function batchFolder(context: CommandContext, settings: Settings): Promise<string> {
-  return `${await storeFile(context, settings)}.batches`;
+  return `${await besideStore(context, settings)}.batches`;
 }
 
 /**
@@ -78,15 +91,17 @@ export function ownStore(context: CommandContext, store: Store, runName: string 
   return store.acquireDrainLock({ pid, host, runName, sinceMs: clock.now() });
 }
 
-/** Where a stored path needs no trust: the folder where the user is now, and the one that the store came in. */
+/** Where a stored path needs no trust: the folder where the user is now, and the one that the store came in, if it lies in one. */
 export interface HomeFolders {
   readonly workingFolder: string;
   readonly storeFolder: string;
 }
 
 export async function homeFolders(context: CommandContext, settings: Settings): Promise<HomeFolders> {
+  const { workingFolder } = context;
+  const isOnServer = isServerUrl(storeUrl(context, settings));
   return {
-    workingFolder: context.workingFolder,
-    storeFolder: dirname(await storeFile(context, settings)),
+    workingFolder,
+    storeFolder: isOnServer ? workingFolder : dirname(await besideStore(context, settings)),
   };
 }

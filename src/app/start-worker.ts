@@ -4,6 +4,7 @@ import type { StopRequests } from '../core/stop-requests.js';
 import { type RunSettings, settingsOfRun } from '../runs/run-settings.js';
 import { checkTokenLimit } from '../runs/token-limit.js';
 import { type WorkOptions, type WorkReport, work } from '../runs/work.js';
+import { createMemoryQuotaStore } from '../store/quota-store.js';
 import type { Store } from '../store/store.js';
 import { checkConnection, checkPrices, connect, plainHttpNotice } from './composition.js';
 import type { CommandContext } from './context.js';
@@ -24,7 +25,9 @@ export async function startWorker(
   context: CommandContext,
   { settings, checkTrust, ...options }: WorkerOptions,
 ): Promise<WorkReport> {
-  const { tell } = options;
+  const { store, tell } = options;
+  // Runs go beside each other in this process too.
+  const quotas = store.quotas ?? createMemoryQuotaStore(context.clock);
   return work({
     ...options,
     clock: context.clock,
@@ -40,7 +43,7 @@ export async function startWorker(
       await checkPrices(runSettings, context);
       const plainHttp = plainHttpNotice(runSettings, context);
       if (plainHttp !== null) tell({ type: 'warning', message: plainHttp }, run.name);
-      return connect(runSettings, context);
+      return connect(runSettings, context, quotas);
     },
   });
 }

@@ -2,7 +2,7 @@
 import { resolve } from 'node:path';
 import { checkConnection, openProvider, proxyOf } from '../app/composition.js';
 import type { CommandContext } from '../app/context.js';
-import { homeFolders, storeUrl, withStore } from '../app/open-store.js';
+import { homeFolders, salvageFile, storeUrl, withStore } from '../app/open-store.js';
 import type { ResolvedSettings } from '../config/load.js';
 import type { Settings } from '../config/settings.js';
 import { EXIT_CODES, LlmBatchError } from '../core/errors.js';
@@ -10,10 +10,10 @@ import type { RunRecord } from '../core/run.js';
 import { modelOf } from '../documents/request.js';
 import { type Diagnosis, fault, faultOf, ok } from '../runs/diagnose/diagnose.js';
 import { diagnoseEndpoint, diagnoseKey } from '../runs/diagnose/diagnose-lane.js';
-import { diagnoseStore } from '../runs/diagnose/diagnose-store.js';
+import { diagnoseServerStore, diagnoseStore } from '../runs/diagnose/diagnose-store.js';
 import { findRun } from '../runs/find-run.js';
 import { type LaneSettings, lanesOf, type RunSettings, settingsOfRun } from '../runs/run-settings.js';
-import { engineVersion, storePath } from '../store/open.js';
+import { engineVersion, isServerUrl, serverPlace, storePath } from '../store/open.js';
 import { runSettingsFrom, withGivenFlags } from './asked-settings.js';
 import { trustStoredRun } from './stored-reach.js';
 
@@ -35,9 +35,12 @@ export async function* diagnose(
   { resolved, runName, offline, trustStore, signal }: DiagnosisOptions,
 ): AsyncGenerator<Diagnosis> {
   yield lookAtNode();
-  const engine = await lookAtEngine();
-  yield engine;
-  let isSound = engine.level !== 'fault';
+  let isSound = true;
+  if (!isServerUrl(storeUrl(context, resolved.settings))) {
+    const engine = await lookAtEngine();
+    yield engine;
+    isSound = engine.level !== 'fault';
+  }
   if (isSound) {
     for await (const finding of diagnoseStoreOf(context, resolved.settings)) {
       isSound &&= finding.level !== 'fault';
@@ -61,14 +64,22 @@ export async function* diagnose(
 
 async function* diagnoseStoreOf(context: CommandContext, settings: Settings): AsyncGenerator<Diagnosis> {
   const url = storeUrl(context, settings);
+  const { clock } = context;
   let path: string;
   try {
+    if (isServerUrl(url)) {
+      const { schemaName } = settings;
+      const salvagePath = await salvageFile(context, settings);
+      const place = serverPlace(url, schemaName);
+      yield* diagnoseServerStore({ url, schemaName, place, salvagePath, clock });
+      return;
+    }
     path = resolve(context.workingFolder, storePath(url));
   } catch (error) {
     yield faultOf('store_file', error);
     return;
   }
-  yield* diagnoseStore({ url, path, clock: context.clock, userId: process.getuid?.() ?? null });
+  yield* diagnoseStore({ url, path, clock, userId: process.getuid?.() ?? null });
 }
 
 /** Why a run would not start with these settings; null when it would. */

@@ -85,6 +85,14 @@ export const WAYS_OUT: Readonly<Record<string, Words>> = {
   INPUT_WITHOUT_HEADER: ({ field, given, input, columns, delimiter }) =>
     `Name one of them in the prompt. Or, if that row is a document, put a header above it: ${headerCommand(input, field, given, columns, delimiter)}`,
   PROMPT_WITHOUT_FIELD: ({ field }, hint) => hint ?? `Put one in, for example --prompt '…{{${field}}}…'.`,
+  COPY_DIRECTION: () =>
+    'Name the file with --db FILE and the server with --to postgres://user@host/database.',
+  COPY_INCOMPLETE: () => 'Nothing was lost in the file: call it again.',
+  COPY_NAME_TAKEN: () =>
+    'Copy into a schema of its own (--schema-name NAME), or delete the run on the server first.',
+  COPY_OPEN_BATCHES: () =>
+    'Let them end first with `llm-batch resume`; those that a provider has already can go into an empty schema: --schema-name NAME',
+  COPY_TAKEN: () => 'Copy into a schema of its own: --schema-name NAME',
   RUN_CANCELLED: ({ run, freeName }) => {
     const kept = `its answers are kept: llm-batch results ${shellWord(String(run))}`;
     return freeName === null
@@ -123,9 +131,12 @@ export const WAYS_OUT: Readonly<Record<string, Words>> = {
   COMPARE_ONE: () => 'name two or more, as `llm-batch list` shows them',
   STORE_CANNOT_OPEN: () =>
     'Check that its folder exists and that this user may write there, or name another file with --db.',
-  STORE_CORRUPT: ({ path }) =>
-    `Nothing was changed. Save a copy, then try: sqlite3 ${path} .recover | sqlite3 recovered.db (or name another file with --db).`,
-  STORE_FOREIGN: () => 'It was left untouched. Name another file with --db.',
+  STORE_CORRUPT: ({ path }, hint) =>
+    path === undefined
+      ? hint
+      : `Nothing was changed. Save a copy, then try: sqlite3 ${path} .recover | sqlite3 recovered.db (or name another file with --db).`,
+  STORE_FOREIGN: () =>
+    'It was left untouched. Name another file with --db, or another schema with --schema-name.',
   STORE_LOCKED: (_, hint) =>
     hint ??
     'Wait for it, or stop it with Ctrl-C; `llm-batch status` shows its progress. For runs side by side, name another store with --db, or one that processes share with --store postgres://…',
@@ -133,12 +144,20 @@ export const WAYS_OUT: Readonly<Record<string, Words>> = {
   STORE_NETWORK_FILE_SYSTEM: () => OWN_DISK,
   STORE_NEWER_SCHEMA: () => 'Upgrade with `npm install llm-batch@latest`, or name another file with --db.',
   STORE_ODD_FILE: () => 'Move it away, or name another file with --db.',
-  STORE_READ_ONLY: () =>
+  STORE_READ_ONLY: (_, hint) =>
+    hint ??
     'Change the permissions of the file and its folder, or use a copy in a folder of your own with --db: even reading puts a file beside the store.',
+  STORE_REFUSED: () =>
+    'Check the user, the password (PGPASSWORD or ~/.pgpass) and the database of --store; the server has to have that database already.',
   STORE_RUN_ODD: () =>
     'Somebody has changed the store, or it is damaged: run the input again with another one, --db FILE.',
+  STORE_SCHEMA_NAME: () => 'For example: --schema-name llm_batch',
+  STORE_UNFIT_SERVER: () => 'Name another server with --store, or a local file with --db.',
+  STORE_UNREACHABLE: () =>
+    'Check --store, and that the server runs and lets this machine in; `llm-batch resume` goes on once it is there.',
   STORE_URL_EMPTY: () => 'For example: --db llm-batch.db',
-  STORE_URL_UNSUPPORTED: () => 'Name a local file instead: --db llm-batch.db',
+  STORE_URL_UNSUPPORTED: () =>
+    'Name a file with --db, or a server with --store postgres://user@host/database.',
 
   // What `doctor` finds.
   BASE_URL_MEANT: ({ meant }) => `Say --base-url ${meant}`,

@@ -1,10 +1,12 @@
 /** `worker`: sends what the runs of a store have to send, as it comes; any number of them beside each other on PostgreSQL. */
 import type { Command } from 'commander';
 import type { CommandContext } from '../app/context.js';
+import type { Place } from '../app/listen.js';
 import { homeFolders, ownStore, withStore } from '../app/open-store.js';
 import { startWorker } from '../app/start-worker.js';
 import { watchRuns } from '../app/watch-run.js';
-import { parseDuration } from '../config/values.js';
+import { watchWorker } from '../app/watch-worker.js';
+import { parseDuration, parsePort } from '../config/values.js';
 import { EXIT_CODES, type ExitCode, usageError } from '../core/errors.js';
 import { findRunToResume } from '../runs/find-run.js';
 import type { WorkReport } from '../runs/work.js';
@@ -33,6 +35,10 @@ export function registerWorker(program: Command, context: CommandContext, action
       '--concurrency <n|auto>',
       "calls open at once to each server, whatever the runs' own settings say",
     )
+    .option(
+      '--metrics <[host:]port>',
+      'figures for Prometheus at /metrics, on 127.0.0.1 unless a host is named',
+    )
     .option(...TRUST_STORE_FLAG);
   addSettingFlags(command, ['store', 'display']);
   command.action(action((options: WorkerFlags) => worker(command, context, options)));
@@ -42,6 +48,7 @@ interface WorkerFlags {
   readonly run?: string;
   readonly all?: boolean;
   readonly idleExit?: string;
+  readonly metrics?: string;
   readonly trustStore?: boolean;
 }
 
@@ -53,14 +60,23 @@ async function worker(command: Command, context: CommandContext, flags: WorkerFl
   }
   const idleExitMs = flags.idleExit === undefined ? null : idleExitOf(flags.idleExit);
   const concurrency = resolved.given.has('concurrency') ? settings.concurrency : null;
+  const metricsAt = flags.metrics === undefined ? null : placeOf(flags.metrics);
   return withStore(context, settings, 'change', async (store) => {
     const run = flags.run === undefined ? null : await findRunToResume(store, flags.run);
     await ownStore(context, store, run?.name ?? null);
     const homes = await homeFolders(context, settings);
+    const watched = await watchWorker(context, store, metricsAt);
     const { tell, close } = watchRuns(context, settings);
+    if (watched.metricsUrl !== null && !settings.quiet) {
+      context.stderr.write(`Figures for Prometheus at ${watched.metricsUrl}/metrics.\n`);
+    }
     try {
       const report = await startWorker(context, {
-        ...{ settings, store, runId: run?.id ?? null, idleExitMs, concurrency, tell },
+        ...{ settings, store, runId: run?.id ?? null, idleExitMs, concurrency },
+        tell(event, run) {
+          tell(event, run);
+          watched.tell(event);
+        },
         stop: context.interrupts,
         async checkTrust(runSettings) {
           if (flags.trustStore !== true) refuseUntrusted(context, runSettings, resolved, homes);
@@ -69,6 +85,7 @@ async function worker(command: Command, context: CommandContext, flags: WorkerFl
       return exitCodeOfWork(report);
     } finally {
       close();
+      await watched.close();
     }
   });
 }
@@ -80,6 +97,20 @@ function idleExitOf(given: string): number {
   } catch (error) {
     const { message } = error as Error;
     throw usageError('IDLE_EXIT', `Expected --idle-exit to be ${message}, got ${JSON.stringify(given)}.`);
+  }
+}
+
+/** @throws LlmBatchError METRICS_PLACE (exit 2) */
+function placeOf(given: string): Place {
+  const { host = '127.0.0.1', port } = /^(?:(?<host>.+):)?(?<port>\d+)$/.exec(given)?.groups ?? {};
+  try {
+    return { host: host.replace(/^\[(.*)\]$/, '$1'), port: parsePort(port) };
+  } catch (error) {
+    const { message } = error as Error;
+    throw usageError(
+      'METRICS_PLACE',
+      `Expected --metrics to be ${message}, after a host where it has one, got ${JSON.stringify(given)}.`,
+    );
   }
 }
 

@@ -15,6 +15,7 @@ import {
   parseFailureLimit,
   parseList,
   parseMoney,
+  parseNumber,
   parseOneOf,
   parsePort,
   parseSwitch,
@@ -97,6 +98,20 @@ const TABLE = {
     reaches: 'path',
     parse: parseText,
   }),
+  store: setting('store', {
+    flags: '--store <url>',
+    help: 'the store in place of --db: a file, or postgres://user@host:5432/database, which many machines may share; its password is best in PGPASSWORD or ~/.pgpass',
+    initial: null,
+    reaches: 'server',
+    parse: parseText,
+  }),
+  schemaName: setting('store', {
+    flags: '--schema-name <name>',
+    help: 'schema of the database that holds the store',
+    initial: 'llm_batch',
+    initialText: 'llm_batch',
+    parse: parseText,
+  }),
   endpoint: setting('request', {
     flags: '--endpoint <name>',
     help: `where documents are sent: ${ENDPOINT_NAMES.join(', ')}`,
@@ -130,6 +145,18 @@ const TABLE = {
     help: 'system message, a template too',
     initial: null,
     parse: parseText,
+  }),
+  temperature: setting('request', {
+    flags: '--temperature <n>',
+    help: 'the same as --param temperature=N',
+    initial: null,
+    parse: parseNumber,
+  }),
+  maxTokens: setting('request', {
+    flags: '--max-tokens <n>',
+    help: 'most tokens of an answer, by the name that the endpoint has for it: max_tokens, or max_output_tokens of responses',
+    initial: null,
+    parse: parseCount,
   }),
   imageFolder: setting('request', {
     flags: '--image-folder <folder>',

@@ -5,8 +5,8 @@
  */
 import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
-import { homedir } from 'node:os';
-import { isAbsolute, join } from 'node:path';
+import { join } from 'node:path';
+import { stateFolder } from './state-folder.js';
 
 export interface TrustedFact {
   /** A settings file's contents, the server that a key is sent to, or a file or folder outside the working folder. */
@@ -48,16 +48,4 @@ function nameOf({ kind, name, detail }: TrustedFact): string {
   return createHash('sha256')
     .update(JSON.stringify([kind, name, detail]))
     .digest('hex');
-}
-
-/** As the XDG Base Directory Specification has it, which wants relative paths to be ignored. */
-function stateFolder(environment: Readonly<Record<string, string | undefined>>): string | null {
-  const named = environment['XDG_STATE_HOME'] ?? '';
-  if (isAbsolute(named)) return named;
-  try {
-    return join(environment['HOME'] || homedir(), '.local', 'state');
-  } catch {
-    // A user without an entry in the system's list, as in some containers.
-    return null;
-  }
 }

@@ -12,6 +12,8 @@ export type HeldBackBy =
   | 'tokens'
   | 'requests_per_day'
   | 'concurrency'
+  /** Other workers use the same limits. */
+  | 'share'
   /** The server asked for a pause. */
   | 'pause'
   /** The server does not answer: it is asked now and then. */

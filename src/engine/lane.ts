@@ -8,6 +8,7 @@ import type { BlockedBy, Cost, Grant, Limiter } from '../limiter/limiter.js';
 import type { Provider } from '../provider/provider.js';
 import type { RemoteResponses } from '../provider/remote-responses.js';
 import { LaneHealth } from './lane-health.js';
+import type { LaneQuota } from './lane-quota.js';
 import type { LanePrices, RemoteLane } from './remote/remote-lane.js';
 
 export interface Lane extends LanePrices {
@@ -16,6 +17,8 @@ export interface Lane extends LanePrices {
   readonly weight: number;
   readonly provider: Provider;
   readonly limiter: Limiter;
+  /** Where others send under the same limits; absent: the lane has them for itself. */
+  readonly quota?: LaneQuota;
   /** Absent: it makes none in the background. */
   readonly responses?: RemoteResponses;
   /** Absent: it takes no batches. */
@@ -81,6 +84,7 @@ export class Gate {
     this.#clock = clock;
     this.#onWaited = onWaited;
     this.#health = new Map(lanes.map((lane) => [lane, new LaneHealth(areUntried)]));
+    for (const { quota } of lanes) quota?.subscribe(() => this.poke());
   }
 
   /** What the calls of a lane say of its server. */
@@ -185,6 +189,7 @@ export class Gate {
         this.#admitted.set(lane, this.#shareOf(lane) * lane.weight + 1);
         return { admitted: true, lane, grant: reservation.grant, recalls: this.#recallsOf(lane) };
       }
+      if (!reservation.impossible && reservation.wants !== undefined) lane.quota?.want(reservation.wants);
       if (reservation.impossible) reason = reservation.reason;
       else if (shortest === null || reservation.waitMs < shortest.waitMs) shortest = reservation;
     }

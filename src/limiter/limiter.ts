@@ -18,11 +18,12 @@ import {
   type LimiterOptions,
   RollingLimiter,
   type SeedEntry,
+  type Share,
 } from './rolling-limiter.js';
 import type { LimiterSnapshot } from './snapshot.js';
 
 export type { BlockedBy, Cost, Grant, RefusalEffect, RefusalReason, Reservation } from './reservation.js';
-export type { DeclaredLimits, LimiterOptions, SeedEntry } from './rolling-limiter.js';
+export type { DeclaredLimits, LimiterOptions, SeedEntry, Share } from './rolling-limiter.js';
 export type { LimiterSnapshot } from './snapshot.js';
 
 export interface Limiter {
@@ -66,6 +67,12 @@ export interface Limiter {
    * @throws RangeError for a limit that is not a positive number; then the limits stay as they were
    */
   setLimits(limits: DeclaredLimits, nowMs: number): void;
+  /**
+   * Where others send under the same limits: what the windows may hold of ours. Nothing is granted or sent beyond it,
+   * before `fromMs`, or after `untilMs`; null: all that the limits allow. What was sent before is never above a share that
+   * is not less than what `snapshot` shows.
+   */
+  setShare(share: Share | null, nowMs: number): void;
   /** Calls made before this process started; those older than a day are ignored. `requests` defaults to 1. */
   seed(entries: readonly SeedEntry[], nowMs: number): void;
   snapshot(nowMs: number): LimiterSnapshot;

@@ -1,4 +1,5 @@
 /** What is asked of a limiter and what it answers. */
+import type { QuotaAmounts } from './shared-quota.js';
 
 export interface Cost {
   readonly requests: number;
@@ -11,7 +12,8 @@ export interface Cost {
   readonly tokensAtCap?: number;
 }
 
-export type BlockedBy = 'requests' | 'tokens' | 'requests_per_day' | 'concurrency' | 'pause';
+/** `share`: others use the same limits, and what of them is ours is used. */
+export type BlockedBy = 'requests' | 'tokens' | 'requests_per_day' | 'concurrency' | 'pause' | 'share';
 
 /**
  * Why the server refused: its quota (`rate`), growth that was too fast for it (`slow_down`), or a lack of capacity that has
@@ -39,6 +41,8 @@ export type Reservation =
        */
       readonly waitMs: number;
       readonly blockedBy: BlockedBy;
+      /** What the call adds to the windows, where it waits for a larger share. */
+      readonly wants?: QuotaAmounts;
     }
   /** The cost is larger than the whole limit: no waiting helps. `reason` is a sentence. */
   | { readonly granted: false; readonly impossible: true; readonly reason: string };

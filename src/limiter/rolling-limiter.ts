@@ -6,6 +6,7 @@ import { lower, Quota } from './quota.js';
 import type { Call } from './recent-calls.js';
 import type { BlockedBy, Cost, Grant, RefusalEffect, RefusalReason, Reservation } from './reservation.js';
 import { type Amount, type Amounts, RollingWindow, type WindowEntry } from './rolling-window.js';
+import { QUOTA_AMOUNTS, type QuotaAmounts } from './shared-quota.js';
 import type { LimiterSnapshot } from './snapshot.js';
 import { Throttle } from './throttle.js';
 
@@ -24,6 +25,12 @@ export interface DeclaredLimits {
   readonly requestsPerDay?: number | null;
 }
 
+/** See `Limiter.setShare`; times are monotonic milliseconds. */
+export interface Share extends QuotaAmounts {
+  readonly fromMs: number;
+  readonly untilMs: number;
+}
+
 export interface LimiterOptions extends DeclaredLimits {
   readonly windowMs?: number;
   /**
@@ -40,6 +47,8 @@ const DEFAULT_MARGIN_MS = 250;
 const OVERTAKING_MS = 1_000;
 /** How often the server's counts are compared with ours; doing so at every answer would cost more than it is worth. */
 const COMPARE_EVERY_MS = 250;
+/** How soon whoever waits for a share asks again by itself; it is woken when the share has changed. */
+const SHARE_WAIT_MS = 1_000;
 /** The server's count may differ from ours by this share of the limit before others are suspected. */
 const COUNTING_SLACK = 0.02;
 
@@ -71,6 +80,7 @@ export class RollingLimiter {
   readonly #throttle: Throttle;
   #latestMs = Number.NEGATIVE_INFINITY;
   #compareAtMs = Number.NEGATIVE_INFINITY;
+  #share: Share | null = null;
 
   constructor(options: LimiterOptions) {
     this.#declare(options);
@@ -89,6 +99,8 @@ export class RollingLimiter {
     this.#throttle.setLimited(this.#isLimited, now);
     const { by, atMs } = this.#opensAt(amounts, now);
     if (atMs > now) return { granted: false, impossible: false, waitMs: atMs - now, blockedBy: by };
+    const shareWait = this.#shareWait(amounts, now);
+    if (shareWait !== null) return shareWait;
 
     const call = this.#throttle.granted(this.#workOf(amounts), now);
     this.#day.reserve(amounts.requests);
@@ -102,7 +114,8 @@ export class RollingLimiter {
   sent(grant: Grant, nowMs: number): boolean {
     const now = this.#advance(nowMs);
     const call = own(grant);
-    if (!this.#mayStillGo(call)) {
+    const isShareOver = this.#share !== null && (now > this.#share.untilMs || now < this.#share.fromMs);
+    if (isShareOver || !this.#mayStillGo(call)) {
       this.cancel(grant, now);
       return false;
     }
@@ -115,6 +128,11 @@ export class RollingLimiter {
     this.#declare(limits);
     this.#limitsAge += 1;
     this.#throttle.limitsChanged(now);
+  }
+
+  setShare(share: Share | null, nowMs: number): void {
+    this.#advance(nowMs);
+    this.#share = share;
   }
 
   commit(grant: Grant, actualTokens: number | null, nowMs: number): void {
@@ -203,9 +221,10 @@ export class RollingLimiter {
     const now = this.#advance(nowMs);
     const pause = this.#throttle.pauseAt(now);
     return {
-      requestsInWindow: this.#window.sums.requests,
-      tokensInWindow: this.#window.sums[this.#charging.counted],
-      requestsInDay: this.#day.requests,
+      windowMs: this.#window.lengthMs,
+      requestsInWindow: this.#used.requests,
+      tokensInWindow: this.#used.tokens,
+      requestsInDay: this.#used.requestsPerDay,
       requestsPerMinute: this.#requests.limit,
       tokensPerMinute: this.#tokens.limit,
       requestsPerDay: this.#requestsPerDay.limit,
@@ -286,6 +305,31 @@ export class RollingLimiter {
     this.#throttle.sent(call.call, now);
     call.sumsWhenSent = { ...this.#window.sums };
     call.allowedTokensWhenSent = this.#tokens.declared;
+  }
+
+  /** Null where the call is within our share, as far as that goes. */
+  #shareWait(amounts: Amounts, now: number): (Reservation & { readonly granted: false }) | null {
+    const share = this.#share;
+    if (share === null) return null;
+    if (now < share.fromMs) {
+      return { granted: false, impossible: false, waitMs: share.fromMs - now, blockedBy: 'pause' };
+    }
+    const { requests } = amounts;
+    const wants = { requests, tokens: amounts[this.#charging.counted], requestsPerDay: requests };
+    const used = this.#used;
+    const fits = QUOTA_AMOUNTS.every((amount) => used[amount] + wants[amount] <= share[amount]);
+    if (fits && now <= share.untilMs) return null;
+    return { granted: false, impossible: false, waitMs: SHARE_WAIT_MS, blockedBy: 'share', wants };
+  }
+
+  /** What the windows hold, as far as limits go. */
+  get #used(): QuotaAmounts {
+    const { sums } = this.#window;
+    return {
+      requests: sums.requests,
+      tokens: sums[this.#charging.counted],
+      requestsPerDay: this.#day.requests,
+    };
   }
 
   /** Whether a granted call still fits beside those that were sent, if the user's limits have changed since. */

@@ -2,6 +2,8 @@ import type { LearntLimits } from '../core/limits.js';
 import type { Pause } from './throttle.js';
 
 export interface LimiterSnapshot {
+  /** Length of the window, its margin included. */
+  readonly windowMs: number;
   /** Requests in the window, reserved ones included. */
   readonly requestsInWindow: number;
   readonly tokensInWindow: number;

@@ -1,4 +1,5 @@
 /** Drains a run that has been imported: put back what a crash left, seed the limits, drain, say how it ended. */
+import type { RecentCall } from '../core/call.js';
 import type { Clock, Random } from '../core/clock.js';
 import type { DrainEnding, TellEvent } from '../core/event.js';
 import type { RunRecord } from '../core/run.js';
@@ -7,6 +8,7 @@ import type { StopRequests } from '../core/stop-requests.js';
 import type { ClaimTurns, SettledTask } from '../engine/drain.js';
 import type { Lane } from '../engine/lane.js';
 import { type SendingWay, WaysInTurn } from '../engine/sending-way.js';
+import type { QuotaAmounts } from '../limiter/shared-quota.js';
 import type { PriceTable } from '../pricing/price-book.js';
 import type { Store } from '../store/store.js';
 import { directWayOf } from './direct.js';
@@ -242,10 +244,18 @@ function haltReason(end: DrainEnding): string | null {
 async function seedLimits(store: Store, lanes: readonly Lane[], clock: Clock): Promise<void> {
   const countsDays = lanes.some((lane) => lane.limiter.snapshot(clock.monotonicMs()).requestsPerDay !== null);
   const recent = await store.readRecentCalls(countsDays ? DAY_SEED_MS : MINUTE_SEED_MS);
-  for (const lane of lanes) {
-    lane.limiter.seed(
-      recent.filter((call) => call.lane === lane.name),
-      clock.monotonicMs(),
-    );
+  for (const { name, limiter, quota } of lanes) {
+    const earlier = recent.filter((call) => call.lane === name);
+    if (quota === undefined) limiter.seed(earlier, clock.monotonicMs());
+    else quota.begin(sumOfCalls(earlier));
   }
+}
+
+function sumOfCalls(calls: readonly RecentCall[]): QuotaAmounts {
+  const ofMinute = calls.filter(({ ageMs }) => ageMs < MINUTE_SEED_MS);
+  return {
+    requests: ofMinute.length,
+    tokens: ofMinute.reduce((sum, { tokens }) => sum + tokens, 0),
+    requestsPerDay: calls.length,
+  };
 }

@@ -268,7 +268,10 @@ class Worker {
         await clock.sleep(leaseMs / RESCUES_PER_LEASE, ended);
         if (ended.aborted) return;
         // In this order: one that was stopped for a while would otherwise put back what it still works on.
+        const askedAtMs = clock.monotonicMs();
         await this.#outlasting(() => store.beat(workerId, leaseMs), undefined);
+        // The store was away, for the others too: they come first, or they would be taken for dead.
+        if (clock.monotonicMs() - askedAtMs > leaseMs / RESCUES_PER_LEASE) continue;
         const report = await this.#outlasting(() => rescueDead(store), NOTHING_RESCUED);
         if (!this.#tellRescued(report)) continue;
         await this.#outlasting(() => this.#finishSettled(), undefined);

@@ -1,5 +1,6 @@
 /** Removes what has lived its time: single tasks and their results, and runs that were handed in whole. */
 import type { Clock } from '../core/clock.js';
+import { mayPass } from '../engine/store-trouble.js';
 import { findRunsToPrune, pruneRuns } from '../runs/prune-runs.js';
 import type { Store } from '../store/store.js';
 
@@ -19,7 +20,12 @@ const LONGEST_WAIT_MS = 10 * 60_000;
 export async function expireInTurn(options: ExpiryOptions): Promise<void> {
   const { ttlMs, clock, signal } = options;
   while (!signal.aborted) {
-    await expireOld(options);
+    try {
+      await expireOld(options);
+    } catch (error) {
+      // A full disk, or a lock that another holds: the next look goes on.
+      if (!mayPass(error)) throw error;
+    }
     await clock.sleep(Math.min(LONGEST_WAIT_MS, ttlMs / LOOKS), signal);
   }
 }

@@ -4,6 +4,7 @@ import { dirname, resolve } from 'node:path';
 import type { Clock } from '../core/clock.js';
 import { EXIT_CODES, LlmBatchError, usageError } from '../core/errors.js';
 import { fileSystemOf } from './file-system.js';
+import { addressOf } from './postgres/address.js';
 import type { MigrationStep, Store } from './store.js';
 
 export interface OpenStoreOptions {
@@ -55,6 +56,11 @@ export async function openStore(url: string, options: OpenStoreOptions): Promise
 /** Whether a store's URL names a server, and not a file of this machine. */
 export function isServerUrl(url: string): boolean {
   return /^postgres(ql)?:\/\//i.test(url);
+}
+
+/** A server's store in words for people: without a password. @throws LlmBatchError STORE_URL_ODD, STORE_SCHEMA_NAME (exit 2) */
+export function serverPlace(url: string, schemaName: string): string {
+  return addressOf(url, schemaName).place;
 }
 
 /**

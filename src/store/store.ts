@@ -4,6 +4,7 @@
  * durations that a backend takes by its own clock, and a method that resolved is durable (fsynced). SQL stays inside
  * the backends; only `open.ts` names one.
  */
+import type { Backlog } from '../core/backlog.js';
 import type { ResponseNotes } from '../core/batch-record.js';
 import type { CallStart, RecentCall } from '../core/call.js';
 import type { FailureKind } from '../core/failure.js';
@@ -14,8 +15,10 @@ import type { RunSummary } from '../core/run-summary.js';
 import type { LeasedTask, NewTask, TaskPlace } from '../core/task.js';
 import type { LatencyCount, RunTimeline } from '../core/timeline.js';
 import type { StoreMaintenance } from './maintenance.js';
+import type { QuotaStore } from './quota-store.js';
 import type { RemoteStore } from './remote-store.js';
 import type { ServedStore } from './served-store.js';
+import type { RowSource, RowTarget } from './stored-rows.js';
 
 /** One step by which a store of an earlier version is brought up to date. */
 export interface MigrationStep {
@@ -154,7 +157,12 @@ export interface Store {
 
   readonly maintenance: StoreMaintenance;
   readonly remote: RemoteStore;
+  /** What processes that drain it side by side share of the limits of their keys; null: there is only one. */
+  readonly quotas: QuotaStore | null;
   readonly served: ServedStore;
+  /** What runs are copied to another store by; null where they cannot be. */
+  readonly rowSource: RowSource | null;
+  readonly rowTarget: RowTarget | null;
 
   /**
    * Says that this process drains or changes a run, in place of what it has said before; over with `close`, and with the
@@ -242,6 +250,8 @@ export interface Store {
    * before each claim of a worker that has several runs, so that it is as cheap as a look into an index for each.
    */
   listWork(): Promise<readonly RunWork[]>;
+  /** Open tasks of every run; reads what there is of them in an index, so that it is for whoever looks every few seconds. */
+  readBacklog(): Promise<Backlog>;
   /**
    * How long until the next delayed task is due, 0 when it is; null when none is delayed.
    * @param among as for `claimTasks`

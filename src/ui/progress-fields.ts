@@ -114,6 +114,8 @@ function heldBackField(snapshot: ProgressSnapshot, colours: ChalkInstance): Fiel
       return { variants: ['held back by requests/min', 'limit: requests'], importance: 8 };
     case 'tokens':
       return { variants: ['held back by tokens/min', 'limit: tokens'], importance: 8 };
+    case 'share':
+      return { variants: ['held back by limits that others share', 'limit: shared'], importance: 8 };
     case 'concurrency':
       return { variants: ['held back by concurrency', 'limit: concurrency'], importance: 4 };
     case 'requests_per_day':

@@ -78,6 +78,15 @@ describe('run --background', () => {
     expect(status.background_responses).toEqual([]);
   });
 
+  it('shows beforehand the request that it sends', async () => {
+    await serve();
+    workspace.writeDocuments('docs.jsonl', numberedDocuments(1));
+    const flags = ['--endpoint', 'responses', '--prompt', '{{text}}', '--background', '--json'];
+    const { stdout } = await program('estimate', 'docs.jsonl', ...flags);
+    expect(JSON.parse(stdout).first_request.body).toMatchObject({ background: true, store: true });
+    expect((await run('--background', '--dry-run')).stdout).toContain('"background": true');
+  });
+
   it('keeps what is at the server with --keep-remote', async () => {
     await serve();
     workspace.writeDocuments('docs.jsonl', numberedDocuments(3));

@@ -1,6 +1,10 @@
 /** `run --detach` brings documents in, and `worker` sends them: as a user does it, in processes of their own. */
+
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { Interrupts } from '../../src/app/interrupts.js';
+import { systemClock } from '../../src/core/clock.js';
 import { runInProcess } from '../support/in-process.js';
+import { postgresUrl } from '../support/postgres.js';
 import { type SimulatorProcess, startSimulatorProcess } from '../support/simulator-process.js';
 import { waitFor } from '../support/wait-for.js';
 import { answerTo, numberedDocuments, Workspace } from '../support/workspace.js';
@@ -122,4 +126,44 @@ it('on a SQLite store is one process, which the next is told of, with the way ou
   first.kill('SIGTERM');
   expect((await first.ended).exitCode).toBe(130);
   expect(await workspace.status()).toMatchObject({ drained_by: null, status: 'finished' });
+});
+
+it('shows Prometheus what it does, on this machine or to those who have a token', async () => {
+  workspace.writeDocuments('docs.jsonl', numberedDocuments(3));
+  await detach('docs.jsonl');
+  const refused = await worker(['--all', '--metrics', '0.0.0.0:0']);
+  expect(refused.exitCode).toBe(2);
+  expect(refused.stderr).toContain('LLM_BATCH_SERVE_TOKENS');
+  expect((await worker(['--all', '--metrics', 'here'])).stderr).toContain('got "here"');
+
+  let said = '';
+  const interrupts = new Interrupts(systemClock);
+  const working = runInProcess(['worker', '--all', '--metrics', '0'], {
+    folder: workspace.folder,
+    interrupts,
+    onStderr: (text) => {
+      said += text;
+    },
+  });
+  await waitFor('the answers', () => said.includes('3 answered'));
+  const url = /Figures for Prometheus at (\S+)\./.exec(said)?.[1] ?? '';
+  const figures = await (await fetch(url)).text();
+  interrupts.raise('SIGTERM');
+  await working;
+  expect(figures).toContain('llm_batch_tasks_settled_total{outcome="completed"} 3');
+});
+
+it('on PostgreSQL is one of several processes, which send each document once', async () => {
+  workspace.writeDocuments('docs.jsonl', numberedDocuments(40));
+  const store = ['--store', await postgresUrl(), '--schema-name', `workers_${process.pid}`];
+  const detached = await detach('docs.jsonl', '--rpm', '10000', ...store);
+  expect(detached.exitCode, detached.stderr).toBe(0);
+  const ends = await Promise.all(
+    [1, 2, 3].map(() => worker(['--run', 'docs', '--concurrency', '4', ...store])),
+  );
+  for (const { exitCode, stderr } of ends) expect(exitCode, stderr).toBe(0);
+  const books = await simulator.books();
+  expect({ calls: books.calls, repeated: books.repeatedCalls }).toEqual({ calls: 40, repeated: 0 });
+  const results = await runInProcess(['results', 'docs', '-o', '-', ...store], { folder: workspace.folder });
+  expect(results.stdout.trim().split('\n')).toHaveLength(40);
 });

@@ -4,6 +4,7 @@ import { afterEach, beforeEach, expect, it } from 'vitest';
 import { usageError } from '../../src/core/errors.js';
 import type { RunEvent } from '../../src/core/event.js';
 import type { RunRecord } from '../../src/core/run.js';
+import type { LeasedTask } from '../../src/core/task.js';
 import type { Lane } from '../../src/engine/lane.js';
 import { createLimiter } from '../../src/limiter/limiter.js';
 import { type PacingSettings, settingsToJson } from '../../src/runs/run-settings.js';
@@ -262,6 +263,31 @@ it('puts back what another worker left when its lease ended, and finishes what t
   expect(server.arrivals).toHaveLength(3);
   expect(events.filter(([type]) => type === 'rescued')).toHaveLength(1);
   await clock.runUntil(ended);
+});
+
+it('stores no late answer over that of the worker that took its document over, and tells it; its call is in the ledger', async () => {
+  const { id } = await addRun('docs', { count: 1 });
+  server = judgedProvider({ latencyMs: 60 * SECOND_MS, headers: 'none' }, clock);
+  const ended = startWork();
+  await clock.advance(5 * SECOND_MS);
+  expect(server.arrivals).toHaveLength(1);
+  await store.rescueTasks({ workers: ['worker'], crashLimit: 3 });
+  const [task] = await store.claimTasks({ runId: id, workerId: 'other', limit: 1, leaseMs: 60 * SECOND_MS });
+  const { taskId, attemptToken } = task as LeasedTask;
+  const result = { outputJson: '"of the other"', model: 'model', finishReason: 'stop' };
+  const outcome = {
+    action: 'completed',
+    taskId,
+    attemptToken,
+    result,
+    share: null,
+    atMs: clock.now(),
+  } as const;
+  await store.record([], [{ call: null, outcomes: [outcome] }]);
+  await clock.runUntil(ended);
+  expect(events.filter(([type]) => type === 'leases_lost')).toEqual([['leases_lost', 'docs']]);
+  expect(await store.readTasks(id, [taskId])).toMatchObject([{ result: { outputJson: '"of the other"' } }]);
+  expect((await store.summarizeRun(id)).calls.made).toBe(1);
 });
 
 it('leaves a run whose key fails for a minute, and sends the others', async () => {

@@ -96,8 +96,18 @@ describe('a run that is handed in', () => {
     await waitFor('a page of it', () => workspace.query('SELECT 1 FROM tasks LIMIT 1').length > 0);
     sending.destroy();
     await ended;
-    await waitFor('all of it to be gone', () => workspace.query('SELECT 1 FROM tasks').length === 0);
-    expect(workspace.query('SELECT name FROM runs')).toEqual([{ name: 'served-simulated' }]);
+    await waitFor('all of it to be gone', () => workspace.query('SELECT 1 FROM runs').length === 1);
+    expect(workspace.query('SELECT 1 FROM tasks UNION ALL SELECT 1 FROM documents')).toEqual([]);
+  });
+
+  it('whose sender goes on and on is cut off when the service has been asked to stop for its grace', async () => {
+    const { url, stop } = await serve('--no-drain', '--grace', '100ms');
+    const sending = request(`${url}/v1/runs`, { method: 'POST', headers: JSONL });
+    const ended = new Promise((resolve) => sending.on('error', resolve));
+    sending.write(lines(2_500));
+    await waitFor('a page of it', () => workspace.query('SELECT 1 FROM tasks LIMIT 1').length > 0);
+    expect(await stop()).toBe(0);
+    await ended;
   });
 
   it('that would overfill the backlog is refused with 503 and leaves nothing', async () => {

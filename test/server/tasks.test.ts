@@ -1,8 +1,14 @@
 /** Tasks over HTTP, through the whole service: a real store, real sockets, a simulator that answers. */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { systemClock } from '../../src/core/clock.js';
+import { EXIT_CODES, LlmBatchError } from '../../src/core/errors.js';
+import { createHttpServer } from '../../src/server/http-server.js';
+import { allRoutes } from '../../src/server/routes/all-routes.js';
+import type { TaskService } from '../../src/server/service.js';
 import { runInProcess } from '../support/in-process.js';
 import { type ServiceUnderTest, startService } from '../support/service.js';
 import { type SimulatorHere, startSimulatorHere } from '../support/simulator-here.js';
+import { waitFor } from '../support/wait-for.js';
 import { Workspace } from '../support/workspace.js';
 
 let workspace: Workspace;
@@ -234,6 +240,36 @@ describe('bad input', () => {
   });
 });
 
+describe('a store that cannot take it now', () => {
+  it('is 503 with Retry-After, in words that name nothing of this machine', async () => {
+    const full = new LlmBatchError('The disk is full: /srv/secret/llm-batch.db cannot grow.', {
+      ...{ code: 'STORE_FULL', exitCode: EXIT_CODES.store },
+    });
+    const refusing = {
+      submit: () => Promise.reject(full),
+      run: () => Promise.reject(new Error('at /srv/secret')),
+    };
+    const app = createHttpServer({
+      routes: allRoutes(refusing as unknown as TaskService, {} as never, async () => ({
+        contentType: '',
+        text: '',
+      })),
+      ...{ tokens: [], mostBodyBytes: 10_000 },
+      probe: () => Promise.reject(full),
+      onUnexpected: () => undefined,
+    });
+    const asked = [
+      await app.inject({ method: 'POST', url: '/v1/tasks', payload: asking('x') }),
+      await app.inject('/readyz'),
+      await app.inject('/v1/runs/served'),
+    ];
+    expect(asked.map(({ statusCode }) => statusCode)).toEqual([503, 503, 500]);
+    expect(asked.slice(0, 2).map(({ headers }) => headers['retry-after'])).toEqual(['10', '10']);
+    for (const { payload } of asked) expect(payload).not.toContain('secret');
+    expect(asked[0]?.json()).toMatchObject({ code: 'store_full', status: 503 });
+  });
+});
+
 describe('who may come in', () => {
   it('is whoever has one of the tokens; health is open to all', async () => {
     const { ask } = await serve(['--no-drain'], { LLM_BATCH_SERVE_TOKENS: 'first, second' });
@@ -286,5 +322,38 @@ describe('a service that is stopped', () => {
     const second = await serve();
     for (const id of ids) expect(await second.ended(id)).toMatchObject({ status: 'completed' });
     expect((await simulator.books()).calls).toBe(3);
+  });
+});
+
+describe('what has lived its time', () => {
+  it('is gone with 410, a run as well; what nobody knows is 404', async () => {
+    let aheadMs = 0;
+    const clock = { ...systemClock, now: () => systemClock.now() + aheadMs };
+    const start = async () => {
+      service = await startService(workspace.folder, ['--simulate', '--ttl', '1h'], { clock });
+      return service;
+    };
+    const first = await start();
+    const { id } = (await first.ask('POST', '/v1/tasks', asking('short-lived'))).json;
+    const run = await first.ask('POST', '/v1/runs', '{"text":"a"}\n', {
+      'content-type': 'application/jsonl',
+    });
+    await first.ended(id);
+    const runPath = `/v1/runs/${run.json.id}`;
+    await waitFor('the run', async () => (await first.ask('GET', runPath)).json.status === 'finished');
+    await first.stop();
+
+    aheadMs = 59 * 60_000;
+    const second = await start();
+    expect((await second.ask('GET', `/v1/tasks/${id}`)).status).toBe(200);
+    await second.stop();
+
+    aheadMs = 2 * 3_600_000;
+    const { ask } = await start();
+    await waitFor('the task to expire', async () => (await ask('GET', `/v1/tasks/${id}`)).status === 410);
+    await waitFor('the run to expire', async () => (await ask('GET', runPath)).status === 410);
+    expect((await ask('GET', `/v1/tasks/${id}`)).json.code).toBe('expired');
+    expect((await ask('GET', '/v1/tasks/task_unknown')).status).toBe(404);
+    expect(workspace.query('SELECT 1 FROM tasks')).toEqual([]);
   });
 });

@@ -22,6 +22,24 @@ export interface StoreLook {
   readonly fileSystem?: typeof fileSystemOf;
 }
 
+interface InsideLook {
+  /** For people. */
+  readonly place: string;
+  readonly salvagePath: string;
+  /** What is said of data in which nothing was found. */
+  readonly sound: string;
+}
+
+/** A store on a server. */
+export interface ServerLook {
+  readonly url: string;
+  readonly schemaName: string;
+  /** For people. */
+  readonly place: string;
+  readonly salvagePath: string;
+  readonly clock: Clock;
+}
+
 const GIGABYTE = 1_000_000_000;
 const MOST_DIFFERENCES_TOLD = 5;
 
@@ -50,7 +68,29 @@ export async function* diagnoseStore(look: StoreLook): AsyncGenerator<Diagnosis>
     return;
   }
   yield lookAtFile(look, folder, file);
-  yield* lookInside(look);
+  const { url, path, clock } = look;
+  try {
+    const store = await openStore(url, { mode: 'read', clock });
+    const sound = 'checked, all sound.';
+    yield* lookInside(store, { place: path, salvagePath: `${path}.salvage.jsonl`, sound });
+  } catch (error) {
+    yield faultOf(isOfSchema(error) ? 'schema' : 'integrity', error);
+  }
+}
+
+export async function* diagnoseServerStore(look: ServerLook): AsyncGenerator<Diagnosis> {
+  const { url, schemaName, place, clock } = look;
+  let store: Store;
+  try {
+    store = await openStore(url, { mode: 'read', clock, schemaName });
+  } catch (error) {
+    yield error instanceof LlmBatchError && error.code === 'STORE_MISSING'
+      ? ok('store_server', `There is no store at ${place} yet; the first \`llm-batch run\` makes it.`)
+      : faultOf(isOfSchema(error) ? 'schema' : 'store_server', error);
+    return;
+  }
+  yield ok('store_server', `${place} answers.`);
+  yield* lookInside(store, { ...look, sound: 'on a server that checks its pages itself.' });
 }
 
 function* lookAtPlace({ path, fileSystem = fileSystemOf }: StoreLook): Generator<Diagnosis> {
@@ -113,25 +153,22 @@ function lookAtFile({ path, userId }: StoreLook, folder: string, file: Stats): D
   return ok('store_file', `${path}, ${bytes(file.size)}.`);
 }
 
-async function* lookInside(look: StoreLook): AsyncGenerator<Diagnosis> {
-  let store: Store;
-  try {
-    store = await openStore(look.url, { mode: 'read', clock: look.clock });
-  } catch (error) {
-    yield faultOf(isOfSchema(error) ? 'schema' : 'integrity', error);
-    return;
-  }
+/** Closes the store. */
+async function* lookInside(
+  store: Store,
+  { place, salvagePath, sound }: InsideLook,
+): AsyncGenerator<Diagnosis> {
   try {
     const condition = await store.maintenance.examine();
-    yield ok('schema', `Version ${condition.schemaVersion}.`);
+    yield ok('schema', `Version ${condition.schemaVersion} in ${condition.engine}.`);
     if (condition.damage.length > 0) {
-      yield damaged(look.path, condition.damage);
+      yield damaged(place, condition.damage);
       return;
     }
-    yield ok('integrity', `${bytes(condition.dataBytes)} checked, all sound.`);
+    yield ok('integrity', `${bytes(condition.dataBytes)} ${sound}`);
     yield await lookAtCounts(store);
     yield await lookAtOwner(store, condition);
-    yield lookForSalvage(look.path);
+    yield lookForSalvage(salvagePath);
     if (condition.unsweptRuns > 0) {
       yield warning(
         'deleted_runs',
@@ -167,18 +204,18 @@ async function lookAtOwner(store: Store, { openLeases }: StoreCondition): Promis
   const owner = await store.readOwner();
   if (owner !== null) {
     const since = new Date(owner.sinceMs).toISOString();
-    return ok('owner', `Process ${owner.pid} on ${owner.host} drains run '${owner.runName}' since ${since}.`);
+    return ok('owner', `Process ${owner.pid} on ${owner.host} sends run '${owner.runName}' since ${since}.`);
   }
-  if (openLeases === 0) return ok('owner', 'No process drains it, and none has left anything open.');
+  if (openLeases === 0) return ok('owner', 'No process sends its documents, and none has left any open.');
   return warning(
     'owner',
-    `The process that drained it has died over ${openLeases} documents.`,
+    `The process that sent them has died over ${openLeases} documents.`,
     '`llm-batch resume` puts them back and goes on.',
   );
 }
 
 function lookForSalvage(path: string): Diagnosis {
-  const files = findSalvage(`${path}.salvage.jsonl`);
+  const files = findSalvage(path);
   if (files.length === 0) return ok('salvage', 'No answer waits to be stored.');
   return warning(
     'salvage',

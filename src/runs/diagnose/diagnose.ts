@@ -9,6 +9,7 @@ export interface Diagnosis {
     | 'file_system'
     | 'disk_space'
     | 'store_file'
+    | 'store_server'
     | 'schema'
     | 'integrity'
     | 'counts'

@@ -7,6 +7,7 @@ import { usageError } from '../../core/errors.js';
 import type { JsonObject } from '../../core/json.js';
 import { DistinctTexts, hash53 } from '../../documents/distinct-texts.js';
 import { createStoredRequestReader, type DocumentPage } from '../../documents/read.js';
+import { ENDPOINTS } from '../../endpoints/endpoints.js';
 import type { RenderedRequest } from '../../endpoints/rendered-request.js';
 import type { BadLine } from '../../input/bad-line.js';
 import type { PriceBook, PriceTable } from '../../pricing/price-book.js';
@@ -108,7 +109,7 @@ export async function estimateInput(options: EstimateOptions): Promise<EstimateR
     seen.duplicates += page.duplicates;
     firstBadLine ??= page.bad[0] ?? null;
     for (const { line, body, requestHash, request } of page.documents) {
-      firstRequest ??= { line, bodyJson: withModel(request.bodyJson, options.models) };
+      firstRequest ??= { line, bodyJson: asSent(request, options) };
       seen.documents += 1;
       if (requests !== null && requests.numberOf(hash53(requestHash)) < seen.called) continue;
       seen.called += 1;
@@ -153,6 +154,11 @@ export async function estimateInput(options: EstimateOptions): Promise<EstimateR
     sampled,
     firstRequest,
   };
+}
+
+function asSent({ endpoint, bodyJson }: RenderedRequest, { models, settings }: EstimateOptions): string {
+  const body = withModel(bodyJson, models);
+  return (settings.remote.background ? ENDPOINTS[endpoint].inBackground?.(body) : null) ?? body;
 }
 
 /** Of several models to compare, the first. */

@@ -83,6 +83,7 @@ const FULL: Translation = {
 const CORRUPT: Translation = {
   code: 'STORE_CORRUPT',
   message: (place) => `What is stored at ${place} is damaged.`,
+  hint: 'Nothing was changed. Look into the log of the server, and to its backups.',
 };
 const INPUT_OUTPUT: Translation = {
   code: 'STORE_IO',

@@ -39,7 +39,7 @@ function documentOf(task: NewTask): object {
 }
 
 /** Long keys do not fit an index; nobody finds two that share 128 bits of SHA-256. */
-function keyHash({ key, occurrence }: KeyOfDocument): string {
+export function keyHash({ key, occurrence }: KeyOfDocument): string {
   return createHash('sha256')
     .update(`${occurrence} ${storableText(key)}`)
     .digest('hex')

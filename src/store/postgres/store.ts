@@ -1,4 +1,5 @@
 /** The store in one schema of a PostgreSQL server: each method of the port is one transaction over the parts beside this file. */
+import type { Backlog } from '../../core/backlog.js';
 import type { ResponseNotes } from '../../core/batch-record.js';
 import type { CallStart, RecentCall } from '../../core/call.js';
 import type { Clock } from '../../core/clock.js';
@@ -26,6 +27,7 @@ import type {
   Store,
   StoreOwner,
 } from '../store.js';
+import type { RowTarget } from '../stored-rows.js';
 import { addressOf } from './address.js';
 import { endBatchesOfRun, noteResponses, remoteStore } from './batches.js';
 import type { Connections } from './connections.js';
@@ -34,8 +36,11 @@ import { DrainLock } from './drain-lock.js';
 import { addTasks, beginReimport, finishReimport, matchTasks, reimportTasks } from './imports.js';
 import { recentCalls } from './ledger.js';
 import { PostgresMaintenance } from './maintenance.js';
+import { readBacklog } from './open-tasks.js';
 import { cancelOpenTasks, claimTasks, listWork, nextDueMs, retryFailedTasks } from './queue.js';
+import { PostgresQuotas } from './quotas.js';
 import { resultPage } from './results.js';
+import { PostgresRowTarget } from './row-target.js';
 import {
   cancelRun,
   createRun,
@@ -72,6 +77,9 @@ class PostgresStore implements Store {
   readonly maintenance: StoreMaintenance;
   readonly remote: RemoteStore;
   readonly served: ServedStore;
+  readonly quotas: PostgresQuotas;
+  readonly rowSource = null;
+  readonly rowTarget: RowTarget;
   readonly #connections: Connections;
   readonly #lock: DrainLock;
 
@@ -81,6 +89,8 @@ class PostgresStore implements Store {
     this.maintenance = new PostgresMaintenance(connections);
     this.remote = remoteStore(connections);
     this.served = servedStore(connections);
+    this.quotas = new PostgresQuotas(connections);
+    this.rowTarget = new PostgresRowTarget(connections);
   }
 
   acquireDrainLock(owner: StoreOwner): Promise<void> {
@@ -177,6 +187,10 @@ class PostgresStore implements Store {
     return this.#connections.read((transaction) => listWork(transaction));
   }
 
+  readBacklog(): Promise<Backlog> {
+    return this.#connections.read((transaction) => readBacklog(transaction));
+  }
+
   nextDueMs(runId: number, among?: readonly number[]): Promise<number | null> {
     return this.#connections.read((transaction) => nextDueMs(transaction, runId, among));
   }
@@ -252,6 +266,7 @@ class PostgresStore implements Store {
   }
 
   async close(): Promise<void> {
+    await this.quotas.close();
     await this.#lock.release();
     await this.#connections.close();
   }

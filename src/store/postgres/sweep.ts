@@ -5,6 +5,9 @@
  */
 import type { Transaction } from './connections.js';
 
+/** Key of the advisory lock of whoever copies runs into the store, which are deleted ones until all of them is there. */
+export const COPYING = 'hashtext(current_schema()) & 2147483647, -1';
+
 /** How far one pass over the tables has come: what a page's caller hands to the next. */
 interface SweepPass {
   /** Runs that are deleted meanwhile wait for the next pass. */
@@ -28,16 +31,19 @@ const OF_TASKS = ['webhooks', 'served_tasks', 'results', 'earlier_answers', 'doc
 const KEYS = ['task_keys', 'first_requests'] as const;
 
 const IN_PASS = 'run_id IN (SELECT json_array_elements_text($1)::bigint)';
+/** By the range too, so that however large a table is, no plan looks through all of it. */
+const ofSwept = (table: string, column: string): string =>
+  `DELETE FROM ${table} WHERE ${column} > $2 AND ${column} <= $3 AND ${column} IN (SELECT id FROM swept)`;
 const SWEEP_TASKS = `WITH swept AS (DELETE FROM tasks WHERE id > $2 AND id <= $3 AND ${IN_PASS} RETURNING id),
-  ${OF_TASKS.map((table) => `of_${table} AS (DELETE FROM ${table} WHERE task_id IN (SELECT id FROM swept))`).join(', ')}
+  ${OF_TASKS.map((table) => `of_${table} AS (${ofSwept(table, 'task_id')})`).join(', ')}
   SELECT 1`;
 const SWEEP_CALLS = `WITH swept AS (DELETE FROM calls WHERE id > $2 AND id <= $3 AND ${IN_PASS} RETURNING id)
-  DELETE FROM call_tasks WHERE call_id IN (SELECT id FROM swept)`;
+  ${ofSwept('call_tasks', 'call_id')}`;
 const SWEEP_RUN = `WITH ${OF_RUNS.map((table) => `of_${table} AS (DELETE FROM ${table} WHERE run_id = $1)`).join(', ')}
   DELETE FROM runs WHERE id = $1`;
 
 /**
- * Sweeps one page.
+ * Sweeps one page; none while runs are copied into the store.
  * @param limit rows to look at
  * @returns where to go on; null when there is nothing left
  */
@@ -46,6 +52,10 @@ export async function sweepPage(
   cursor: string | null,
   limit: number,
 ): Promise<string | null> {
+  const may = await transaction.one<{ sweep: boolean }>(
+    `SELECT pg_try_advisory_xact_lock_shared(${COPYING}) AS sweep`,
+  );
+  if (may?.sweep !== true) return null;
   const pass = cursor === null ? await newPass(transaction) : (JSON.parse(cursor) as SweepPass);
   const next = await page(transaction, pass, limit);
   return next === null ? null : JSON.stringify(next);

@@ -1,6 +1,8 @@
 /** The store in one SQLite file: each method of the port is one transaction over the parts beside this file. */
+
 import { realpathSync } from 'node:fs';
 import { dirname } from 'node:path';
+import type { Backlog } from '../../core/backlog.js';
 import type { NewResponse, ResponseNotes } from '../../core/batch-record.js';
 import type { CallStart, RecentCall } from '../../core/call.js';
 import type { Clock } from '../../core/clock.js';
@@ -28,6 +30,7 @@ import type {
   Store,
   StoreOwner,
 } from '../store.js';
+import type { RowSource } from '../stored-rows.js';
 import { Batches } from './batches.js';
 import type { Connection } from './connection.js';
 import { type OpenDatabaseOptions, openDatabase } from './database.js';
@@ -37,8 +40,10 @@ import { Imports } from './imports.js';
 import { KeyIndex } from './key-index.js';
 import { Ledger } from './ledger.js';
 import { SqliteMaintenance } from './maintenance.js';
+import { OpenTasks } from './open-tasks.js';
 import { Queue } from './queue.js';
 import { Results } from './results.js';
+import { sqliteRows } from './row-source.js';
 import { Runs } from './runs.js';
 import { Schedule } from './schedule.js';
 import { Served } from './served.js';
@@ -67,13 +72,17 @@ export class SqliteStore implements Store {
   readonly workingFolder: string | undefined;
   readonly maintenance: StoreMaintenance;
   readonly remote: RemoteStore;
+  readonly quotas = null;
   readonly served: ServedStore;
+  readonly rowSource: RowSource;
+  readonly rowTarget = null;
   readonly #connection: Connection;
   readonly #lock: DrainLock;
   readonly #runs: Runs;
   readonly #keys: KeyIndex;
   readonly #imports: Imports;
   readonly #queue: Queue;
+  readonly #openTasks: OpenTasks;
   readonly #ledger: Ledger;
   readonly #settlements: Settlements;
   readonly #batches: Batches;
@@ -100,11 +109,13 @@ export class SqliteStore implements Store {
     this.#keys = new KeyIndex(database);
     this.#imports = new Imports(database, this.#keys);
     this.#queue = new Queue(database);
+    this.#openTasks = new OpenTasks(connection.database);
     this.#ledger = new Ledger(database);
     this.#settlements = new Settlements(database, this.#ledger);
     this.#batches = new Batches(database, this.#settlements);
     this.remote = this.#remote();
     this.served = this.#served(new Served(database));
+    this.rowSource = sqliteRows(connection);
     this.#results = new Results(database);
     this.#tasks = new Tasks(database);
     this.#summary = new Summary(database);
@@ -207,6 +218,10 @@ export class SqliteStore implements Store {
 
   listWork(): Promise<readonly RunWork[]> {
     return this.#connection.read(() => this.#queue.work(this.#schedule.now()));
+  }
+
+  readBacklog(): Promise<Backlog> {
+    return this.#connection.read(() => this.#openTasks.read(this.#schedule.now()));
   }
 
   nextDueMs(runId: number, among?: readonly number[]): Promise<number | null> {

@@ -4,6 +4,8 @@
  */
 import { type Clock, type Random, WOKEN } from '../../core/clock.js';
 import type { WebhookMessage, WebhookTry } from '../../core/served-task.js';
+import type { TraceWork } from '../../core/trace-work.js';
+import { mayPass } from '../../engine/store-trouble.js';
 import type { Store } from '../../store/store.js';
 import { GroupCommit } from '../group-commit.js';
 import { taskJson } from '../service.js';
@@ -11,12 +13,13 @@ import type { AddressGuard } from './address-guard.js';
 import { type PostReply, post } from './post.js';
 import { signatureHeaders } from './signature.js';
 
-export interface DispatcherOptions {
+export interface OutboxOptions {
   readonly store: Store;
   readonly guard: AddressGuard;
   readonly secrets: readonly Buffer[];
   readonly clock: Clock;
   readonly random: Random;
+  readonly trace: TraceWork;
   /** Told of each try. */
   readonly onTry?: (message: WebhookMessage, reply: PostReply) => void;
 }
@@ -32,20 +35,22 @@ const DELAYS_MS = [
 ];
 const JITTER = 0.2;
 const DEADLINE_MS = 15 * SECOND_MS;
-/** Longer than any try, and the commit of what came of it. */
-const HOLD_MS = 4 * DEADLINE_MS;
+/** Longer than any try, and the commit of what came of it; after a crash it is so long until another begins. */
+const HOLD_MS = DEADLINE_MS + 5 * SECOND_MS;
 const MOST_OPEN = 64;
 /** Tasks may be ended by other processes, which nobody tells us of. */
 const LOOK_EVERY_MS = SECOND_MS;
 
-export class WebhookDispatcher {
-  readonly #options: DispatcherOptions;
+export class WebhookOutbox {
+  readonly #options: OutboxOptions;
   readonly #tries: GroupCommit<WebhookTry, undefined>;
   readonly #open = new Set<Promise<void>>();
   readonly #stopping = new AbortController();
   #waiting: AbortController | null = null;
+  #isWoken = false;
+  #crash: { readonly error: unknown } | null = null;
 
-  constructor(options: DispatcherOptions) {
+  constructor(options: OutboxOptions) {
     this.#options = options;
     this.#tries = new GroupCommit(async (tries) => {
       await options.store.served.noteWebhooks(tries);
@@ -55,6 +60,7 @@ export class WebhookDispatcher {
 
   /** Something may be due. */
   wake(): void {
+    this.#isWoken = true;
     this.#waiting?.abort(WOKEN);
   }
 
@@ -64,18 +70,12 @@ export class WebhookDispatcher {
     this.wake();
   }
 
-  /** Until it is stopped. @throws LlmBatchError (exit 5) where the store cannot be written */
+  /** Until it is stopped. @throws LlmBatchError (exit 5) where the store cannot be used any more */
   async run(): Promise<void> {
-    const { store } = this.#options;
-    let failure: unknown = null;
-    while (!this.#stopping.signal.aborted && failure === null) {
-      const room = MOST_OPEN - this.#open.size;
-      const isDue = room > 0 && (await store.served.nextWebhookMs()) === 0;
-      const messages = isDue ? await store.served.takeWebhooks(room, HOLD_MS) : [];
+    while (!this.#stopping.signal.aborted && this.#crash === null) {
+      const messages = await this.#take().catch((error: unknown) => this.#outlast(error, []));
       for (const message of messages) {
-        const delivery = this.#deliver(message).catch((error: unknown) => {
-          failure = error;
-        });
+        const delivery = this.#deliver(message).catch((error: unknown) => this.#outlast(error, undefined));
         this.#open.add(delivery);
         void delivery.then(() => {
           this.#open.delete(delivery);
@@ -85,14 +85,29 @@ export class WebhookDispatcher {
       if (messages.length === 0) await this.#wait();
     }
     await Promise.all(this.#open);
-    if (failure !== null) throw failure;
+    if (this.#crash !== null) throw this.#crash.error;
+  }
+
+  async #take(): Promise<readonly WebhookMessage[]> {
+    const { served } = this.#options.store;
+    const room = MOST_OPEN - this.#open.size;
+    // To look is cheap, to take is a commit.
+    return room > 0 && (await served.nextWebhookMs()) === 0 ? served.takeWebhooks(room, HOLD_MS) : [];
+  }
+
+  /** A message of which nothing could be noted is due again after a while. */
+  #outlast<Value>(error: unknown, otherwise: Value): Value {
+    if (!mayPass(error)) this.#crash ??= { error };
+    return otherwise;
   }
 
   async #wait(): Promise<void> {
-    if (this.#stopping.signal.aborted) return;
-    this.#waiting = new AbortController();
-    await this.#options.clock.sleep(LOOK_EVERY_MS, this.#waiting.signal);
-    this.#waiting = null;
+    if (!this.#isWoken && !this.#stopping.signal.aborted) {
+      this.#waiting = new AbortController();
+      await this.#options.clock.sleep(LOOK_EVERY_MS, this.#waiting.signal);
+      this.#waiting = null;
+    }
+    this.#isWoken = false;
   }
 
   async #deliver(message: WebhookMessage): Promise<void> {
@@ -109,24 +124,26 @@ export class WebhookDispatcher {
     await this.#tries.add({ taskId, messageId, outcome: this.#outcomeOf(message, reply), ...reply });
   }
 
-  #try({ url, messageId, traceparent }: WebhookMessage, body: string): Promise<PostReply> {
-    const { guard, secrets, clock } = this.#options;
+  #try({ url, messageId, traceparent: origin }: WebhookMessage, body: string): Promise<PostReply> {
+    const { guard, secrets, clock, trace } = this.#options;
     // The operator may have taken a host off his list since.
     const refusal = guard.refuse(url);
     if (refusal !== null) return Promise.resolve({ httpStatus: null, problem: `the address ${refusal}` });
     const timestamp = Math.floor(clock.now() / SECOND_MS);
-    return post(url, {
-      headers: {
-        'content-type': 'application/json; charset=utf-8',
-        'user-agent': 'llm-batch',
-        ...(traceparent === null ? {} : { traceparent }),
-        ...signatureHeaders(secrets, { messageId, timestamp, body }),
-      },
-      body,
-      lookup: guard.lookupFor(url),
-      deadlineMs: DEADLINE_MS,
-      clock,
-    });
+    return trace('POST webhook', origin, (traceparent) =>
+      post(url, {
+        headers: {
+          'content-type': 'application/json; charset=utf-8',
+          'user-agent': 'llm-batch',
+          ...(traceparent === null ? {} : { traceparent }),
+          ...signatureHeaders(secrets, { messageId, timestamp, body }),
+        },
+        body,
+        lookup: guard.lookupFor(url),
+        deadlineMs: DEADLINE_MS,
+        clock,
+      }),
+    );
   }
 
   #outcomeOf({ attempts }: WebhookMessage, { problem, httpStatus }: PostReply): WebhookTry['outcome'] {

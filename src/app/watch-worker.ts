@@ -1,0 +1,55 @@
+/** A worker as other programs see it: traces, and figures for Prometheus on a port of its own. */
+import type { TellEvent } from '../core/event.js';
+import type { Store } from '../store/store.js';
+import type { CommandContext } from './context.js';
+import { listen, type Place, refuseOpenDoor } from './listen.js';
+import { measureRuns, traceRuns } from './telemetry.js';
+
+export interface WatchedWorker {
+  /** Takes an event of any run. */
+  readonly tell: TellEvent;
+  /** Where the figures are; null where nobody asked for them. */
+  readonly metricsUrl: string | null;
+  close(): Promise<void>;
+}
+
+/** It takes no bodies. */
+const MOST_BODY_BYTES = 1_024;
+
+/**
+ * @param metricsAt where it listens; null: nowhere
+ * @throws LlmBatchError SERVE_TOKENS, SERVE_LISTEN (exit 2)
+ */
+export async function watchWorker(
+  context: CommandContext,
+  store: Store,
+  metricsAt: Place | null,
+): Promise<WatchedWorker> {
+  const tracing = await traceRuns(context);
+  if (metricsAt === null) return { tell: tracing.tell, metricsUrl: null, close: () => tracing.close() };
+  const { createHttpServer } = await import('../server/http-server.js');
+  const { metricsRoute } = await import('../server/routes/watch-routes.js');
+  const { readTokens } = await import('../server/tokens.js');
+  const tokens = readTokens(context.takeSecret('LLM_BATCH_SERVE_TOKENS'));
+  refuseOpenDoor(metricsAt.host, tokens);
+  const measuring = await measureRuns(store, false);
+  const app = createHttpServer({
+    routes: [metricsRoute(measuring.render)],
+    tokens,
+    mostBodyBytes: MOST_BODY_BYTES,
+    probe: () => store.listWork(),
+    onUnexpected: () => undefined,
+  });
+  const metricsUrl = await listen(app, metricsAt);
+  return {
+    metricsUrl,
+    tell(event) {
+      measuring.tell(event);
+      tracing.tell(event);
+    },
+    async close() {
+      await app.close();
+      await tracing.close();
+    },
+  };
+}
