@@ -326,14 +326,14 @@ describe('a document that alone is in progress at three crashes', () => {
 describe('killed during the import', () => {
   it('says how to go on, and goes on', async () => {
     simulator = await startSimulatorProcess();
-    const documents = numberedDocuments(1_500);
+    const documents = numberedDocuments(1_100);
     const lines = documents.map((document) => `${JSON.stringify(document)}\n`);
     const settings = ['--base-url', simulator.url, '--concurrency', '64'];
     // A pipe by the input's name: it gives a part and then keeps still.
     execFileSync('mkfifo', [workspace.path('slow.jsonl')]);
     const program = workspace.start(['run', 'slow.jsonl', ...settings, '-o', 'out.jsonl']);
     const pipe = createWriteStream(workspace.path('slow.jsonl')).on('error', () => undefined);
-    pipe.write(lines.slice(0, 1_200).join(''));
+    pipe.write(lines.slice(0, 1_050).join(''));
     await waitFor('a part of the documents', () => storedTasks() >= 1_000);
     program.kill('SIGKILL');
     await program.ended;

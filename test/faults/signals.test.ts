@@ -161,10 +161,10 @@ describe('asked to stop twice', () => {
 describe('asked to stop during the import', () => {
   it('calls nobody, says how to go on, and goes on', async () => {
     simulator = await startSimulatorProcess();
-    const lines = numberedDocuments(1_500).map((document) => `${JSON.stringify(document)}\n`);
+    const lines = numberedDocuments(200).map((document) => `${JSON.stringify(document)}\n`);
     const flags = ['--base-url', simulator.url, '--concurrency', '64', '-o', 'out.jsonl'];
     const program = workspace.start(['run', '-', ...flags], { keepStdinOpen: true });
-    program.child.stdin?.write(lines.slice(0, 1_200).join(''));
+    program.child.stdin?.write(lines.slice(0, 150).join(''));
     await waitFor('its reading', () => program.stderr().includes('reading'));
     // Nothing more comes on standard input, and nobody ends it.
     program.kill('SIGINT');
