@@ -28,14 +28,14 @@ describe('wrong usage', () => {
     workspace.writeDocuments('docs.jsonl', numberedDocuments(3));
     workspace.writeDocuments('numbers.jsonl', [{ id: 1, stars: 5 }]);
     workspace.write('empty.jsonl', '\n\n');
-    workspace.write('array.json', '[{"text": "one"},\n{"text": "two"}]');
+    workspace.write('table.csv', 'text\none\n');
     workspace.write('prompt.txt', '{{text}}');
     workspace.write('blank.txt', ' \n');
   });
 
   it.each<[what: string, args: string, says: readonly string[]]>([
     ['no input', 'run', ["missing required argument 'input'"]],
-    ['two inputs of rows', 'run docs.jsonl empty.jsonl', ['Several inputs can only be text files']],
+    ['two inputs of rows', 'run docs.jsonl table.csv', ['only if they are of one format']],
     ['an unknown command', 'rum docs.jsonl', ["unknown command 'rum'", 'Did you mean run?']],
     [
       'an unknown flag',
@@ -68,7 +68,6 @@ describe('wrong usage', () => {
     ['a missing input', 'run nope.jsonl --simulate', ['nope.jsonl', 'Check the path']],
     ['a folder', 'run . --simulate', ['is a folder']],
     ['an empty input', 'run empty.jsonl --simulate', ['empty.jsonl', 'blank lines']],
-    ['a JSON file', 'run array.json --simulate', ['array.json']],
     ['no text to send', 'run numbers.jsonl --simulate', ['id, stars', '--prompt']],
     ['a field that is missing', 'run docs.jsonl --simulate --prompt {{txet}}', ['txet']],
     ['an open template', 'run docs.jsonl --simulate --prompt {{text', ['opens {{ and does not close it']],

@@ -4,6 +4,8 @@
  * What is printed with `-o -` has been committed: that is the promise to whoever reads it. It is read from the store, and
  * "prints nothing that cannot be committed" is red as soon as a line is made of anything else.
  */
+import { execFileSync } from 'node:child_process';
+import { createWriteStream, rmSync } from 'node:fs';
 import Database from 'better-sqlite3';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { simulatedVector } from '../../src/simulator/embeddings.js';
@@ -324,25 +326,29 @@ describe('a document that alone is in progress at three crashes', () => {
 describe('killed during the import', () => {
   it('says how to go on, and goes on', async () => {
     simulator = await startSimulatorProcess();
-    const documents = numberedDocuments(1_500);
+    const documents = numberedDocuments(1_100);
     const lines = documents.map((document) => `${JSON.stringify(document)}\n`);
     const settings = ['--base-url', simulator.url, '--concurrency', '64'];
-    const program = workspace.start(['run', '-', ...settings, '-o', 'out.jsonl'], { keepStdinOpen: true });
-    program.child.stdin?.write(lines.slice(0, 1_200).join(''));
+    // A pipe by the input's name: it gives a part and then keeps still.
+    execFileSync('mkfifo', [workspace.path('slow.jsonl')]);
+    const program = workspace.start(['run', 'slow.jsonl', ...settings, '-o', 'out.jsonl']);
+    const pipe = createWriteStream(workspace.path('slow.jsonl')).on('error', () => undefined);
+    pipe.write(lines.slice(0, 1_050).join(''));
     await waitFor('a part of the documents', () => storedTasks() >= 1_000);
     program.kill('SIGKILL');
     await program.ended;
+    pipe.destroy();
     expect(storedTasks()).toBeLessThan(documents.length);
 
     const resumed = await workspace.run(['resume', ...settings]);
     expect(resumed.exitCode).toBe(2);
     expect(resumed.stderr).toContain('was cut off');
-    expect(resumed.stderr).toContain('llm-batch run -');
+    expect(resumed.stderr).toContain(`llm-batch run ${workspace.path('slow.jsonl')}`);
     expect((await simulator.books()).calls).toBe(0);
 
-    const again = await workspace.run(['run', '-', ...settings, '-o', 'out.jsonl'], {
-      input: lines.join(''),
-    });
+    rmSync(workspace.path('slow.jsonl'));
+    workspace.write('slow.jsonl', lines.join(''));
+    const again = await workspace.run(['run', 'slow.jsonl', ...settings, '-o', 'out.jsonl']);
     expect(again.exitCode, again.stderr).toBe(0);
     expect(workspace.readLines('out.jsonl').map(({ id, output }) => ({ id, output }))).toEqual(
       documents.map(({ id, text }) => ({ id, output: answerTo(text) })),

@@ -161,23 +161,19 @@ describe('asked to stop twice', () => {
 describe('asked to stop during the import', () => {
   it('calls nobody, says how to go on, and goes on', async () => {
     simulator = await startSimulatorProcess();
-    const lines = numberedDocuments(1_500).map((document) => `${JSON.stringify(document)}\n`);
+    const lines = numberedDocuments(200).map((document) => `${JSON.stringify(document)}\n`);
     const flags = ['--base-url', simulator.url, '--concurrency', '64', '-o', 'out.jsonl'];
     const program = workspace.start(['run', '-', ...flags], { keepStdinOpen: true });
-    program.child.stdin?.write(lines.slice(0, 1_200).join(''));
-    await waitFor(
-      'a part of the documents',
-      () => /reading [1-9]/.test(program.stderr()) || importedTasks() > 0,
-    );
+    program.child.stdin?.write(lines.slice(0, 150).join(''));
+    await waitFor('its reading', () => program.stderr().includes('reading'));
     // Nothing more comes on standard input, and nobody ends it.
     program.kill('SIGINT');
     const end = await program.ended;
     expect(end.exitCode, end.stderr).toBe(130);
     expect(end.stderr).toContain('import interrupted; nothing was called');
-    expect(end.stderr).toContain('llm-batch run -');
+    expect(end.stderr).toContain('The same command goes on');
     expect((await simulator.books()).calls).toBe(0);
 
-    // The run is there now, so its input is read twice; that can be stopped too.
     const second = workspace.start(['run', '-', ...flags], { keepStdinOpen: true });
     await waitFor('its import', () => second.stderr().includes('reading'));
     second.kill('SIGINT');
@@ -188,14 +184,6 @@ describe('asked to stop during the import', () => {
     expect(workspace.readLines('out.jsonl')).toHaveLength(lines.length);
     expect((await simulator.books()).calls).toBe(lines.length);
   });
-
-  function importedTasks(): number {
-    try {
-      return workspace.query<{ tasks: number }>('SELECT count(*) AS tasks FROM tasks')[0]?.tasks ?? 0;
-    } catch {
-      return 0; // There is no store yet.
-    }
-  }
 });
 
 describe('a reader of standard output that goes away', () => {

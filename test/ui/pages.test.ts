@@ -136,7 +136,7 @@ describe('the status page', () => {
   started    2 h ago
   completed  126,000
   failed     12 (invalid_request 8, truncated 4)
-  pending    173,036 · 20 of them wait to be tried again · 16 calls open
+  pending    173,036 · 20 of them wait to be tried again
   speed      1,204 requests/min (96% of 1,250) · 412k tokens/min (21% of 2.0M)
   ETA        1 h 04 min
   calls      300,412 · 424 failed · 3 repeated after a crash
