@@ -8,14 +8,14 @@ import { CommanderError } from 'commander';
 import type { CommandContext } from './app/context.js';
 import { Interrupts } from './app/interrupts.js';
 import { wayOutOf } from './commands/error-words.js';
-import { buildProgram } from './commands/program.js';
+import { asksForJsonLog, buildProgram } from './commands/program.js';
 import { systemClock, systemRandom } from './core/clock.js';
 import { EXIT_CODES, LlmBatchError } from './core/errors.js';
 import { gateStream } from './core/terminal-gate.js';
 import { outputError } from './results/output-error.js';
 import { isReaderGone } from './results/sink.js';
 import { appearanceOf } from './ui/colours.js';
-import { renderError } from './ui/error.js';
+import { errorJson, renderError } from './ui/error.js';
 import { commandsAsTyped } from './ui/next-command.js';
 
 // Little is held and much passes through. Where the machine has much memory, V8 lets what is dead grow to several times
@@ -82,10 +82,20 @@ function showsColour(stream: NodeJS.WriteStream): boolean {
 
 function report(error: unknown): number {
   hasReported = true;
-  if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT_CODES.completed : EXIT_CODES.usage;
-  const hasColour = !process.argv.includes('--no-color');
-  const appearance = appearanceOf(process.stderr, context.environment, hasColour, context.command);
-  const lines = renderError(error, appearance, process.argv.includes('--debug'), wayOutOf);
-  process.stderr.write(`${lines.join('\n')}\n`);
-  return error instanceof LlmBatchError ? error.exitCode : EXIT_CODES.unexpected;
+  if (error instanceof CommanderError && error.exitCode === 0) return EXIT_CODES.completed;
+  const exitCode =
+    error instanceof CommanderError
+      ? EXIT_CODES.usage
+      : error instanceof LlmBatchError
+        ? error.exitCode
+        : EXIT_CODES.unexpected;
+  if (asksForJsonLog(process.argv)) {
+    process.stderr.write(`${errorJson(error, systemClock.now(), exitCode, context, wayOutOf)}\n`);
+  } else if (!(error instanceof CommanderError)) {
+    const hasColour = !process.argv.includes('--no-color');
+    const appearance = appearanceOf(process.stderr, context.environment, hasColour, context.command);
+    const lines = renderError(error, appearance, process.argv.includes('--debug'), wayOutOf);
+    process.stderr.write(`${lines.join('\n')}\n`);
+  }
+  return exitCode;
 }

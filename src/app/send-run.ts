@@ -10,6 +10,7 @@ import { formatCount, formatQuantity } from '../ui/numbers.js';
 import { connect, plainHttpNotice } from './composition.js';
 import type { CommandContext } from './context.js';
 import { batchFolder, salvageFile, workerIdOf } from './open-store.js';
+import { traceRuns } from './telemetry.js';
 
 export interface SendRunOptions {
   readonly settings: Settings;
@@ -38,6 +39,7 @@ export async function sendRun(
   const plainHttp = plainHttpNotice(runSettings, context);
   if (plainHttp !== null) tell({ type: 'warning', message: plainHttp });
   const lanes = await connect(runSettings, context);
+  const tracing = await traceRuns(context);
   const fewer = fewerConnectionsNotice(lanes.mostConnections, runSettings.pacing.concurrency);
   if (fewer !== null) tell({ type: 'warning', message: fewer });
   try {
@@ -55,11 +57,15 @@ export async function sendRun(
       choice,
       waits,
       stop: context.interrupts,
-      tell,
+      tell(event) {
+        tell(event);
+        tracing.tell(event);
+      },
       outputs: { ...outputs, stream: context.stdout },
     });
   } finally {
     await lanes.close();
+    await tracing.close();
   }
 }
 

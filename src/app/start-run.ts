@@ -5,8 +5,11 @@ import type { RunRecord } from '../core/run.js';
 import type { OutputPaths } from '../results/output-paths.js';
 import { givenName, runForInput } from '../runs/find-run.js';
 import { type ImportRules, importDocuments } from '../runs/import-documents.js';
+import { ImportInterrupted } from '../runs/import-input.js';
 import { checkOutputs } from '../runs/outputs.js';
+import { untilStopped } from '../runs/read-documents.js';
 import type { RunSettings } from '../runs/run-settings.js';
+import { type SpooledInput, spoolStandardInput } from '../runs/standard-input.js';
 import type { CommandContext } from './context.js';
 import { type HomeFolders, homeFolders, ownStore, withStore } from './open-store.js';
 import { type SentRun, sendRun } from './send-run.js';
@@ -38,9 +41,42 @@ export interface StartOptions {
 }
 
 /** @throws LlmBatchError as `runForInput`, `checkOutputs`, `importDocuments` and `sendRun` do */
-export function startRun(
+export async function startRun(
   context: CommandContext,
   options: StartOptions,
+): Promise<SentRun | 'interrupted' | { readonly detached: RunRecord }> {
+  const { inputPath } = options;
+  const spool = inputPath === '-' ? await spoolInput(context, options) : null;
+  if (spool === 'interrupted') return spool;
+  try {
+    return await startSpooled(context, options, spool);
+  } finally {
+    await spool?.remove();
+  }
+}
+
+/** What standard input holds; it decides which run it is of. */
+async function spoolInput(
+  context: CommandContext,
+  { settings, inputs, inputPath, tell }: StartOptions,
+): Promise<SpooledInput | 'interrupted'> {
+  const input = wantedInput(context, settings, inputs);
+  tell({ type: 'import_started' });
+  try {
+    return await untilStopped(input, context.interrupts, (signal) => spoolStandardInput(input.stdin, signal));
+  } catch (error) {
+    if (!(error instanceof ImportInterrupted)) throw error;
+    tell({ type: 'import_interrupted', input: inputPath });
+    return 'interrupted';
+  } finally {
+    tell({ type: 'import_ended' });
+  }
+}
+
+function startSpooled(
+  context: CommandContext,
+  options: StartOptions,
+  spool: SpooledInput | null,
 ): Promise<SentRun | 'interrupted' | { readonly detached: RunRecord }> {
   const { settings, runSettings, inputPath, rules, tell } = options;
   return withStore(context, settings, 'write', async (store) => {
@@ -51,6 +87,7 @@ export function startRun(
       inputPath,
       query,
       simulated,
+      inputSha256: spool?.sha256,
     });
     await ownStore(context, store, name);
     const paths = options.pathsOf(givenName({ name, inputPath, simulated }));
@@ -59,12 +96,13 @@ export function startRun(
     const run = await importDocuments({
       store,
       run: existing ?? { name, inputPath, simulated, createdAtMs: context.clock.now() },
-      settings: runSettings,
-      input: wantedInput(context, settings, options.inputs),
+      settings: spool === null ? runSettings : { ...runSettings, inputSha256: spool.sha256 },
+      input: wantedInput(context, settings, options.inputs, spool?.path ?? null),
       rules: { ...rules, rejectsPath: paths.rejects },
       stop: context.interrupts,
       tell,
     });
+    await spool?.remove();
     if (run === 'interrupted') return run;
     if (options.detached) return { detached: run };
     const outputs = { paths, force: rules.force, onlyNew: options.onlyNew };

@@ -7,6 +7,7 @@ export function wantedInput(
   { workingFolder, stdin }: CommandContext,
   { inputFormat, query, maxLineBytes }: Settings,
   names: readonly string[],
+  spool: string | null = null,
 ): WantedInput {
-  return { names, folder: workingFolder, stdin, format: inputFormat, query, maxLineBytes };
+  return { names, folder: workingFolder, stdin, spool, format: inputFormat, query, maxLineBytes };
 }

@@ -143,13 +143,17 @@ async function requestSettings(
   if (prompt !== null && promptFile !== null) {
     throw usageError('PROMPT_TWICE', '--prompt and --prompt-file were both given.', 'keep one of them');
   }
+  const named = {
+    ...(settings.temperature === null ? {} : { temperature: settings.temperature }),
+    ...(settings.maxTokens === null ? {} : { [runEndpointOf(settings).outputCapName]: settings.maxTokens }),
+  };
   return {
     // Stored resolved: another default in a later version must not make a finished run look changed.
     endpoint,
     model: modelOf({ model, endpoint }),
     promptTemplate: promptFile === null ? prompt : await readPrompt(resolve(workingFolder, promptFile)),
     systemTemplate: system,
-    parameters: flags.parameters,
+    parameters: { ...named, ...flags.parameters },
     imageFolder:
       imageFolder === null
         ? folderOfInput(flags.inputs, workingFolder)

@@ -4,9 +4,11 @@ import type { CommandContext } from '../app/context.js';
 import { withStore } from '../app/open-store.js';
 import type { ResolvedSettings } from '../config/load.js';
 import { EXIT_CODES, type ExitCode, LlmBatchError } from '../core/errors.js';
+import type { Choice } from '../core/event.js';
+import type { EstimateReport } from '../runs/estimate/estimate-input.js';
 import { findRunForInput } from '../runs/find-run.js';
 import type { RunSettings } from '../runs/run-settings.js';
-import { formatCount, formatQuantity } from '../ui/numbers.js';
+import { formatCount, formatMoney, formatQuantity } from '../ui/numbers.js';
 import { showEstimate } from './estimate.js';
 
 export interface DryRunOptions {
@@ -18,6 +20,8 @@ export interface DryRunOptions {
   readonly inputPath: string;
   readonly runName: string | null;
   readonly skipBadLines: boolean;
+  /** To be tried; null: all. */
+  readonly choice: Choice | null;
 }
 
 /** @returns 2 where bad lines would stop the run before its first call */
@@ -36,6 +40,7 @@ export async function dryRun(options: DryRunOptions): Promise<ExitCode> {
   const stops = report.badLines > 0 && !options.skipBadLines;
   if (!settings.quiet) {
     const notes = [
+      ...(options.choice === null ? [] : [triedFirst(options.choice, report)]),
       ...(await answeredBefore(options)),
       stops
         ? `${formatQuantity(report.badLines, 'bad line')} would stop this run before its first call: mend them (llm-batch check lists them) or add --skip-bad-lines`
@@ -46,8 +51,20 @@ export async function dryRun(options: DryRunOptions): Promise<ExitCode> {
   return stops ? EXIT_CODES.usage : EXIT_CODES.completed;
 }
 
+/** What of the estimate is of the documents that would be sent now. */
+function triedFirst({ by, count }: Choice, { documents, models }: EstimateReport): string {
+  const chosen = Math.min(count, documents);
+  const cost = models[0]?.cost.direct ?? null;
+  const share = documents === 0 ? 0 : chosen / documents;
+  const money =
+    cost === null ? '' : `, for about ${formatMoney(cost.low * share)} to ${formatMoney(cost.high * share)}`;
+  return `--${by} ${count} would send ${formatCount(chosen)} of the ${formatQuantity(documents, 'document')} now${money}`;
+}
+
 /** Answers that are there already are not paid for again, which the estimate of the whole input does not know. */
 async function answeredBefore({ context, resolved, runSettings, ...run }: DryRunOptions): Promise<string[]> {
+  // What standard input held is gone, and with it which run it is of.
+  if (run.inputPath === '-' && run.runName === null) return [];
   try {
     return await withStore(context, resolved.settings, 'read', async (store) => {
       const wanted = {

@@ -23,6 +23,8 @@ export async function keepServer(
 ): Promise<RunSettings> {
   const { settings, lanes } = resolved;
   if (settings.baseUrl !== null || lanes !== null || asked.simulator !== null) return asked;
+  // Which run it is, what it holds decides, and that is not read yet.
+  if (wanted.inputPath === '-' && wanted.name === null) return asked;
   const stored = await storedSettings(context, resolved, wanted);
   if (stored === null) return asked;
   const { connection } = withGivenFlags(stored, resolved, context.workingFolder);

@@ -13,6 +13,7 @@ import { registerCopy } from './copy.js';
 import { registerDoctor } from './doctor.js';
 import { registerEstimate } from './estimate.js';
 import { registerFailures } from './failures.js';
+import { refuseFamiliarFlags } from './familiar-flags.js';
 import { registerList } from './list.js';
 import { registerPrune } from './prune.js';
 import { registerReport } from './report.js';
@@ -33,6 +34,17 @@ export interface Program {
   /** @throws CommanderError for wrong usage, LlmBatchError for what a command refuses */
   run(argv: readonly string[]): Promise<ExitCode>;
 }
+
+const GROUPS = [
+  ['Send documents:', [registerRun, registerResume, registerWorker, registerRetry, registerCancel]],
+  [
+    'See what came of it:',
+    [registerList, registerStatus, registerResults, registerFailures, registerReport, registerCompare],
+  ],
+  ['Look before you spend:', [registerCheck, registerEstimate, registerDoctor, registerSimulate]],
+  ['Take work from other programs:', [registerServe, registerSubmit, registerWebhooks]],
+  ['Keep house:', [registerPrune, registerCopy, registerTrust, registerCompletion]],
+] as const;
 
 const EXIT_CODE_HELP = `
 Exit codes: 0 all completed · 1 unexpected error · 2 usage or input error, no call was made · 3 finished, some failed ·
@@ -60,43 +72,34 @@ export function buildProgram(context: CommandContext): Program {
     .configureHelp({ helpWidth: Math.min(context.stdout.columns || 100, 120) })
     .addHelpText('after', EXIT_CODE_HELP);
 
-  for (const register of [
-    registerRun,
-    registerResume,
-    registerWorker,
-    registerList,
-    registerStatus,
-    registerResults,
-    registerFailures,
-    registerReport,
-    registerCompare,
-    registerRetry,
-    registerCancel,
-    registerPrune,
-    registerCopy,
-    registerDoctor,
-    registerCheck,
-    registerEstimate,
-    registerTrust,
-    registerServe,
-    registerSubmit,
-    registerWebhooks,
-    registerSimulate,
-    registerCompletion,
-  ]) {
-    register(command, context, action);
+  for (const [heading, registrations] of GROUPS) {
+    command.commandsGroup(heading);
+    for (const register of registrations) register(command, context, action);
   }
   for (const verb of command.commands) verb.showHelpAfterError(`  try: llm-batch ${verb.name()} --help`);
   return {
     command,
     async run(argv) {
+      if (asksForJsonLog(argv)) for (const each of [command, ...command.commands]) silenceErrors(each);
       refuseInputAlone(command, argv[2]);
+      const verb = command.commands.find((each) => each.name() === argv[2]);
+      if (verb !== undefined) refuseFamiliarFlags(verb, argv.slice(3));
       const [node = '', script = '', word, ...rest] = argv;
       // As other programs are asked; a command of its own would stand in every list of commands.
       await command.parseAsync(word === 'help' ? [node, script, ...rest, '--help'] : [...argv]);
       return exitCode;
     },
   };
+}
+
+/** Asked before the flags are parsed, for what goes wrong there. */
+export function asksForJsonLog(argv: readonly string[]): boolean {
+  return argv.includes('--log-json');
+}
+
+/** What commander says of wrong usage is told as JSON by whoever reports errors. */
+function silenceErrors(command: Command): void {
+  command.showHelpAfterError(false).configureOutput({ outputError: () => undefined });
 }
 
 /** `llm-batch docs.jsonl`: commander would look for a command of a like name. @throws LlmBatchError (exit 2) COMMAND_MISSING */

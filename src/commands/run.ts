@@ -129,7 +129,16 @@ async function run(
   if (options.dryRun) {
     const runName = options.name ?? null;
     const skipBadLines = options.skipBadLines ?? false;
-    return dryRun({ context, resolved, runSettings: asked, inputs, inputPath, runName, skipBadLines });
+    return dryRun({
+      context,
+      resolved,
+      runSettings: asked,
+      inputs,
+      inputPath,
+      runName,
+      skipBadLines,
+      choice,
+    });
   }
   const wanted = { name: options.name ?? null, inputPath, query: settings.query };
   const runSettings = await keepServer(context, resolved, asked, wanted, options.trustStore ?? false);

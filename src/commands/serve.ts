@@ -62,11 +62,11 @@ async function serve(
   checkTokenLimit(runSettings);
   checkConnection(runSettings, context);
   await checkPrices(runSettings, context);
-  const { serve: serveUntilStopped } = await import('../app/serve.js');
+  const { runService } = await import('../app/run-service.js');
   const { settings } = resolved;
   const { tell, close } = watchRuns(context, settings);
   try {
-    await serveUntilStopped(context, {
+    await runService(context, {
       ...{ settings, runSettings, tell },
       async checkTrust(storedSettings) {
         refuseUntrusted(context, storedSettings, resolved, await homeFolders(context, settings));

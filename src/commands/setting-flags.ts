@@ -7,13 +7,27 @@ import { SETTINGS, type SettingGroup, type Settings, settingsIn } from '../confi
 import { dotEnvOf, readTrustedConfig } from './folder-settings.js';
 import { collect } from './repeated-flag.js';
 
+const HEADINGS: Readonly<Record<SettingGroup, string>> = {
+  request: 'What is sent:',
+  input: 'Input:',
+  connection: 'Servers and keys:',
+  pacing: 'Pace, limits and waiting:',
+  remote: 'Remote batches:',
+  budget: 'Limits on spending and failures:',
+  sharing: 'Answers for several documents:',
+  service: 'The service:',
+  client: 'The service that is asked:',
+  store: 'Store and settings:',
+  display: 'What is shown:',
+};
+
 /** @param hidden settings of the groups that are taken, but are not in the help of the command */
 export function addSettingFlags(
   command: Command,
   groups: readonly SettingGroup[],
   hidden: readonly (keyof Settings)[] = [],
 ): Command {
-  for (const { name, flags, short, help, initialText, environment, repeats } of settingsIn(groups)) {
+  for (const { name, group, flags, short, help, initialText, environment, repeats } of settingsIn(groups)) {
     const notes = [
       ...(initialText === undefined ? [] : [`default ${initialText}`]),
       ...(environment === '' ? [] : [environment]),
@@ -21,7 +35,9 @@ export function addSettingFlags(
     const option = new Option(
       short === undefined ? flags : `${short}, ${flags}`,
       `${help} (${notes.join('; ')})`,
-    ).hideHelp(hidden.includes(name));
+    )
+      .hideHelp(hidden.includes(name))
+      .helpGroup(HEADINGS[group]);
     command.addOption(repeats === true ? option.argParser(collect) : option);
   }
   return command;

@@ -28,7 +28,7 @@ export function registerStatus(program: Command, context: CommandContext, action
   const command = program
     .command('status')
     .argument('[run]', 'name of the run; default: the newest unfinished one, else the newest')
-    .description('counts, rate, tokens, cost, latency and failures of a run, also while it is being drained')
+    .description('counts, rate, tokens, cost, latency and failures of a run, also while it goes on')
     .addHelpText('after', EXAMPLES)
     .option('--watch', 'show it again every second until the run ends or Ctrl-C')
     .option('--json', 'as JSON on standard output, one line a look');

@@ -3,7 +3,7 @@ import { createReadStream } from 'node:fs';
 import { resolve } from 'node:path';
 import type { Command } from 'commander';
 import type { CommandContext } from '../app/context.js';
-import { LlmBatchClient, ServiceProblem } from '../client/client.js';
+import { LlmBatchClient, ServiceProblem } from '../client/service-client.js';
 import { EXIT_CODES, type ExitCode, LlmBatchError, usageError } from '../core/errors.js';
 import { printable } from '../core/foreign-text.js';
 import type { Action } from './action.js';

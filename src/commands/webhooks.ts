@@ -41,9 +41,8 @@ async function webhooks(
   if (verb === 'retry') {
     return withStore(context, settings, 'change', async ({ served }) => {
       const count = await served.retryWebhooks(task);
-      context.stderr.write(
-        `${count} ${count === 1 ? 'webhook' : 'webhooks'} to be sent again by \`llm-batch serve\`.\n`,
-      );
+      const what = count === 1 ? 'webhook' : 'webhooks';
+      context.stderr.write(context.command(`${count} ${what} to be sent again by \`llm-batch serve\`.\n`));
       return EXIT_CODES.completed;
     });
   }

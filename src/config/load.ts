@@ -2,6 +2,7 @@
 import { resolve } from 'node:path';
 import { usageError } from '../core/errors.js';
 import { isJsonObject, type Json, type JsonObject, parseForeignJson } from '../core/json.js';
+import { configName, familiarSetting, nearest, settingOfKey } from './familiar-names.js';
 import { isInside } from './inside.js';
 import { type LaneDefinition, parseLanes } from './lanes.js';
 import { SETTINGS, type SettingDefinition, type Settings } from './settings.js';
@@ -9,6 +10,8 @@ import { readSmallFile } from './small-file.js';
 
 export const CONFIG_FILE_NAME = 'llm-batch.config.json';
 const LANES = 'lanes';
+/** They say where settings are. */
+const ONLY_FLAGS: readonly string[] = ['config', 'envFile'];
 /** At least two letters, so that a Windows drive is a path. */
 const URL_SCHEME = /^[a-z][a-z0-9+.-]+:/i;
 
@@ -45,7 +48,11 @@ export function resolveSettings(sources: SettingSources): ResolvedSettings {
     } else if (environmentValue !== undefined && environmentValue !== '') {
       values[name] = parsed(definition, environmentValue, `environment variable ${environment}`);
     } else if (Object.hasOwn(sources.file, name)) {
-      values[name] = parsed(definition, sources.file[name], `'${name}' in ${CONFIG_FILE_NAME}`);
+      values[name] = parsed(
+        definition,
+        sources.file[name],
+        `'${configName(definition)}' in ${CONFIG_FILE_NAME}`,
+      );
     } else {
       values[name] = definition.initial;
     }
@@ -102,18 +109,33 @@ export function readConfigFile(path: string): JsonObject | null {
       `${path} does not hold a JSON object.`,
       'Write settings into it, such as {"rpm": 500}.',
     );
-  const known = [...SETTINGS.map((setting) => setting.name as string), LANES].filter(
-    (name) => name !== 'config' && name !== 'envFile',
-  );
-  for (const name of Object.keys(config)) {
-    if (known.includes(name)) continue;
-    throw usageError(
-      'CONFIG_UNKNOWN_SETTING',
-      `${path} has a setting '${name}' that is not known.`,
-      `known are ${known.join(', ')}`,
-    );
+  return canonical(config, path);
+}
+
+/** Under the settings' own names, whichever way they are written. @throws LlmBatchError (exit 2) CONFIG_UNKNOWN_SETTING */
+function canonical(config: JsonObject, path: string): JsonObject {
+  const found: JsonObject = {};
+  for (const [key, value] of Object.entries(config)) {
+    const setting = key === LANES ? null : settingOfKey(key);
+    if (key !== LANES && (setting === null || ONLY_FLAGS.includes(setting.name))) throw unknownKey(key, path);
+    const name = setting?.name ?? key;
+    if (Object.hasOwn(found, name)) {
+      throw usageError('CONFIG_TWICE', `${path} says '${key}' twice, in two spellings.`, 'Keep one of them.');
+    }
+    found[name] = value;
   }
-  return config;
+  return found;
+}
+
+function unknownKey(key: string, path: string): Error {
+  const known = [...SETTINGS.filter(({ name }) => !ONLY_FLAGS.includes(name)).map(configName), LANES];
+  const familiar = familiarSetting(key);
+  const meant = familiar === null ? nearest(key, known) : configName(familiar);
+  return usageError(
+    'CONFIG_UNKNOWN_SETTING',
+    `${path} has a setting '${key}' that is not known.`,
+    meant === null ? `known are ${known.join(', ')}` : `did you mean '${meant}'?`,
+  );
 }
 
 export function flagName(definition: SettingDefinition): string {

@@ -15,6 +15,7 @@ import {
   parseFailureLimit,
   parseList,
   parseMoney,
+  parseNumber,
   parseOneOf,
   parsePort,
   parseSwitch,
@@ -144,6 +145,18 @@ const TABLE = {
     help: 'system message, a template too',
     initial: null,
     parse: parseText,
+  }),
+  temperature: setting('request', {
+    flags: '--temperature <n>',
+    help: 'the same as --param temperature=N',
+    initial: null,
+    parse: parseNumber,
+  }),
+  maxTokens: setting('request', {
+    flags: '--max-tokens <n>',
+    help: 'most tokens of an answer, by the name that the endpoint has for it: max_tokens, or max_output_tokens of responses',
+    initial: null,
+    parse: parseCount,
   }),
   imageFolder: setting('request', {
     flags: '--image-folder <folder>',

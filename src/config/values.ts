@@ -35,6 +35,13 @@ export function parsePort(value: unknown): number {
   throw new Error('a port from 0 to 65535');
 }
 
+/** A number from 0 on. */
+export function parseNumber(value: unknown): number {
+  const number = Number(typeof value === 'string' && value.trim() === '' ? Number.NaN : value);
+  if (Number.isFinite(number) && number >= 0) return number;
+  throw new Error('a number of at least 0');
+}
+
 /** As `parseCount`, or `auto`. */
 export function parseCountOrAuto(value: unknown): number | 'auto' {
   if (String(value).trim().toLowerCase() === 'auto') return 'auto';

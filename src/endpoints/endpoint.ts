@@ -28,6 +28,8 @@ export interface Endpoint {
   createRequests(defaults: RequestDefaults): RequestMaker;
   /** The cap on the answer's tokens that a body, or the parameters for all bodies, state; null when they state none. */
   outputCapOf(body: JsonObject): number | null;
+  /** What it calls that cap. */
+  readonly outputCapName: string;
   /** Tokens that the server adds to those of the texts: what to expect, and what at most. */
   readonly framingTokens: { readonly expected: number; readonly most: number };
   /** Adds up a body's tokens; fields of a wrong type are passed over. */

@@ -388,10 +388,11 @@ export class Drain {
     const { store, runId, among } = this.#options;
     while (!this.#stopping && this.#background.task !== 'cancel') {
       const { concurrency } = this.#pool;
-      // Twice the concurrency keeps the pool fed across a commit; a quarter free is worth a claim. A single call is
-      // that of the only documents held, so that three crashes tell whether one of them is their cause.
-      const capacity = concurrency === 1 ? 1 : concurrency * 2;
-      const refillAt = capacity - Math.max(1, Math.floor(concurrency / 2));
+      // The open calls, those that are ready, those whose outcome is being committed, and as many again while more are
+      // claimed; a third free is worth a claim. A single call is that of the only documents held, so that three crashes
+      // tell whether one of them is their cause.
+      const capacity = concurrency === 1 ? 1 : concurrency * 3;
+      const refillAt = capacity - concurrency;
       const busy = this.#calls - this.#guard.held.length;
       if (busy > refillAt || this.#trouble.isActive || this.#heldSuspect !== null) {
         await this.#nextWake(null);

@@ -49,6 +49,13 @@ export interface RemoteBatch {
   readonly isQueueFull: boolean;
 }
 
+/** A line of a file as it came. */
+export interface FileLine {
+  readonly text: string;
+  /** False: bytes of it were none, and are replaced in the text. */
+  readonly isUtf8: boolean;
+}
+
 /** What one line of an output or error file says. */
 export type RemoteLine =
   | { readonly customId: string; readonly reply: ProviderReply }
@@ -85,7 +92,7 @@ export interface RemoteBatches {
   /** Removes a file at the server. */
   deleteFile(fileId: string, options: SendOptions): Promise<RemoteReply<null>>;
   /** Pure. @param requestOf the request that was handed in under a custom id; null: none was */
-  readLine(line: string, requestOf: (customId: string) => ProviderRequest | null): RemoteLine;
+  readLine(line: FileLine, requestOf: (customId: string) => ProviderRequest | null): RemoteLine;
 }
 
 /** A provider that takes batches too. */

@@ -10,15 +10,23 @@ export interface PageHead {
   readonly styleAfter?: string;
   /** The text of each script that may run. */
   readonly scripts: readonly string[];
+  /** They may ask the server that the page came from. */
+  readonly connects?: boolean;
 }
 
-export function pageHead({ title, styleBefore = '', styleAfter = '', scripts }: PageHead): Markup {
+export function pageHead({
+  title,
+  styleBefore = '',
+  styleAfter = '',
+  scripts,
+  connects = false,
+}: PageHead): Markup {
   return html`<head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="generator" content="llm-batch">
 <meta name="color-scheme" content="light dark">
-<meta http-equiv="Content-Security-Policy" content="${contentPolicy(scripts)}">
+<meta http-equiv="Content-Security-Policy" content="${contentPolicy(scripts)}${connects ? "; connect-src 'self'" : ''}">
 <title>${title}</title>
 <style>${new Markup([styleBefore, PAGE_STYLE, styleAfter].filter((style) => style !== '').join('\n'))}</style>
 </head>`;

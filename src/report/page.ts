@@ -9,6 +9,7 @@ import { pageHead } from './page-head.js';
 import { PAGE_SCRIPT } from './page-script.js';
 import type { ReportFacts } from './report-facts.js';
 import { failuresSection, lanesSection, runSection, tiles } from './sections.js';
+import { zoneText } from './time-text.js';
 import { timelineCharts } from './timeline-charts.js';
 
 const MARK = '<!doctype html>\n<!-- llm-batch report of run ';
@@ -37,7 +38,7 @@ ${run.haltReason === null ? null : html`<p class="banner bad" role="note"><stron
 <main>
 ${tiles(facts)}
 <section aria-labelledby="charts"><h2 id="charts">How it went</h2>
-${charts.length === 0 ? html`<p class="card">No call has been made yet.</p>` : html`<p class="hint">Times are UTC; pauses of more than ten minutes are cut out. The arrow keys move through a chart that has the focus; the figures are below each.</p>`}
+${charts.length === 0 ? html`<p class="card">No call has been made yet.</p>` : html`<p class="hint">Times are local (${zoneText(run.createdAtMs)}); pauses of more than ten minutes are cut out. The arrow keys move through a chart that has the focus; the figures are below each.</p>`}
 <noscript><p class="card">Charts need JavaScript; their figures are in the tables.</p></noscript>
 <div class="charts">${charts.map(chartFigure)}</div></section>
 ${failuresSection(facts)}

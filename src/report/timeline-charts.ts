@@ -11,7 +11,7 @@ import {
   formatTokens,
 } from '../ui/numbers.js';
 import type { Chart, ChartColour, ChartSeries } from './chart.js';
-import { dayText, stretchName, stretchText } from './time-text.js';
+import { dayText, localMs, stretchName, stretchText, zoneText } from './time-text.js';
 
 /** A limit further above the peak than this would flatten everything below it. */
 const HIGHEST_SHOWN_LIMIT = 4;
@@ -57,7 +57,7 @@ function along({ bucketMs, buckets }: RunTimeline): Pick<Chart, 'edges' | 'along
     return pauseMs > 0 ? [{ name: `pause ${formatDuration(pauseMs)}`, at }] : [];
   });
   return {
-    edges: [...starts, (starts.at(-1) ?? 0) + bucketMs],
+    edges: [...starts, (starts.at(-1) ?? 0) + bucketMs].map(localMs),
     along: 'moments',
     stretchMs: bucketMs,
     marks: marks.length > MOST_MARKS ? marks.map(({ at }) => ({ name: '', at })) : marks,
@@ -71,7 +71,7 @@ function tableOf(
 ): Chart['table'] {
   const days = new Set(buckets.map(({ fromMs }) => dayText(fromMs)));
   return {
-    heads: ['from (UTC)', ...heads],
+    heads: [`from (${zoneText(buckets[0]?.fromMs ?? 0)})`, ...heads],
     rows: buckets.map((bucket, index) => [
       `${days.size > 1 ? `${dayText(bucket.fromMs)} ` : ''}${stretchText(bucket.fromMs, bucketMs)}`,
       ...cellsOf(bucket, index),

@@ -116,6 +116,7 @@ export function fileNameOf(runName: string): string {
 
 function inputStem(inputPath: string, { workingDirectory, runName = null }: OutputPathOptions): string {
   const stem = placeOf(inputPath, workingDirectory);
+  if (inputPath === '-' && runName?.startsWith('stdin-')) return join(workingDirectory, fileNameOf(runName));
   return runName === null ? stem : `${stem}.${fileNameOf(runName)}`;
 }
 

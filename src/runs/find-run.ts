@@ -21,6 +21,8 @@ export async function findRunForInput(
     readonly inputPath: string;
     /** Of a database; null for any other input. */
     readonly query: string | null;
+    /** Of standard input, which is another input where it holds something else; absent: not known, or a file. */
+    readonly inputSha256?: string | undefined;
     readonly simulated: boolean;
   },
 ): Promise<RunRecord | null> {
@@ -38,11 +40,11 @@ export async function findRunForInput(
   const ofPath = runs.filter(
     (run) => run.inputPath === wanted.inputPath && run.simulated === wanted.simulated,
   );
-  const ofInput = ofPath.filter((run) => asks(run, wanted.query));
+  const ofInput = ofPath.filter((run) => asks(run, wanted.query) && holds(run, wanted.inputSha256));
   const alive = ofInput.filter((run) => run.status !== 'cancelled');
   const found = alive.find((run) => givenName(run) === null) ?? alive[0] ?? ofInput[0] ?? null;
   const other = ofPath.find((run) => run.status !== 'cancelled');
-  if (found !== null || other === undefined) return found;
+  if (found !== null || other === undefined || wanted.query === null) return found;
   throw usageError(
     'RUN_OTHER_QUERY',
     `Run '${other.name}' of this database has another query: ${queryOf(other)}`,
@@ -56,6 +58,12 @@ function asks(run: RunRecord, query: string | null): boolean {
   return query === null || asked === null || asked === query;
 }
 
+/** A run of an earlier version does not know what its input held. */
+function holds(run: RunRecord, sha256: string | undefined): boolean {
+  const { inputSha256 = sha256 } = settingsOfRun(run);
+  return sha256 === undefined || inputSha256 === sha256;
+}
+
 function queryOf(run: RunRecord): string | null {
   const { input } = settingsOfRun(run);
   return input?.format === 'sqlite' ? input.query : null;
@@ -65,6 +73,8 @@ function queryOf(run: RunRecord): string | null {
 export function givenName(run: Pick<RunRecord, 'name' | 'inputPath' | 'simulated'>): string | null {
   const ownName = ownNameOf(run.inputPath, run.simulated);
   const isOwn = run.name.startsWith(ownName) && /^(-\d+)?$/.test(run.name.slice(ownName.length));
+  // Of one path, and yet other inputs: each has files of its own.
+  if (run.inputPath === '-') return run.name === ownName ? null : run.name;
   return isOwn ? null : run.name;
 }
 

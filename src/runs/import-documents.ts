@@ -15,7 +15,6 @@ import { noteWrittenFile } from './outputs.js';
 import { readPages, untilStopped, type WantedInput } from './read-documents.js';
 import { lanesOf, type RunSettings, settingsOfRun, settingsToJson } from './run-settings.js';
 import { answererOf, answererSoFar } from './share-answers.js';
-import { type SpooledInput, spoolStandardInput } from './standard-input.js';
 
 export interface ImportDocumentsOptions {
   readonly store: Store;
@@ -127,32 +126,24 @@ class Import {
 
   async #bringInLine(existing: RunRecord): Promise<RunRecord> {
     const { store, settings, input, rules, tell } = this.#options;
-    let spool: SpooledInput | null = null;
-    try {
-      // Standard input can be read once only, and this reads twice.
-      if (existing.inputPath === '-') spool = await spoolStandardInput(input.stdin, this.#signal);
-      const readTwice = spool === null ? input : { ...input, names: [spool.path] };
-      const importOptions = this.#importOptions(existing, readTwice);
-      const answerers = {
-        soFar: await answererSoFar(store, existing),
-        fromNowOn: answererOf(settings),
-      };
-      const plan = await planImport(importOptions, answerers);
-      await this.#endReading();
-      tell({ type: 'planned', run: existing.name, ...plan });
-      const changed =
-        plan.changedFinished === 0
-          ? 'rerun'
-          : await rules.onChanged(changedAnswers(existing, plan.changedFinished, settings));
-      const now = {
-        ...settings,
-        ...(this.#description === null ? {} : { input: this.#description }),
-      };
-      const reimport = { keepFinished: changed === 'keep', answerers };
-      return await applyImport(importOptions, reimport, settingsToJson(now, store));
-    } finally {
-      await spool?.remove();
-    }
+    const importOptions = this.#importOptions(existing, input);
+    const answerers = {
+      soFar: await answererSoFar(store, existing),
+      fromNowOn: answererOf(settings),
+    };
+    const plan = await planImport(importOptions, answerers);
+    await this.#endReading();
+    tell({ type: 'planned', run: existing.name, ...plan });
+    const changed =
+      plan.changedFinished === 0
+        ? 'rerun'
+        : await rules.onChanged(changedAnswers(existing, plan.changedFinished, settings));
+    const now = {
+      ...settings,
+      ...(this.#description === null ? {} : { input: this.#description }),
+    };
+    const reimport = { keepFinished: changed === 'keep', answerers };
+    return await applyImport(importOptions, reimport, settingsToJson(now, store));
   }
 
   #importOptions(run: RunRecord, input: WantedInput): ImportOptions {

@@ -1,4 +1,5 @@
 /** The one way to an input, for those that store its documents and those that only look at them. */
+import { createReadStream } from 'node:fs';
 import type { Readable } from 'node:stream';
 import type { TellEvent } from '../core/event.js';
 import type { InputFormat } from '../core/input-format.js';
@@ -15,6 +16,8 @@ export interface WantedInput {
   /** What relative paths start from. */
   readonly folder: string;
   readonly stdin: Readable;
+  /** A file that holds what standard input held, to be read in its place; null: none. */
+  readonly spool: string | null;
   /** Null: by the ending of the name. */
   readonly format: InputFormat | null;
   /** Of a database. */
@@ -35,7 +38,8 @@ export async function* readPages(
   input: WantedInput,
   { request, signal, tell, onOpened }: ReadDocumentsOptions,
 ): AsyncGenerator<DocumentPage> {
-  const { names, folder, stdin, format, query, maxLineBytes } = input;
+  const { names, folder, spool, format, query, maxLineBytes } = input;
+  const stdin = spool === null ? input.stdin : createReadStream(spool);
   const opened = await openInput(names, { cwd: folder, stdin, format, query, signal });
   try {
     await onOpened?.(opened.description);

@@ -42,6 +42,8 @@ export interface RunSettings {
   readonly request: RequestSettings;
   /** What the input was, known once it has been opened; absent in runs of earlier versions. */
   readonly input?: InputDescription;
+  /** Of standard input, in hexadecimal; absent for files and in runs of earlier versions. */
+  readonly inputSha256?: string;
   readonly connection: ConnectionSettings;
   readonly pacing: PacingSettings;
   readonly remote: RemoteSettings;

@@ -1,4 +1,8 @@
-/** Keeps standard input in a temporary file, for an import that has to read it twice. */
+/**
+ * Keeps standard input in a temporary file: its content says which run it is, and an import that goes on with a run reads
+ * it twice.
+ */
+import { createHash } from 'node:crypto';
 import { createWriteStream } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -9,6 +13,8 @@ import { ImportInterrupted } from './import-input.js';
 
 export interface SpooledInput {
   readonly path: string;
+  /** In hexadecimal, of all of it. */
+  readonly sha256: string;
   remove(): Promise<void>;
 }
 
@@ -18,8 +24,15 @@ export async function spoolStandardInput(stdin: Readable, signal: AbortSignal): 
   const remove = (): Promise<void> => rm(folder, { recursive: true, force: true });
   const path = join(folder, 'stdin.jsonl');
   try {
-    await pipeline(stdin, createWriteStream(path, { mode: 0o600 }));
-    return { path, remove };
+    const hash = createHash('sha256');
+    const hashed = async function* (chunks: AsyncIterable<Uint8Array | string>) {
+      for await (const chunk of chunks) {
+        hash.update(chunk);
+        yield chunk;
+      }
+    };
+    await pipeline(stdin, hashed, createWriteStream(path, { mode: 0o600 }));
+    return { path, sha256: hash.digest('hex'), remove };
   } catch (error) {
     await remove();
     throw signal.aborted ? new ImportInterrupted() : error;

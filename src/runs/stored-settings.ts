@@ -41,6 +41,7 @@ export const STORED_SETTINGS: Shape = objectOf({
     idField: orNull(text),
   }),
   input: orNull(objectOf({ format: text })),
+  inputSha256: orNull(text),
   connection: objectOf({
     baseUrl: orNull(text),
     apiKeyEnv: listOf(text),

@@ -5,15 +5,13 @@ import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest }
 import { parseForeignJson, UnusualShape } from '../core/json.js';
 import { OpenApi } from './openapi.js';
 import { Problem, problemOf, unprocessable } from './problem.js';
-import { healthRoutes } from './routes/health.js';
+import { healthRoutes } from './routes/health-routes.js';
 import type { AddRoutes } from './routes/route.js';
-import { JSONL_TYPES, runRoutes } from './routes/runs.js';
-import { taskRoutes } from './routes/tasks.js';
-import type { TaskService } from './service.js';
+import { JSONL_TYPES } from './routes/run-routes.js';
 import { createAccessCheck } from './tokens.js';
 
 export interface HttpServerOptions {
-  readonly service: TaskService;
+  readonly routes: readonly AddRoutes[];
   /** Empty: who reaches the service may use it. */
   readonly tokens: readonly string[];
   readonly mostBodyBytes: number;
@@ -21,15 +19,13 @@ export interface HttpServerOptions {
   readonly probe: () => Promise<unknown>;
   /** Told of what nobody but us can mend. */
   readonly onUnexpected: (error: unknown) => void;
-  /** Beside those that are always there. */
-  readonly routes?: readonly AddRoutes[];
 }
 
 /** A connection on which nothing moves for so long is closed. */
 const IDLE_MS = 120_000;
 
 export function createHttpServer(options: HttpServerOptions): FastifyInstance {
-  const { service, tokens, mostBodyBytes, probe, onUnexpected, routes = [] } = options;
+  const { routes, tokens, mostBodyBytes, probe, onUnexpected } = options;
   const app = Fastify({
     bodyLimit: mostBodyBytes,
     connectionTimeout: IDLE_MS,
@@ -76,8 +72,7 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
   app.setNotFoundHandler((_request, reply) =>
     sendProblem(new Problem(404, 'There is nothing at this address.', { code: 'not_found' }), reply),
   );
-  const own = [taskRoutes(service), runRoutes(service), healthRoutes(probe, () => openApi.document())];
-  for (const add of [...own, ...routes]) add(app);
+  for (const add of [...routes, healthRoutes(probe, () => openApi.document())]) add(app);
   return app;
 }
 

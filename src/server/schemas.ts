@@ -156,6 +156,26 @@ export const RUN = {
   required: ['id', 'status', 'documents'],
 } as const;
 
+export const RUNS = {
+  title: 'Runs',
+  type: 'object',
+  properties: {
+    runs: {
+      type: 'array',
+      items: {
+        ...RUN,
+        properties: {
+          ...RUN.properties,
+          failed_by_kind: { type: 'object', additionalProperties: { type: 'integer' } },
+          documents_per_minute: { type: 'integer', description: 'Completed or failed, of late.' },
+        },
+      },
+    },
+    left_out: { type: 'integer', description: 'Older runs.' },
+  },
+  required: ['runs', 'left_out'],
+} as const;
+
 export const PROBLEM = {
   title: 'Problem',
   description: 'Problem details (RFC 9457).',

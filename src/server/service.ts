@@ -6,10 +6,10 @@ import { digest } from '../core/digest.js';
 import { LlmBatchError } from '../core/errors.js';
 import type { ResultFilter, ResultRow, TaskRow } from '../core/result-row.js';
 import type { RunRecord } from '../core/run.js';
-import type { RunSummary } from '../core/run-summary.js';
 import type { Idempotency, NewServedTask, ServedTask, SubmissionOutcome } from '../core/served-task.js';
+import type { TraceWork } from '../core/trace-work.js';
 import type { BadLine } from '../input/bad-line.js';
-import { costUsdJson, isoTime, resultLine } from '../results/result-line.js';
+import { resultLine } from '../results/result-line.js';
 import { resultPages } from '../results/result-pages.js';
 import { importNew } from '../runs/import-input.js';
 import { removeRun } from '../runs/prune-runs.js';
@@ -20,7 +20,8 @@ import type { Store } from '../store/store.js';
 import { GroupCommit } from './group-commit.js';
 import { Problem, type ProblemOfField, unprocessable } from './problem.js';
 import { newPublicId, type PublicIdKind, timeOfPublicId } from './public-id.js';
-import { type AskedFor, type Submission, settingsOfTasks, TaskIntake } from './task-intake.js';
+import { runFacts } from './run-facts.js';
+import { type AskedWith, type Submission, settingsOfTasks, TaskIntake } from './task-intake.js';
 
 export interface ServiceOptions {
   /** Opened for writing. */
@@ -35,6 +36,7 @@ export interface ServiceOptions {
   readonly clock: Clock;
   /** Why a webhook's address is refused; null: it is not. */
   readonly refuseWebhook: (url: string) => string | null;
+  readonly trace: TraceWork;
   /** Told when there is something new to be drained. */
   readonly onWork: () => void;
 }
@@ -84,11 +86,19 @@ export class TaskService {
    * @throws Problem 409, 422, 503
    */
   async submit(submission: Submission, text: string, headers: SubmissionHeaders): Promise<Accepted> {
-    const { webhook_url: webhookUrl = null, max_attempts: maxAttempts = null } = submission;
+    const { webhook_url: webhookUrl = null } = submission;
     if (webhookUrl !== null) {
       const refusal = this.#options.refuseWebhook(webhookUrl);
       if (refusal !== null) throw unprocessable('webhook_url', refusal);
     }
+    const { trace } = this.#options;
+    return trace('POST /v1/tasks', headers.traceparent, (traceparent) =>
+      this.#submit(submission, text, { ...headers, traceparent }),
+    );
+  }
+
+  async #submit(submission: Submission, text: string, headers: SubmissionHeaders): Promise<Accepted> {
+    const { webhook_url: webhookUrl = null, max_attempts: maxAttempts = null } = submission;
     const content = this.#intake.read(submission, text);
     const publicId = newPublicId('task', this.#options.clock.now());
     const idempotency = idempotencyOf('tasks', headers, digest(text));
@@ -139,7 +149,7 @@ export class TaskService {
    * @param body JSONL
    * @throws Problem 409, 422, 503
    */
-  async submitRun(body: Readable, asked: AskedFor, headers: SubmissionHeaders): Promise<Accepted> {
+  async submitRun(body: Readable, asked: AskedWith, headers: SubmissionHeaders): Promise<Accepted> {
     const { store, settings, clock, onWork } = this.#options;
     await this.#refuseFull(0);
     const publicId = newPublicId('run', clock.now());
@@ -167,7 +177,7 @@ export class TaskService {
   /** @throws Problem 404, 410 */
   async run(name: string): Promise<string> {
     const run = await this.#findRun(name);
-    return runJson(run, await this.#options.store.summarizeRun(run.id));
+    return JSON.stringify(runFacts(run, await this.#options.store.summarizeRun(run.id)));
   }
 
   /** Its results as lines. @throws Problem 404, 410 */
@@ -185,6 +195,15 @@ export class TaskService {
     if (run.status === 'cancelled') return;
     if (run.status === 'finished') throw new Problem(409, 'The run has ended already.', { code: 'ended' });
     await this.#options.store.cancelRun(run.id);
+  }
+
+  /** Its failed documents are open again. @throws Problem 404, 409, 410 */
+  async retryRun(name: string): Promise<void> {
+    const { store, onWork } = this.#options;
+    const run = await this.#findRun(name);
+    const count = await retryRun(store, run, { kind: null, id: null });
+    if (count === 0) throw new Problem(409, 'No document of the run has failed.', { code: 'not_failed' });
+    onWork();
   }
 
   /** Resolves when all submissions that were taken in are committed. */
@@ -224,13 +243,13 @@ export class TaskService {
     const base = simulated ? `${RUN_NAME}-simulated` : RUN_NAME;
     let name = base;
     for (let number = 2; taken.has(name); number += 1) name = `${base}-${number}`;
-    const run = await store.createRun({
-      name,
-      inputPath: '-',
-      simulated,
-      settings: json,
-      createdAtMs: clock.now(),
+    const newRun = { name, inputPath: '-', simulated, settings: json, createdAtMs: clock.now() };
+    const run = await store.createRun(newRun).catch((error: unknown) => {
+      // Another service has begun at the same time on the same store.
+      if (error instanceof LlmBatchError && error.code === 'RUN_NAME_TAKEN') return null;
+      throw error;
     });
+    if (run === null) return this.#openRun();
     await store.served.adoptRun(run.id, false);
     await store.updateRun(run.id, { status: 'finished' });
     this.#runId = run.id;
@@ -239,11 +258,8 @@ export class TaskService {
   /** Runs whose documents were still coming in when a process died: nobody was told that they were taken. */
   async #removeCutOff(): Promise<void> {
     const { store, clock, ttlMs } = this.#options;
-    const bulk = new Set(
-      (await store.served.listRuns()).filter(({ isBulk }) => isBulk).map(({ runId }) => runId),
-    );
     for (const run of await store.listRuns()) {
-      if (run.status !== 'importing' || !bulk.has(run.id)) continue;
+      if (run.status !== 'importing' || timeOfPublicId('run', run.name) === null) continue;
       // Where several processes share a store, another may be at it.
       if (store.capabilities.sharedDrain && clock.now() - run.createdAtMs < ttlMs) continue;
       await removeRun(store, run.id);
@@ -254,13 +270,14 @@ export class TaskService {
     run: RunRecord,
     body: Readable,
     request: RunSettings['request'],
-    asked: AskedFor,
+    asked: AskedWith,
     headers: SubmissionHeaders,
   ): Promise<SubmissionOutcome> {
     const { store, maxLineBytes } = this.#options;
     const hash = createHash('sha256').update(JSON.stringify(asked));
     const stdin = Readable.from(hashed(body, hash));
-    const input = { names: ['-'], folder: '/', stdin, format: 'jsonl', query: null, maxLineBytes } as const;
+    const of = { names: ['-'], folder: '/', stdin, spool: null } as const;
+    const input = { ...of, format: 'jsonl', query: null, maxLineBytes } as const;
     const bad: BadLine[] = [];
     const { signal } = new AbortController();
     let outcome: SubmissionOutcome = { type: 'accepted' };
@@ -411,18 +428,4 @@ function errorJson({ state, error }: TaskRow): string {
   if (error === null) return 'null';
   const { kind, message, httpStatus, code, requestId } = error;
   return JSON.stringify({ kind, message, http_status: httpStatus, code, request_id: requestId });
-}
-
-function runJson(run: RunRecord, { counts, costMicroUsd }: RunSummary): string {
-  const { ready, delayed, in_progress, completed, failed, cancelled } = counts;
-  const documents = {
-    total: ready + delayed + in_progress + completed + failed + cancelled,
-    pending: ready + delayed,
-    ...{ in_progress, completed, failed, cancelled },
-  };
-  const facts = { id: run.name, status: run.status, documents };
-  return (
-    `${JSON.stringify(facts).slice(0, -1)},"cost_usd":${costUsdJson(costMicroUsd)}` +
-    `,"halt_reason":${JSON.stringify(run.haltReason)},"created_at":"${isoTime(run.createdAtMs)}"}`
-  );
 }

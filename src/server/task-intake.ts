@@ -29,7 +29,7 @@ export interface Submission {
 }
 
 /** What a submission, or the query of a whole run, says in place of the service. */
-export type AskedFor = Pick<Submission, 'prompt' | 'model' | 'endpoint'>;
+export type AskedWith = Pick<Submission, 'prompt' | 'model' | 'endpoint'>;
 
 /** What a task is sent as. */
 export type TaskContent = Pick<NewServedTask, 'requestHash' | 'priority' | 'body' | 'metadataJson'>;
@@ -47,7 +47,7 @@ export class TaskIntake {
   }
 
   /** What holds for documents that were asked for so. They name no files of this machine. */
-  settingsFor(asked: AskedFor): RequestSettings {
+  settingsFor(asked: AskedWith): RequestSettings {
     const endpoint = asked.endpoint ?? this.#service.endpoint ?? null;
     const isOther = runEndpointOf({ endpoint }) !== runEndpointOf(this.#service);
     return {
@@ -95,7 +95,7 @@ export class TaskIntake {
     };
   }
 
-  #makerOf(asked: AskedFor, field: 'request' | 'document') {
+  #makerOf(asked: AskedWith, field: 'request' | 'document') {
     const { prompt, model, endpoint } = asked;
     const key = JSON.stringify([field, prompt, model, endpoint]);
     const kept = this.#makers.get(key);

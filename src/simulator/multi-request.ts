@@ -7,6 +7,7 @@ import { type AnswerVariant, type Endpoint, type Inquiry, isRefusal } from './en
 import { shuffled } from './inputs.js';
 import type { SimulatorSettings } from './options.js';
 import { invalidRequest, type Refusal } from './refusal.js';
+import { responses } from './responses.js';
 
 export const multiRequest: Endpoint = {
   path: '/v1/batch',
@@ -32,14 +33,20 @@ interface Asked {
   readonly inquiry: Inquiry | Refusal;
 }
 
+/** Responses and embeddings both have an `input`; of the two a response alone is stored or not. */
+function endpointOf(request: JsonObject): Endpoint {
+  if ('prompt' in request) return completions;
+  if ('input' in request) return 'store' in request ? responses : embeddings;
+  return chatCompletions;
+}
+
 function understand(
   model: string,
   batch: readonly JsonObject[],
   settings: SimulatorSettings,
 ): Inquiry | Refusal {
   const asked = batch.map(({ id, ...request }): Asked => {
-    const endpoint = 'prompt' in request ? completions : 'input' in request ? embeddings : chatCompletions;
-    return { id: String(id), inquiry: endpoint.read({ ...request, model }, settings) };
+    return { id: String(id), inquiry: endpointOf(request).read({ ...request, model }, settings) };
   });
   const good = asked.flatMap(({ inquiry }) => (isRefusal(inquiry) ? [] : [inquiry]));
   // What is asked of the simulator stands in one text of a call: that one is the document whose calls are counted.

@@ -4,6 +4,7 @@
  * durations that a backend takes by its own clock, and a method that resolved is durable (fsynced). SQL stays inside
  * the backends; only `open.ts` names one.
  */
+import type { Backlog } from '../core/backlog.js';
 import type { ResponseNotes } from '../core/batch-record.js';
 import type { CallStart, RecentCall } from '../core/call.js';
 import type { FailureKind } from '../core/failure.js';
@@ -246,6 +247,8 @@ export interface Store {
    * before each claim of a worker that has several runs, so that it is as cheap as a look into an index for each.
    */
   listWork(): Promise<readonly RunWork[]>;
+  /** Open tasks of every run; reads what there is of them in an index, so that it is for whoever looks every few seconds. */
+  readBacklog(): Promise<Backlog>;
   /**
    * How long until the next delayed task is due, 0 when it is; null when none is delayed.
    * @param among as for `claimTasks`

@@ -1,19 +1,11 @@
 /** What happens to runs as Prometheus counts it: a subscriber of their events, beside figures that the store is asked for at each scrape. */
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
+import type { Backlog } from '../core/backlog.js';
 import type { RunEvent, TellEvent } from '../core/event.js';
-
-/** Open tasks of one priority. */
-export interface BacklogPart {
-  readonly state: 'ready' | 'delayed' | 'in_progress';
-  readonly priority: number;
-  readonly tasks: number;
-}
 
 /** What is not told by events, since it is there whether anything happens or not. */
 export interface StandingFigures {
-  readonly backlog: readonly BacklogPart[];
-  /** Of the open task that was handed in first; null when none is open. */
-  readonly oldestPendingMs: number | null;
+  readonly backlog: Backlog;
   /** By state; absent where nobody serves. */
   readonly webhooks?: Readonly<Record<string, number>>;
 }
@@ -54,6 +46,11 @@ export class Metrics {
   readonly #lanesDown = this.#gauge('lane_down', '1 while nothing that is sent over the lane is answered.', [
     'lane',
   ]);
+  readonly #leasesLost = this.#counter(
+    'leases_lost_total',
+    'Answers and failures that came after another worker had taken their tasks over; they were not stored.',
+    [],
+  );
   readonly #backlog = this.#gauge('backlog_tasks', 'Open tasks.', ['state', 'priority']);
   readonly #oldestSeconds = this.#gauge(
     'oldest_pending_age_seconds',
@@ -86,14 +83,18 @@ export class Metrics {
       case 'lane_up':
         this.#lanesDown.set({ lane: event.lane }, 0);
         return;
+      case 'leases_lost':
+        this.#leasesLost.inc(event.documents);
+        return;
     }
   };
 
   /** @param figures asked for now */
   async render(figures: StandingFigures): Promise<{ readonly contentType: string; readonly text: string }> {
     this.#backlog.reset();
-    for (const { state, priority, tasks } of figures.backlog) this.#backlog.inc({ state, priority }, tasks);
-    this.#oldestSeconds.set((figures.oldestPendingMs ?? 0) / 1_000);
+    for (const { state, priority, tasks } of figures.backlog.parts)
+      this.#backlog.inc({ state, priority }, tasks);
+    this.#oldestSeconds.set((figures.backlog.oldestMs ?? 0) / 1_000);
     for (const [state, count] of Object.entries(figures.webhooks ?? {})) this.#webhooks.set({ state }, count);
     return { contentType: this.#registry.contentType, text: await this.#registry.metrics() };
   }

@@ -15,6 +15,7 @@ import {
   trace,
 } from '@opentelemetry/api';
 import type { CalledTask, RunEvent, TellEvent } from '../core/event.js';
+import type { TraceWork } from '../core/trace-work.js';
 
 /** `00-<trace id>-<span id>-<flags>`; later versions may have more after it. */
 const TRACEPARENT = /^[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(?:-|$)/;
@@ -140,4 +141,10 @@ export async function inSpan<Result>(
 function linkTo({ traceparent }: CalledTask): Link[] {
   const spanContext = trace.getSpanContext(contextOf(traceparent) ?? ROOT_CONTEXT);
   return spanContext === undefined ? [] : [{ context: spanContext }];
+}
+
+/** Steps of one kind that are done within the traces that they belong to. */
+export function traceWork(tracer: Tracer, kind: SpanKind): TraceWork {
+  return (name, traceparent, work) =>
+    inSpan(tracer, name, { kind, traceparent }, (span) => work(traceparentOf(span)));
 }

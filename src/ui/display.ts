@@ -28,6 +28,15 @@ export interface DisplayOptions {
   readonly readingShownAfterMs: number;
 }
 
+/** What is told under `--quiet` too: why a run did not begin, or stopped, or lost its store. */
+const ERRORS: ReadonlySet<RunEvent['type']> = new Set([
+  'bad_lines',
+  'halted',
+  'limit_reached',
+  'store_trouble',
+  'salvaged',
+]);
+
 export class Display {
   readonly #options: DisplayOptions;
   readonly #progress: Progress;
@@ -81,7 +90,10 @@ export class Display {
       case 'group_split':
         return;
     }
-    for (const line of this.#linesOf(event)) this.#progress.log(line);
+    for (const line of this.#linesOf(event)) {
+      if (!this.#options.quiet) this.#progress.log(line);
+      else if (ERRORS.has(event.type)) this.#options.stream.write(`${line}\n`);
+    }
   };
 
   #linesOf(event: RunEvent): string[] {

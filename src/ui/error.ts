@@ -1,6 +1,6 @@
 /** An error as the user sees it: what was wrong and where, then what to do. */
 import { LlmBatchError, type WayOut } from '../core/errors.js';
-import { disarmed, printable } from '../core/foreign-text.js';
+import { disarmed, printable, printableJson } from '../core/foreign-text.js';
 import type { Appearance } from './colours.js';
 
 /**
@@ -22,6 +22,26 @@ export function renderError(
       : 'this is a fault of the program itself; add --debug to see where, and report it';
   if (hint !== undefined) lines.push(`  ${colours.bold('try:')} ${printable(appearance.command(hint))}`);
   return debug ? [...lines, ...stackLines(error)] : lines;
+}
+
+/** The same for `--log-json`: one line of JSON. */
+export function errorJson(
+  error: unknown,
+  atMs: number,
+  exitCode: number,
+  appearance: Pick<Appearance, 'command'>,
+  wayOutOf: (error: WayOut) => string | undefined,
+): string {
+  const own = error instanceof LlmBatchError ? error : null;
+  const hint = own === null ? undefined : wayOutOf(own);
+  return printableJson({
+    time: new Date(atMs).toISOString(),
+    event: 'error',
+    code: own?.code ?? null,
+    message: messageOf(error),
+    hint: hint === undefined ? null : appearance.command(hint),
+    exit_code: exitCode,
+  });
 }
 
 function messageOf(error: unknown): string {

@@ -44,26 +44,7 @@ function lines(name: string): Line[] {
   });
 }
 
-function costUsd(name: string): number {
-  const results = workspace.readLines<{ cost_usd: number }>(`docs.${name}.results.jsonl`);
-  return results.reduce((sum, { cost_usd }) => sum + cost_usd, 0);
-}
-
 describe('chat requests that share calls', () => {
-  it('give the results that each would have got alone, its own tokens too', async () => {
-    await simulating({ prices: { inputMicroUsdPerToken: 13, outputMicroUsdPerToken: 40 } });
-    const documents = numberedDocuments(120);
-    const alone = await run('alone', documents, '--system', 'Be brief.');
-    expect(alone.exitCode, alone.stderr).toBe(0);
-    const { promptTokens } = await simulator.books();
-    const together = await run('together', documents, '--system', 'Be brief.', ...GROUPED);
-    expect(together.exitCode, together.stderr).toBe(0);
-    expect(lines('together')).toEqual(lines('alone'));
-    expect(Math.round(costUsd('together') * 1e6)).toBe(Math.round(costUsd('alone') * 1e6));
-    expect(await simulator.books()).toMatchObject({ promptTokens: 2 * promptTokens });
-    expect((await simulator.books()).calls).toBeLessThanOrEqual(120 + 5);
-  });
-
   it.each([
     ['missing-index', 'bad_output'],
     ['doubled-index', 'bad_output'],

@@ -144,3 +144,31 @@ describe('a prompt is tried on a few documents', () => {
     expect(stderr).toMatch(words);
   });
 });
+
+describe('a try', () => {
+  it('by remote batches hands in those alone, and the rest follow without it', async () => {
+    workspace.writeDocuments('docs.jsonl', numberedDocuments(12));
+    const remote = (...args: string[]) =>
+      runInProcess(['run', 'docs.jsonl', '--remote', '--poll-interval', '50ms', ...args], {
+        folder: workspace.folder,
+        environment: { OPENAI_BASE_URL: simulator.url },
+      });
+    expect((await remote('--limit', '4')).exitCode).toBe(0);
+    expect(workspace.readLines('docs.results.jsonl').map(({ line }) => line)).toEqual([1, 2, 3, 4]);
+    expect((await remote()).exitCode).toBe(0);
+    expect(workspace.readLines('docs.results.jsonl')).toHaveLength(12);
+    expect((await workspace.status()).documents).toMatchObject({ completed: 12 });
+    expect(Object.values((await simulator.books()).callsByDocument).filter((calls) => calls > 1)).toEqual([]);
+  });
+
+  it('of a dry run says what it would send', async () => {
+    workspace.writeDocuments('docs.jsonl', numberedDocuments(12));
+    for (const flag of ['--limit', '--sample']) {
+      const { stderr } = await runInProcess(['run', 'docs.jsonl', '--simulate', '--dry-run', flag, '4'], {
+        folder: workspace.folder,
+      });
+      expect(stderr).toMatch(new RegExp(`^${flag} 4 would send 4 of the 12 documents now`, 'm'));
+    }
+    expect(await callsMade()).toBe(0);
+  });
+});

@@ -36,7 +36,7 @@ describe('where a setting comes from', () => {
   it.each([
     [{ flags: { rpm: 'ten' } }, /Expected --rpm to be a whole number of at least 1, got "ten"/],
     [{ environment: { LLM_BATCH_TPM: '-5' } }, /environment variable LLM_BATCH_TPM/],
-    [{ file: { timeoutMs: 'soon' } }, /'timeoutMs' in llm-batch\.config\.json to be a time such as/],
+    [{ file: { timeoutMs: 'soon' } }, /'timeout' in llm-batch\.config\.json to be a time such as/],
   ])('a bad value is refused by the name of its place', (sources, message) => {
     expect(() => resolveSettings({ ...nothing, ...sources })).toThrow(message);
   });

@@ -3,6 +3,7 @@
  * it cannot do is in its `capabilities`, never a silent skip.
  */
 import { describe } from 'vitest';
+import { backlogContract } from './store/backlog.js';
 import type { OpenStoreUnderTest } from './store/builders.js';
 import { importsContract } from './store/imports.js';
 import { ownerContract } from './store/owner.js';
@@ -30,6 +31,7 @@ export function storeContract(name: string, open: OpenStoreUnderTest): void {
     importsContract(storeOf);
     reimportsContract(storeOf);
     queueContract(storeOf);
+    backlogContract(storeOf);
     sharingContract(storeOf);
     recordContract(storeOf);
     rescueContract(storeOf);

@@ -1,15 +1,19 @@
 /** Remote batches over the whole engine and a real store, on a clock that stands still, against a provider in the test. */
-import { existsSync, readdirSync } from 'node:fs';
+import { existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { RunEvent } from '../../src/core/event.js';
 import type { Lane } from '../../src/engine/lane.js';
+import { linesOfFile } from '../../src/engine/remote/file-lines.js';
 import type { SendingWay } from '../../src/engine/sending-way.js';
 import { createLimiter } from '../../src/limiter/limiter.js';
 import type { ProviderBatchLimits } from '../../src/provider/batch-limits.js';
 import type { Provider } from '../../src/provider/provider.js';
+import type { FileLine } from '../../src/provider/remote-batches.js';
 import type { ExecuteOptions } from '../../src/runs/execute-run.js';
 import type { BudgetSettings, PacingSettings, RemoteSettings } from '../../src/runs/run-settings.js';
-import { FakeBatches, type FakeBatchesOptions } from '../support/fake-batches.js';
+import { FakeBatches, type FakeBatchesOptions, NETWORK } from '../support/fake-batches.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { seededRandom } from '../support/seeded-random.js';
 import { StoredRun } from '../support/stored-run.js';
@@ -246,6 +250,51 @@ describe('a run by remote batches', () => {
     expect(summary.counts).toMatchObject({ failed: 0, completed: 0 });
   });
 
+  it('stops where batches expire one after the other with nothing run, which costs nothing', async () => {
+    const { execute, batches, run } = await rigOf({
+      documents: 3,
+      pacing: { maxWaitMs: 3_600_000 },
+      server: { ending: 'expired', durationMs: 3 * 3_600_000, fateOf: () => 'unrun' },
+    });
+    const { end } = await execute();
+    expect(end).toMatchObject({ reason: 'halted', failure: { kind: 'overloaded' } });
+    expect(batches.created).toHaveLength(2);
+    expect((await run.store.summarizeRun(run.run.id)).counts).toMatchObject({ ready: 3, failed: 0 });
+  });
+
+  it('goes on over the other lanes where one fails for all that is handed in there', async () => {
+    const { clock, run, lane, batches, answers, told, events } = await rigOf();
+    const gone = { kind: 'not_found', message: 'no such model' } as const;
+    const bad = new FakeBatches({ clock, failure: gone });
+    const { remote } = lane;
+    if (remote === undefined) throw new Error('no batches');
+    const badLane: Lane = { ...lane, name: 'bad', weight: 2, remote: { ...remote, batches: bad } };
+    const tell = (event: RunEvent) => void events.push(event);
+    const { end, summary } = await run.executeOver([badLane, lane], seededRandom(3), undefined, { tell });
+    expect(end).toEqual({ reason: 'drained' });
+    expect(summary.counts).toMatchObject({ completed: 9, failed: 0 });
+    expect(await answers()).toEqual(ANSWERS);
+    expect(told('lane_set_aside')).toMatchObject([{ lane: 'bad', failure: gone }]);
+    expect(batches.created.flatMap(({ lines }) => lines)).toHaveLength(9);
+  });
+
+  it('says since when its server does not answer, and no more once it does', async () => {
+    const { execute, batches } = await rigOf({ documents: 3 });
+    const retrieve = batches.retrieve.bind(batches);
+    const silent: number[] = [];
+    let way: SendingWay | null = null;
+    let asked = 0;
+    batches.retrieve = async (id) => {
+      asked += 1;
+      silent.push(way?.snapshot().down.length ?? -1);
+      return asked <= 3 ? { ok: false, failure: NETWORK } : retrieve(id);
+    };
+    await execute({}, (begun) => {
+      way = begun;
+    });
+    expect(silent.slice(0, 5)).toEqual([0, 1, 1, 1, 0]);
+  });
+
   it('never creates a batch twice where nobody heard that it was created', async () => {
     const { execute, batches, answers } = await rigOf({ server: { unheard: [1, 3] } });
     await execute();
@@ -428,4 +477,21 @@ describe('a process that dies', () => {
       expect(await rig.run.store.maintenance.recount(), where).toEqual([]);
     }
   });
+});
+
+it('lines of files come as they are, and tell where their bytes are no text', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'llm-batch-lines-'));
+  const path = join(folder, 'lines.jsonl');
+  writeFileSync(
+    path,
+    Buffer.concat([Buffer.from('a\n\n'), Buffer.from([0x62, 0xff, 0x0a]), Buffer.from('c')]),
+  );
+  const lines: FileLine[] = [];
+  for await (const line of linesOfFile(path)) lines.push(line);
+  rmSync(folder, { recursive: true });
+  expect(lines).toEqual([
+    { text: 'a', isUtf8: true },
+    { text: 'b\ufffd', isUtf8: false },
+    { text: 'c', isUtf8: true },
+  ]);
 });

@@ -280,6 +280,67 @@ function answer(message: object, more: object, finishReason = 'stop'): string {
   return JSON.stringify({ choices: [{ message, finish_reason: finishReason }], ...more });
 }
 
+/** Results of one call, after their ids. */
+const HOSTILE_ITEMS: HostileBodies = {
+  'bad figures': [
+    '"content":"figures","usage":{"prompt_tokens":-1,"completion_tokens":1e308,"total_tokens":[]}}',
+    'figures',
+  ],
+  'a NUL and half a smiley': ['"content":"\\u0000\\ud83d"}', '\u0000\ud83d'],
+  'a prototype': ['"content":"proto","__proto__":{"error":{"message":"no"}}}', 'proto'],
+  'choices by name': ['"choices":{"0":{"message":{"content":"x"}},"length":1}}', null, 'bad_output'],
+  'deep content': [`"content":${nested('[', '1')}${']'.repeat(5_000)}}`, null, 'bad_output'],
+  'an error that is no word': ['"error":{"code":{}}}', null, 'bad_output'],
+  'a body that is none': ['"response":{"body":7}}', null, 'bad_output'],
+  'two results': ['"content":"x"},{"id":"ID","content":"y"}', null, 'bad_output'],
+  'no result': ['"content":"x"},null', null, 'bad_output'],
+};
+
+describe('hostile answers to several requests at once', () => {
+  it('fail the documents that they do not answer, and no other, whatever the first call brings', async () => {
+    let calls = 0;
+    const server = createServer(async (request, reply) => {
+      let text = '';
+      for await (const chunk of request) text += chunk;
+      const { batch } = JSON.parse(text) as { batch: { id: string; messages: { content: string }[] }[] };
+      calls += 1;
+      const results = batch.map(({ id, messages }) => {
+        const name = messages.at(-1)?.content ?? '';
+        const item = `{"id":${JSON.stringify(name === 'no result' ? 'another' : id)},`;
+        return item + (HOSTILE_ITEMS[name]?.[0] ?? '').replace('ID', id);
+      });
+      reply.end(calls === 1 ? '{"results":{"0":{},"length":1}}' : `{"results":[${results.join()}]}`);
+    });
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    onTestFinished(() => void server.close());
+    const { port } = server.address() as AddressInfo;
+    const names = Object.keys(HOSTILE_ITEMS);
+    workspace.writeDocuments(
+      'docs.jsonl',
+      names.map((text) => ({ id: text, text })),
+    );
+    const llmBatch = (...args: string[]) => runInProcess(args, { folder: workspace.folder });
+    const flags = [
+      '--base-url',
+      `http://127.0.0.1:${port}/v1`,
+      '--group-url',
+      '/batch',
+      '--max-attempts',
+      '1',
+    ];
+    const end = await llmBatch('run', 'docs.jsonl', ...flags);
+    expect(end.exitCode, end.stderr).toBe(3);
+    const found = [
+      ...workspace.readLines('docs.results.jsonl').map(({ id, output }) => [id, output]),
+      ...workspace.readLines('docs.errors.jsonl').map(({ id, error }) => [id, error?.kind]),
+    ];
+    expect(Object.fromEntries(found)).toEqual(
+      Object.fromEntries(names.map((name) => [name, HOSTILE_ITEMS[name]?.[2] ?? HOSTILE_ITEMS[name]?.[1]])),
+    );
+    expect(workspace.integrity()).toBe('ok');
+  });
+});
+
 describe('an answer that was made to do harm', () => {
   /** What reaches a terminal as a command: colours the rest, sets the title, moves up, turns the line around. */
   const ESCAPES = '\u001b[31mRED\u001b]0;title\u0007\u001b[2A\u009b2J\u202eltr\u061c';

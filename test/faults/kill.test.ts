@@ -127,17 +127,20 @@ describe('killed at any moment', () => {
   }, 180_000);
 });
 
-describe.each<[endpoint: string, documents: number, lives: number, outputOf: (text: string) => unknown]>([
-  ['embeddings', DOCUMENTS, 5, simulatedVector],
-  ['completions', 120, 2, answerTo],
-  ['moderations', 120, 2, simulatedModeration],
-  ['responses', 120, 2, answerTo],
-])('killed at any moment of a run of %s', (endpoint, documentCount, lives, outputOf) => {
+describe.each<
+  [way: string, flags: string[], documents: number, lives: number, outputOf: (text: string) => unknown]
+>([
+  ['embeddings', ['--endpoint', 'embeddings'], DOCUMENTS, 5, simulatedVector],
+  ['completions', ['--endpoint', 'completions'], 120, 2, answerTo],
+  ['moderations', ['--endpoint', 'moderations'], 120, 2, simulatedModeration],
+  ['responses', ['--endpoint', 'responses'], 120, 2, answerTo],
+  ['requests that share calls', ['--group-url', '/batch'], 120, 2, answerTo],
+])('killed at any moment of a run of %s', (way, wayFlags, documentCount, lives, outputOf) => {
   const GROUP = 10;
   const OPEN_CALLS = 8;
 
   it(`gives each its own answer, and the shares of each call add up (KILL_SEED=${SEED})`, async () => {
-    const takesOne = endpoint === 'responses';
+    const takesOne = way === 'responses';
     const misplaced = takesOne ? {} : { shuffled: 0.5, 'missing-index': 0.05 };
     simulator = await startSimulatorProcess({ latencyMs: 30, errorRate: { ...misplaced, '503': 0.05 } });
     const documents = numberedDocuments(documentCount).map(({ id, text }, index) => ({
@@ -146,7 +149,7 @@ describe.each<[endpoint: string, documents: number, lives: number, outputOf: (te
     }));
     workspace.writeDocuments('docs.jsonl', documents);
     const flags = ['--base-url', simulator.url, '--concurrency', String(OPEN_CALLS), '--quiet'];
-    const first = ['run', 'docs.jsonl', '--endpoint', endpoint, '--group-max', String(GROUP)];
+    const first = ['run', 'docs.jsonl', ...wayFlags, '--group-max', String(GROUP)];
     const random = seededRandom(SEED);
     let command = first;
     for (let life = 0; life < lives; life += 1) {

@@ -37,7 +37,9 @@ interface Scenario {
   readonly priority: Rates;
   readonly serviceTier: 'none' | 'default' | 'flex' | 'auto' | 'priority';
   readonly endpoint: EndpointName;
-  /** Documents in a call where the endpoint takes several. */
+  /** Where requests go several in a call, whatever endpoint they are of; null: nowhere. */
+  readonly groupUrl: '/batch' | null;
+  /** Documents in a call where the endpoint, or that address, takes several. */
   readonly groupMax: number;
   /** Of one document; what has no output pays for none. */
   readonly outputCap: number;
@@ -60,7 +62,9 @@ const rates: fc.Arbitrary<Rates> = fc.record({
 
 const scenario: fc.Arbitrary<Scenario> = fc
   .record({
+    // Moderations cost nothing: see commands/endpoints.
     endpoint: fc.constantFrom('chat', 'responses', 'embeddings', 'completions'),
+    groupUrl: fc.constantFrom(null, '/batch'),
     groupMax: fc.constantFrom(1, 7),
     seed: fc.nat(),
     documents: fc.integer({ min: 1, max: 40 }),
@@ -77,11 +81,12 @@ const scenario: fc.Arbitrary<Scenario> = fc
       afterMs: fc.integer({ min: 0, max: 3_000 }),
     }),
   })
-  .map(({ endpoint, groupMax, outputCap, ...of }) => ({
+  .map(({ endpoint, groupUrl, groupMax, outputCap, ...of }) => ({
     ...of,
     endpoint,
+    groupUrl,
     // Those without output are sent alone here: by their caps the server tells how many share a call.
-    groupMax: endpoint === 'completions' ? groupMax : 1,
+    groupMax: endpoint === 'completions' || (groupUrl !== null && endpoint !== 'embeddings') ? groupMax : 1,
     outputCap: endpoint === 'embeddings' ? 0 : outputCap,
   }));
 
@@ -293,7 +298,7 @@ async function drained(of: Scenario) {
   const asked = of.serviceTier === 'none' ? {} : { service_tier: of.serviceTier };
   const run = await StoredRun.of(
     texts,
-    { ...PACING, concurrency: of.concurrency, groupMax: of.groupMax },
+    { ...PACING, concurrency: of.concurrency, groupUrl: of.groupUrl, groupMax: of.groupMax },
     clock,
     { maxCostMicroUsd: cap, maxTokensTotal: null, maxFailures: null },
     { ...CAPS[of.endpoint]?.(of.outputCap), ...asked },

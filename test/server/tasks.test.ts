@@ -1,8 +1,10 @@
 /** Tasks over HTTP, through the whole service: a real store, real sockets, a simulator that answers. */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { systemClock } from '../../src/core/clock.js';
 import { runInProcess } from '../support/in-process.js';
 import { type ServiceUnderTest, startService } from '../support/service.js';
 import { type SimulatorHere, startSimulatorHere } from '../support/simulator-here.js';
+import { waitFor } from '../support/wait-for.js';
 import { Workspace } from '../support/workspace.js';
 
 let workspace: Workspace;
@@ -286,5 +288,38 @@ describe('a service that is stopped', () => {
     const second = await serve();
     for (const id of ids) expect(await second.ended(id)).toMatchObject({ status: 'completed' });
     expect((await simulator.books()).calls).toBe(3);
+  });
+});
+
+describe('what has lived its time', () => {
+  it('is gone with 410, a run as well; what nobody knows is 404', async () => {
+    let aheadMs = 0;
+    const clock = { ...systemClock, now: () => systemClock.now() + aheadMs };
+    const start = async () => {
+      service = await startService(workspace.folder, ['--simulate', '--ttl', '1h'], { clock });
+      return service;
+    };
+    const first = await start();
+    const { id } = (await first.ask('POST', '/v1/tasks', asking('short-lived'))).json;
+    const run = await first.ask('POST', '/v1/runs', '{"text":"a"}\n', {
+      'content-type': 'application/jsonl',
+    });
+    await first.ended(id);
+    const runPath = `/v1/runs/${run.json.id}`;
+    await waitFor('the run', async () => (await first.ask('GET', runPath)).json.status === 'finished');
+    await first.stop();
+
+    aheadMs = 59 * 60_000;
+    const second = await start();
+    expect((await second.ask('GET', `/v1/tasks/${id}`)).status).toBe(200);
+    await second.stop();
+
+    aheadMs = 2 * 3_600_000;
+    const { ask } = await start();
+    await waitFor('the task to expire', async () => (await ask('GET', `/v1/tasks/${id}`)).status === 410);
+    await waitFor('the run to expire', async () => (await ask('GET', runPath)).status === 410);
+    expect((await ask('GET', `/v1/tasks/${id}`)).json.code).toBe('expired');
+    expect((await ask('GET', '/v1/tasks/task_unknown')).status).toBe(404);
+    expect(workspace.query('SELECT 1 FROM tasks')).toEqual([]);
   });
 });

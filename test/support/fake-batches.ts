@@ -3,6 +3,7 @@ import { readFile, writeFile } from 'node:fs/promises';
 import type { ProviderFailure } from '../../src/core/failure.js';
 import type { ProviderReply } from '../../src/provider/provider.js';
 import type {
+  FileLine,
   NewRemoteBatch,
   RemoteBatch,
   RemoteBatches,
@@ -137,7 +138,7 @@ export class FakeBatches implements RemoteBatches {
     return { ok: true, value: null };
   }
 
-  readLine(line: string): RemoteLine {
+  readLine({ text: line }: FileLine): RemoteLine {
     let read: { custom_id: string; text?: string; failure?: ProviderFailure };
     try {
       read = JSON.parse(line) as typeof read;

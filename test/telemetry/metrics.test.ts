@@ -4,7 +4,7 @@ import type { RunEvent } from '../../src/core/event.js';
 import { Metrics, type StandingFigures } from '../../src/telemetry/metrics.js';
 import { callEnded, callStarted } from '../support/call-events.js';
 
-const NOTHING: StandingFigures = { backlog: [], oldestPendingMs: null };
+const NOTHING: StandingFigures = { backlog: { parts: [], oldestMs: null } };
 
 async function linesAfter(events: readonly RunEvent[], figures = NOTHING): Promise<readonly string[]> {
   const metrics = new Metrics();
@@ -39,6 +39,7 @@ it('says how long tasks took from submission to answer, and what calls waited fo
     { type: 'tasks_settled', completed: [1, 2], failed: [3], retried: [], timesToAnswerMs: [400, 20_000] },
     { type: 'waited', blockedBy: 'tokens', waitMs: 1_500 },
     { type: 'waited', blockedBy: 'tokens', waitMs: 500 },
+    { type: 'leases_lost', documents: 2 },
     { type: 'lane_down', lane: 'a', failure: { kind: 'network', message: 'reset' } },
   ]);
   expect(lines).toEqual(
@@ -48,6 +49,7 @@ it('says how long tasks took from submission to answer, and what calls waited fo
       'llm_batch_time_to_answer_seconds_bucket{le="0.5"} 1',
       'llm_batch_time_to_answer_seconds_count 2',
       'llm_batch_limiter_wait_seconds_total{cause="tokens"} 2',
+      'llm_batch_leases_lost_total 2',
       'llm_batch_lane_down{lane="a"} 1',
     ]),
   );
@@ -55,10 +57,11 @@ it('says how long tasks took from submission to answer, and what calls waited fo
 
 it('shows the backlog as it is at the scrape, and nothing of what it was', async () => {
   const metrics = new Metrics();
-  await metrics.render({ backlog: [{ state: 'ready', priority: 5, tasks: 9 }], oldestPendingMs: 90_000 });
+  await metrics.render({
+    backlog: { parts: [{ state: 'ready', priority: 5, tasks: 9 }], oldestMs: 90_000 },
+  });
   const { text } = await metrics.render({
-    backlog: [{ state: 'delayed', priority: 0, tasks: 2 }],
-    oldestPendingMs: 30_000,
+    backlog: { parts: [{ state: 'delayed', priority: 0, tasks: 2 }], oldestMs: 30_000 },
     webhooks: { due: 3, parked: 1 },
   });
   expect(text).toContain('llm_batch_backlog_tasks{state="delayed",priority="0"} 2');

@@ -28,6 +28,7 @@ export const CHAT: Endpoint = {
     createRequestMaker(CHAT_SHAPE, defaults, (body, systemText) =>
       completeRequest(body, defaults, systemText),
     ),
+  outputCapName: 'max_tokens',
   outputCapOf,
   /** Roles and separators: a few tokens a message, a few for the reply (OpenAI cookbook). */
   framingTokens: { expected: 8, most: 16 },

@@ -15,6 +15,7 @@ export const COMPLETIONS: Endpoint = {
   refusedValue,
   createRequests: (defaults) =>
     createRequestMaker(COMPLETIONS_SHAPE, defaults, (body) => completeRequest(body, defaults)),
+  outputCapName: 'max_tokens',
   outputCapOf: COMPLETIONS_SHAPE.outputCapOf,
   framingTokens: { expected: 0, most: 0 },
   countTokens({ prompt, suffix }, tally) {

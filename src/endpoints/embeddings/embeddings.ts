@@ -17,6 +17,7 @@ export const EMBEDDINGS: Endpoint = {
   refusedValue,
   createRequests: (defaults) =>
     createRequestMaker(EMBEDDINGS_SHAPE, defaults, (body) => completeRequest(body, defaults)),
+  outputCapName: 'max_tokens',
   outputCapOf: EMBEDDINGS_SHAPE.outputCapOf,
   framingTokens: { expected: 0, most: 0 },
   countTokens: ({ input }, tally) => countInputs(input, tally),

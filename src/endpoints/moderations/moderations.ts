@@ -16,6 +16,7 @@ export const MODERATIONS: Endpoint = {
   refusedValue,
   createRequests: (defaults) =>
     createRequestMaker(MODERATIONS_SHAPE, defaults, (body) => completeRequest(body, defaults)),
+  outputCapName: 'max_tokens',
   outputCapOf: MODERATIONS_SHAPE.outputCapOf,
   framingTokens: { expected: 0, most: 0 },
   countTokens: ({ input }, tally) => countInputs(input, tally),

@@ -22,6 +22,7 @@ export const RESPONSES: Endpoint = {
     createRequestMaker(RESPONSES_SHAPE, defaults, (body, systemText) =>
       completeRequest(body, defaults, systemText),
     ),
+  outputCapName: 'max_output_tokens',
   outputCapOf: RESPONSES_SHAPE.outputCapOf,
   framingTokens: CHAT.framingTokens,
   countTokens: (body, tally) => countChatTokens(asChat(body), tally),

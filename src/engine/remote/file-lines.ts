@@ -1,18 +1,20 @@
 /** The lines of a file that a server gave: only `\n` ends one, and no line is held that is longer than any answer. */
+import { isUtf8 } from 'node:buffer';
 import { createReadStream } from 'node:fs';
+import type { FileLine } from '../../provider/remote-batches.js';
 
 const LONGEST_LINE_BYTES = 64 * 1024 * 1024;
 const NEWLINE = 0x0a;
 
 /** Blank lines and such as are too long are left out. */
-export async function* linesOfFile(path: string): AsyncGenerator<string> {
+export async function* linesOfFile(path: string): AsyncGenerator<FileLine> {
   let parts: Buffer[] = [];
   let bytes = 0;
-  const take = (): string => {
-    const line = bytes > LONGEST_LINE_BYTES ? '' : Buffer.concat(parts).toString('utf8').trim();
+  const take = (): FileLine => {
+    const whole = bytes > LONGEST_LINE_BYTES ? Buffer.alloc(0) : Buffer.concat(parts);
     parts = [];
     bytes = 0;
-    return line;
+    return { text: whole.toString('utf8').trim(), isUtf8: isUtf8(whole) };
   };
   for await (const chunk of createReadStream(path) as AsyncIterable<Buffer>) {
     let start = 0;
@@ -21,12 +23,12 @@ export async function* linesOfFile(path: string): AsyncGenerator<string> {
       bytes += end - start;
       start = end + 1;
       const line = take();
-      if (line !== '') yield line;
+      if (line.text !== '') yield line;
     }
     bytes += chunk.length - start;
     if (bytes > LONGEST_LINE_BYTES) parts = [];
     else parts.push(chunk.subarray(start));
   }
   const last = take();
-  if (last !== '') yield last;
+  if (last.text !== '') yield last;
 }

@@ -66,7 +66,7 @@ export interface RemoteWayOptions {
 /** In the words of `RunEvent`. */
 export type RemoteNotice = Extract<
   RunEvent,
-  { readonly type: `remote_${string}` | 'limit_reached' | 'halted' }
+  { readonly type: `remote_${string}` | 'limit_reached' | 'halted' | 'lane_set_aside' }
 >;
 
 /** OpenAI's own client examples ask every minute; small batches are done within seconds. */
@@ -88,13 +88,20 @@ const UNEXPLAINED: ProviderFailure = {
   message: 'The batch failed, and the provider does not say why.',
 };
 
+/** Where batches expire one after the other. */
+const IN_VAIN: ProviderFailure = {
+  kind: 'overloaded',
+  message: 'Batches end there with none of their requests run.',
+};
+
 const ENDED: readonly (string | null)[] = ['failed', 'completed', 'expired', 'cancelled'];
 
 type Progress = Parameters<Store['remote']['note']>[1];
 
 export class RemoteWay implements SendingWay {
   readonly #options: RemoteWayOptions;
-  readonly #server: Server;
+  /** Of each lane. */
+  readonly #servers: ReadonlyMap<BatchingLane, Server>;
   readonly #builder: ShardBuilder;
   readonly #settler: ShardSettler;
   /** Batches that are begun and not settled, as the store has them. */
@@ -103,6 +110,10 @@ export class RemoteWay implements SendingWay {
   /** Since when (monotonic) there has been no room for a batch, with none of ours in the way. */
   readonly #fullSinceMs = new Map<number, number>();
   #deadlineMs = Number.POSITIVE_INFINITY;
+  /** Lanes whose key or account fails, or whose server is gone for too long, and why. */
+  readonly #aside = new Map<BatchingLane, ProviderFailure>();
+  /** Since when (monotonic) batches have ended with none of their requests run; null while some are. */
+  #fruitlessSinceMs: number | null = null;
   #completed = 0;
   #failed = 0;
   #costMicroUsd = 0;
@@ -115,17 +126,18 @@ export class RemoteWay implements SendingWay {
   constructor(options: RemoteWayOptions) {
     this.#options = options;
     const { clock, random, timeoutMs, retry, lanes } = options;
-    this.#server = new Server({ clock, random, timeoutMs, maxWaitMs: retry.maxWaitMs });
+    const server = { clock, random, timeoutMs, maxWaitMs: retry.maxWaitMs };
+    this.#servers = new Map(lanes.map((lane) => [lane, new Server(server)]));
     this.#builder = new ShardBuilder({
       ...options,
       pathOf: (batch) => this.#pathOf(batch),
-      nextLane: () => leastUsed(lanes, [...this.#open.values()]),
+      nextLane: () => leastUsed(this.#usable.length > 0 ? this.#usable : lanes, [...this.#open.values()]),
       isStopping: () => this.#stopping,
       onSettled: (settled) => this.#settled(settled),
     });
     this.#settler = new ShardSettler({
       ...options,
-      server: this.#server,
+      serverOf: (lane) => this.#serverOf(lane),
       onSettled: (settled) => this.#settled(settled),
     });
   }
@@ -136,7 +148,10 @@ export class RemoteWay implements SendingWay {
       completed: this.#completed,
       failed: this.#failed,
       costMicroUsd: this.#costMicroUsd,
-      openCalls: this.#server.openRequests,
+      openCalls: [...this.#servers.values()].reduce((sum, { openRequests }) => sum + openRequests, 0),
+      down: [...this.#servers].flatMap(([lane, { silentSinceMs: sinceMs }]) =>
+        sinceMs === null ? [] : [{ lane, sinceMs }],
+      ),
       stopping: this.#stopping,
       abortAtMs: this.#abortAtMs,
       batches: [...this.#open.values()],
@@ -147,19 +162,19 @@ export class RemoteWay implements SendingWay {
   stop(): void {
     if (this.#stopping) return;
     this.#stopping = true;
-    this.#server.leave();
+    for (const server of this.#servers.values()) server.leave();
     const { clock, graceMs } = this.#options;
     this.#abortAtMs = clock.monotonicMs() + graceMs;
     clock.after(graceMs, () => this.abort());
   }
 
   look(): void {
-    this.#server.wake();
+    for (const server of this.#servers.values()) server.wake();
   }
 
   abort(): void {
     this.stop();
-    this.#server.abort();
+    for (const server of this.#servers.values()) server.abort();
   }
 
   /** @throws whatever the store or the disk threw: the answers are at the provider, and are fetched at the next start */
@@ -182,6 +197,9 @@ export class RemoteWay implements SendingWay {
     if (this.#halted !== null) return { reason: 'halted', ...this.#halted };
     if (this.#limitReached !== null) return { reason: 'limit_reached', limit: this.#limitReached };
     if (this.#stopping) return { reason: 'stopped' };
+    for (const [{ name }, failure] of this.#aside) {
+      if (left.some(({ lane }) => lane === name)) return { reason: 'halted', failure, lane: name };
+    }
     return left.length > 0 ? { reason: 'left' } : { reason: 'drained' };
   }
 
@@ -242,8 +260,19 @@ export class RemoteWay implements SendingWay {
       if (this.#open.size > 0) continue;
       const waitMs = await store.nextDueMs(runId, among);
       if (waitMs === null || !waits) return;
-      await this.#server.sleep(waitMs).catch(isLeft);
+      await this.#serverOf(this.#options.lanes[0]).sleep(waitMs).catch(isLeft);
     }
+  }
+
+  /** Lanes that new batches may go to. */
+  get #usable(): readonly BatchingLane[] {
+    return this.#options.lanes.filter((lane) => !this.#aside.has(lane));
+  }
+
+  #serverOf(lane: BatchingLane | undefined): Server {
+    const server = lane === undefined ? undefined : this.#servers.get(lane);
+    if (server === undefined) throw new RangeError('no lane takes batches');
+    return server;
   }
 
   async #oneSettled(): Promise<void> {
@@ -291,7 +320,7 @@ export class RemoteWay implements SendingWay {
           return NOTHING_SPENT;
         }
         if (!waits) return NOTHING_SPENT;
-        await this.#waitForRoom(batch, failure);
+        await this.#waitForRoom(batch, lane, failure);
       }
     } catch (error) {
       if (!(error instanceof BatchRefused)) throw error;
@@ -299,7 +328,7 @@ export class RemoteWay implements SendingWay {
       const { state } = batch;
       const isThere = state === 'submitted' || state === 'settling' || error.isInDoubt;
       if (!isThere && !error.haltsRun) return await this.#settle(batch, lane, 'failed', error.failure);
-      this.#halt(error.failure, lane);
+      this.#setAside(error.failure, lane);
       // What may be at the provider is looked after again at the next start.
       if (!isThere) await this.#giveUp(batch);
       return NOTHING_SPENT;
@@ -317,7 +346,7 @@ export class RemoteWay implements SendingWay {
     const path = this.#pathOf(batch);
     let mayBeThere = isInDoubt;
     if (batch.inputFileId === null) {
-      const inputFileId = await this.#server.ask((options) => batches.upload(path, options));
+      const inputFileId = await this.#serverOf(lane).ask((options) => batches.upload(path, options));
       batch = await this.#note(batch, { inputFileId });
     }
     batch = await this.#note(batch, { state: 'creating' });
@@ -326,7 +355,7 @@ export class RemoteWay implements SendingWay {
     for (let failures = 0; ; failures += 1) {
       const found = mayBeThere ? await this.#find(batch, lane) : null;
       if (found !== null) return this.#submitted(batch, found, path);
-      const reply = await this.#server.once((options) =>
+      const reply = await this.#serverOf(lane).once((options) =>
         batches.create(
           {
             inputFileId: batch.inputFileId ?? '',
@@ -340,26 +369,28 @@ export class RemoteWay implements SendingWay {
       const { failure } = reply;
       if (failure.code === QUEUE_FULL) {
         batch = await this.#refused(batch, failure, {});
-        await this.#waitForRoom(batch, failure);
+        await this.#waitForRoom(batch, lane, failure);
         continue;
       }
       mayBeThere = mayHaveBeenDone(failure);
-      await this.#server.waitAfter(failure, failures, sinceMs).catch((error: unknown) => {
-        throw error instanceof BatchRefused && mayBeThere ? new BatchRefused(error.failure, true) : error;
-      });
+      await this.#serverOf(lane)
+        .waitAfter(failure, failures, sinceMs)
+        .catch((error: unknown) => {
+          throw error instanceof BatchRefused && mayBeThere ? new BatchRefused(error.failure, true) : error;
+        });
     }
   }
 
   async #find(batch: BatchRecord, lane: BatchingLane): Promise<RemoteBatch | null> {
     const since = batch.createdAtMs - CLOCKS_DIFFER_MS;
     for (let look = 1; ; look += 1) {
-      const found = await this.#server
+      const found = await this.#serverOf(lane)
         .ask((options) => lane.remote.batches.find(this.#metadataOf(batch), since, options))
         .catch((error: unknown) => {
           throw error instanceof BatchRefused ? new BatchRefused(error.failure, true) : error;
         });
       if (found !== null || look === LOOKS_BEFORE_CREATING) return found;
-      await this.#server.sleep(this.#pollDelayMs(0));
+      await this.#serverOf(lane).sleep(this.#pollDelayMs(0));
     }
   }
 
@@ -395,16 +426,18 @@ export class RemoteWay implements SendingWay {
     for (let isFirst = true; ; isFirst = false) {
       if (waits && !(isFirst && (asksNow || task === 'cancel'))) {
         const delayMs = Math.min(this.#pollDelayMs(batch.polls), this.#leftMs(isCancelled));
-        await this.#server.sleep(Math.max(0, delayMs));
+        await this.#serverOf(lane).sleep(Math.max(0, delayMs));
       }
       const isOverdue = clock.now() >= this.#deadlineMs;
       if ((task === 'cancel' || isOverdue) && !isCancelled) {
         isCancelled = true;
         if (isOverdue) onNotice({ type: 'remote_overdue', ...shardOf(batch) });
         // One that has ended meanwhile cannot be cancelled any more.
-        await this.#server.ask((options) => batches.cancel(id, options)).catch(isRefused);
+        await this.#serverOf(lane)
+          .ask((options) => batches.cancel(id, options))
+          .catch(isRefused);
       }
-      const remote = await this.#server.ask((options) => batches.retrieve(id, options));
+      const remote = await this.#serverOf(lane).ask((options) => batches.retrieve(id, options));
       batch = await this.#polled(batch, remote);
       if (ENDED.includes(remote.state)) return remote;
       if (!waits) return null;
@@ -452,20 +485,36 @@ export class RemoteWay implements SendingWay {
     await rm(this.#pathOf(batch), { force: true });
     this.#open.delete(batch.id);
     const { completed, failed, returned, billed } = settled;
+    if (completed + failed > 0 || this.#isOver) this.#fruitlessSinceMs = null;
+    else this.#endedInVain(lane);
     this.#options.onNotice({ type: 'remote_settled', ...shardOf(batch), state, completed, failed, returned });
     const halting =
       settled.halting ?? (failure !== null && new BatchRefused(failure).haltsRun ? failure : null);
-    if (halting !== null) this.#halt(halting, lane);
+    if (halting !== null) this.#setAside(halting, lane);
     // Whoever waits for room may have it now.
-    this.#server.wake();
+    this.#serverOf(lane).wake();
     const { inputFileId } = batch;
     // Of no more use; where it cannot be removed, it goes by itself after a while.
     if (inputFileId !== null && !this.#stopping && !this.#options.keepRemote) {
-      await this.#server
+      await this.#serverOf(lane)
         .once((options) => lane.remote.batches.deleteFile(inputFileId, options))
         .catch(isLeft);
     }
     return billed;
+  }
+
+  /** Batches are cancelled: by the user, or since their time is over. */
+  get #isOver(): boolean {
+    const { task, clock } = this.#options;
+    return task === 'cancel' || clock.now() >= this.#deadlineMs;
+  }
+
+  /** It costs nothing, and would go on for ever: a batch that expires is handed in again. */
+  #endedInVain(lane: BatchingLane): void {
+    const { clock, retry } = this.#options;
+    const nowMs = clock.monotonicMs();
+    this.#fruitlessSinceMs ??= nowMs;
+    if (nowMs - this.#fruitlessSinceMs >= retry.maxWaitMs) this.#setAside(IN_VAIN, lane);
   }
 
   /** The provider's queue is full. */
@@ -480,7 +529,7 @@ export class RemoteWay implements SendingWay {
    * Others' batches fill the queue as well as our own, which are waited for however long they take.
    * @throws BatchRefused where there was no room for too long; WayLeft
    */
-  async #waitForRoom(batch: BatchRecord, failure: ProviderFailure): Promise<void> {
+  async #waitForRoom(batch: BatchRecord, lane: BatchingLane, failure: ProviderFailure): Promise<void> {
     const { clock, retry } = this.#options;
     const nowMs = clock.monotonicMs();
     const areOursThere = [...this.#open.values()].some(({ state }) => state === 'submitted');
@@ -488,7 +537,7 @@ export class RemoteWay implements SendingWay {
     const sinceMs = this.#fullSinceMs.get(batch.id) ?? nowMs;
     if (!areOursThere) this.#fullSinceMs.set(batch.id, sinceMs);
     if (nowMs - sinceMs >= retry.maxWaitMs) throw new BatchRefused(failure);
-    await this.#server.sleep(this.#delayMs(batch.refusals));
+    await this.#serverOf(lane).sleep(this.#delayMs(batch.refusals));
   }
 
   #pollDelayMs(polls: number): number {
@@ -536,6 +585,14 @@ export class RemoteWay implements SendingWay {
       this.#options.onNotice({ type: 'limit_reached', limit: 'failures' });
       this.stop();
     }
+  }
+
+  /** Nothing more goes there, and what is there is looked after at the next start; the others go on. */
+  #setAside(failure: ProviderFailure, lane: BatchingLane): void {
+    if (this.#aside.has(lane)) return;
+    this.#aside.set(lane, failure);
+    if (this.#usable.length === 0) this.#halt(failure, lane);
+    else this.#options.onNotice({ type: 'lane_set_aside', lane: lane.name, failure });
   }
 
   #halt(failure: ProviderFailure, lane: BatchingLane): void {

@@ -48,9 +48,15 @@ export class Server {
   readonly #open = new Set<AbortController>();
   readonly #sleepers = new Set<AbortController>();
   #left = false;
+  #silentSinceMs: number | null = null;
 
   constructor(options: ServerOptions) {
     this.#options = options;
+  }
+
+  /** Since when (monotonic) it has answered nothing that was asked; null while it does. */
+  get silentSinceMs(): number | null {
+    return this.#silentSinceMs;
   }
 
   get isLeft(): boolean {
@@ -94,10 +100,13 @@ export class Server {
     if (this.#left) throw new WayLeft();
     const controller = new AbortController();
     this.#open.add(controller);
-    const { timeoutMs } = this.#options;
+    const { timeoutMs, clock } = this.#options;
+    const askedAtMs = clock.monotonicMs();
     try {
       const reply = await request({ timeoutMs, signal: controller.signal });
       if ('aborted' in reply) throw new WayLeft();
+      if (reply.ok || !isTrouble(reply.failure.kind)) this.#silentSinceMs = null;
+      else this.#silentSinceMs ??= askedAtMs;
       return reply;
     } finally {
       this.#open.delete(controller);

@@ -10,6 +10,7 @@ import type { TaskOutcome } from '../../core/outcome.js';
 import { haltsRun, type RetryPolicy } from '../../core/retry-decision.js';
 import type { LeasedTask } from '../../core/task.js';
 import type { ProviderReply, ProviderRequest } from '../../provider/provider.js';
+import type { FileLine } from '../../provider/remote-batches.js';
 import type { Store } from '../../store/store.js';
 import { billedFor, mostTokensOf, NOTHING_SPENT } from '../billing.js';
 import { plus, type Spending } from '../budget.js';
@@ -26,7 +27,7 @@ export interface SettlerOptions {
   readonly clock: Clock;
   readonly random: Random;
   readonly retry: RetryPolicy;
-  readonly server: Server;
+  readonly serverOf: (lane: BatchingLane) => Server;
   readonly onSettled: (
     settled: readonly { readonly task: LeasedTask; readonly outcome: TaskOutcome }[],
   ) => void;
@@ -85,7 +86,7 @@ export class ShardSettler {
    * @throws WayLeft where the user asked to stop: the rest is settled at the next start
    */
   async settle(batch: BatchRecord, lane: BatchingLane, path: string, end: ShardEnd): Promise<SettledShard> {
-    const { store, server } = this.#options;
+    const { store, serverOf } = this.#options;
     const tally: Tally = {
       billed: NOTHING_SPENT,
       completed: 0,
@@ -99,7 +100,7 @@ export class ShardSettler {
     for (const [ending, fileId] of Object.entries(files)) {
       if (fileId === null) continue;
       const file = `${path}.${ending}`;
-      await server.ask((options) => lane.remote.batches.download(fileId, file, options));
+      await serverOf(lane).ask((options) => lane.remote.batches.download(fileId, file, options));
       await this.#settleFile(batch, lane, file, tally);
       await rm(file, { force: true });
     }
@@ -109,17 +110,17 @@ export class ShardSettler {
   }
 
   async #settleFile(batch: BatchRecord, lane: BatchingLane, file: string, tally: Tally): Promise<void> {
-    let page: string[] = [];
+    let page: FileLine[] = [];
     let bytes = 0;
     const flush = async (): Promise<void> => {
-      if (this.#options.server.isLeft) throw new WayLeft();
+      if (this.#options.serverOf(lane).isLeft) throw new WayLeft();
       await this.#settlePage(batch, lane, page, tally);
       page = [];
       bytes = 0;
     };
     for await (const line of linesOfFile(file)) {
       page.push(line);
-      bytes += line.length;
+      bytes += line.text.length;
       if (page.length >= PAGE || bytes >= PAGE_BYTES) await flush();
     }
     await flush();
@@ -128,12 +129,12 @@ export class ShardSettler {
   async #settlePage(
     batch: BatchRecord,
     lane: BatchingLane,
-    lines: readonly string[],
+    lines: readonly FileLine[],
     tally: Tally,
   ): Promise<void> {
     const { store } = this.#options;
     const { batches } = lane.remote;
-    const named = lines.flatMap((line) => taskIdsIn(line));
+    const named = lines.flatMap(({ text }) => taskIdsIn(text));
     const tasks = await store.remote.tasksOf(batch.id, { taskIds: named, limit: named.length });
     const waiting = new Map<string, { readonly task: LeasedTask; readonly prepared: PreparedTask | null }>();
     for (const task of tasks) {
@@ -203,10 +204,10 @@ export class ShardSettler {
    * answered, and billed; else they were not run.
    */
   async #settleRest(batch: BatchRecord, lane: BatchingLane, end: ShardEnd, tally: Tally): Promise<void> {
-    const { store, server } = this.#options;
+    const { store, serverOf } = this.#options;
     const failure = end.failure ?? (end.isComplete ? LINE_MISSING : null);
     while (failure !== null && !haltsRun(failure.kind)) {
-      if (server.isLeft) throw new WayLeft();
+      if (serverOf(lane).isLeft) throw new WayLeft();
       const tasks = await store.remote.tasksOf(batch.id, { limit: PAGE });
       if (tasks.length === 0) return;
       const settlements: TaskSettlement[] = [];

@@ -2,7 +2,7 @@
 import { isJsonObject, type Json, type JsonObject, parseForeignJson } from '../../core/json.js';
 import { memberText } from '../../core/json-text.js';
 import type { ProviderReply, ProviderRequest } from '../provider.js';
-import type { RemoteLine } from '../remote-batches.js';
+import type { FileLine, RemoteLine } from '../remote-batches.js';
 import { readAnswer } from './answer.js';
 import { classifyErrorUnderOk, classifyRefusal, cleanText, type FailureContext } from './classify.js';
 import { errorObjectOf, readErrorObject } from './error-body.js';
@@ -16,7 +16,7 @@ const OK = 200;
 
 /** Pure; never throws, whatever the line is. */
 export function readBatchLine(
-  text: string,
+  { text, isUtf8 }: FileLine,
   requestOf: (customId: string) => ProviderRequest | null,
   context: FailureContext,
 ): RemoteLine {
@@ -35,7 +35,7 @@ export function readBatchLine(
 
   if (isJsonObject(response)) {
     const responseJson = memberText(text, 'response') ?? '{}';
-    return { customId, reply: readResponse(response, responseJson, request, context) };
+    return { customId, reply: readResponse(response, { responseJson, isUtf8 }, request, context) };
   }
   if (error === undefined || error === null) return malformed('The line holds neither response nor error');
   const errorObject = errorObjectOf(error);
@@ -47,7 +47,7 @@ export function readBatchLine(
 
 function readResponse(
   response: JsonObject,
-  responseJson: string,
+  { responseJson, isUtf8 }: { readonly responseJson: string; readonly isUtf8: boolean },
   request: ProviderRequest,
   context: FailureContext,
 ): ProviderReply {
@@ -62,7 +62,7 @@ function readResponse(
   const { request_id: requestId } = response;
   const headers = headersOf(typeof requestId === 'string' ? requestId : null);
   if (status >= 200 && status < 300) {
-    return readAnswer(request, { status, headers, content, isUtf8: true }, context);
+    return readAnswer(request, { status, headers, content, isUtf8 }, context);
   }
   return {
     ok: false,

@@ -22,7 +22,7 @@ import { hasNoList, MODELS_PATH, readModels } from './models.js';
 import { passwordsOf, proxyFor } from './proxy.js';
 import type { ReceivedResponse } from './response.js';
 import { createRemoteResponses } from './response-requests.js';
-import { createTransport, TransportError, type TransportRequest } from './transport.js';
+import { createTransport, type RequestDraft, TransportError } from './transport.js';
 import type { SendWireRequest, WireRequest } from './wire.js';
 
 export interface OpenAIProviderOptions {
@@ -95,9 +95,9 @@ export function createOpenAIProvider(options: OpenAIProviderOptions): RemoteProv
     ),
     fetch: () => Promise.reject(new TypeError('the SDK sends nothing itself')),
   });
-  const drafts = new Map<string, Draft>();
+  const drafts = new Map<string, RequestDraft>();
   /** Asked of the SDK once for each path that documents go to: it takes as long over it as the rest of a call. */
-  const draftOf = async (wire: WireRequest): Promise<Draft> => {
+  const draftOf = async (wire: WireRequest): Promise<RequestDraft> => {
     if (wire.bodyJson === undefined) return draftFrom(sdk, wire);
     const draft = drafts.get(wire.path) ?? (await draftFrom(sdk, wire));
     drafts.set(wire.path, draft);
@@ -126,12 +126,8 @@ export function createOpenAIProvider(options: OpenAIProviderOptions): RemoteProv
       nowMs: clock.now(),
       redact,
     });
-    const open = transport.send({
-      ...draft,
-      body: upload?.open(onProgress) ?? bodyJson ?? null,
-      sink,
-      onProgress,
-    });
+    const body = upload?.open(onProgress) ?? bodyJson ?? null;
+    const open = transport.send(draft, body, sink === undefined ? null : { stream: sink, onProgress });
     let cutBy: 'signal' | 'deadline' | undefined;
     const onAbort = (): void => {
       cutBy ??= 'signal';
@@ -225,10 +221,10 @@ class QuietOpenAI extends OpenAI {
   }
 }
 
-/** A request but for its body. */
-type Draft = Pick<TransportRequest, 'method' | 'url' | 'headers'>;
-
-async function draftFrom(sdk: OpenAI, { method, path, bodyJson, upload }: WireRequest): Promise<Draft> {
+async function draftFrom(
+  sdk: OpenAI,
+  { method, path, bodyJson, upload }: WireRequest,
+): Promise<RequestDraft> {
   const ofUpload = upload && {
     'content-type': upload.contentType,
     'content-length': String(upload.bytes),

@@ -27,16 +27,19 @@ export interface TransportOptions extends DispatcherOptions {
   readonly bodyRoom: BodyRoom;
 }
 
-export interface TransportRequest {
+/** A request but for its body. */
+export interface RequestDraft {
   readonly method: string;
   readonly url: URL;
   /** Names and values in turn; a `content-length` where the body is a stream. */
   readonly headers: readonly string[];
-  readonly body: string | Readable | null;
-  /** Takes the body of a response with status 2xx, unpacked, as it comes; the response then has none. */
-  readonly sink?: Writable | undefined;
-  /** Called for each piece that the sink is given. */
-  readonly onProgress?: () => void;
+}
+
+/** Where the body of a response with status 2xx goes, unpacked, as it comes; the response then has none. */
+export interface BodySink {
+  readonly stream: Writable;
+  /** Called for each piece that it is given. */
+  readonly onProgress: () => void;
 }
 
 /** A request that is on its way or waits for a connection. */
@@ -50,7 +53,7 @@ export interface OpenRequest {
 }
 
 export interface Transport {
-  send(request: TransportRequest): OpenRequest;
+  send(draft: RequestDraft, body: string | Readable | null, sink: BodySink | null): OpenRequest;
   /** Cuts every open call and closes the connections. */
   close(): Promise<void>;
 }
@@ -79,9 +82,8 @@ export function createTransport(options: TransportOptions): Transport {
   const { origin } = options.baseUrl;
   const dispatcher = createDispatcher(options);
   return {
-    send(request) {
-      const { url, method, headers, body } = request;
-      const exchange = new Exchange(options, request);
+    send({ url, method, headers }, body, sink) {
+      const exchange = new Exchange(options, sink);
       if (url.origin !== origin) exchange.cut(new TransportError('FOREIGN_ORIGIN', url.origin));
       else {
         const path = url.pathname + url.search;
@@ -99,7 +101,7 @@ class Exchange implements Dispatcher.DispatchHandler, OpenRequest, RoomHolder {
   hasLeft = false;
   receivedBytes = 0;
   readonly #limits: Pick<TransportOptions, 'maxResponseBytes' | 'bodyRoom'>;
-  readonly #request: TransportRequest;
+  readonly #sink: BodySink | null;
   #resolve!: (response: ReceivedResponse) => void;
   #reject!: (error: TransportError) => void;
   #controller: Dispatcher.DispatchController | null = null;
@@ -110,9 +112,9 @@ class Exchange implements Dispatcher.DispatchHandler, OpenRequest, RoomHolder {
   /** What takes the pieces of the body in the sink's stead or for it. */
   #intake: Writable | null = null;
 
-  constructor(limits: Pick<TransportOptions, 'maxResponseBytes' | 'bodyRoom'>, request: TransportRequest) {
+  constructor(limits: Pick<TransportOptions, 'maxResponseBytes' | 'bodyRoom'>, sink: BodySink | null) {
     this.#limits = limits;
-    this.#request = request;
+    this.#sink = sink;
     this.response = new Promise((resolve, reject) => {
       this.#resolve = resolve;
       this.#reject = reject;
@@ -130,7 +132,7 @@ class Exchange implements Dispatcher.DispatchHandler, OpenRequest, RoomHolder {
     // Interim responses (1xx) come through here too; the final one overwrites them.
     this.#status = status;
     this.#headers = headers;
-    const { sink } = this.#request;
+    const sink = this.#sink?.stream;
     if (sink !== undefined && status >= 200 && status < 300) {
       this.#intake = this.#openIntake(sink, String(headers['content-encoding'] ?? 'identity'));
       return;
@@ -143,7 +145,7 @@ class Exchange implements Dispatcher.DispatchHandler, OpenRequest, RoomHolder {
     // Parts may still come after the call was cut off.
     if (this.#settled) return;
     if (this.#intake !== null) {
-      this.#request.onProgress?.();
+      this.#sink?.onProgress();
       if (this.#intake.write(chunk)) return;
       controller.pause();
       this.#intake.once('drain', () => controller.resume());
@@ -162,7 +164,7 @@ class Exchange implements Dispatcher.DispatchHandler, OpenRequest, RoomHolder {
   onResponseEnd(): void {
     if (this.#settled) return;
     if (this.#intake !== null) {
-      this.#request.sink?.once('finish', () => this.#finish(Buffer.alloc(0)));
+      this.#sink?.stream.once('finish', () => this.#finish(Buffer.alloc(0)));
       this.#intake.end();
       return;
     }

@@ -204,12 +204,12 @@ async function lookAtOwner(store: Store, { openLeases }: StoreCondition): Promis
   const owner = await store.readOwner();
   if (owner !== null) {
     const since = new Date(owner.sinceMs).toISOString();
-    return ok('owner', `Process ${owner.pid} on ${owner.host} drains run '${owner.runName}' since ${since}.`);
+    return ok('owner', `Process ${owner.pid} on ${owner.host} sends run '${owner.runName}' since ${since}.`);
   }
-  if (openLeases === 0) return ok('owner', 'No process drains it, and none has left anything open.');
+  if (openLeases === 0) return ok('owner', 'No process sends its documents, and none has left any open.');
   return warning(
     'owner',
-    `The process that drained it has died over ${openLeases} documents.`,
+    `The process that sent them has died over ${openLeases} documents.`,
     '`llm-batch resume` puts them back and goes on.',
   );
 }

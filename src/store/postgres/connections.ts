@@ -33,6 +33,22 @@ const PATIENCE_MS = 3 * 60_000;
 /** A server that is not there when a command starts is most often a wrong address. */
 const FIRST_PATIENCE_MS = 5_000;
 
+/**
+ * Ordinary statements find a few rows by an index, whatever the planner thinks of tables that have grown since it last
+ * looked. So they are planned once a connection, which takes longer than to carry one out; and entries of an index that
+ * lead nowhere any more are marked on the way, so that the next claim need not follow them.
+ */
+const PLANS_BY_INDEX = [
+  'enable_seqscan = off',
+  'enable_bitmapscan = off',
+  'plan_cache_mode = force_generic_plan',
+];
+const PLANS_OVER_ALL = [
+  'enable_seqscan = on',
+  'enable_bitmapscan = on',
+  'plan_cache_mode = force_custom_plan',
+];
+
 /** Statements inside a transaction. */
 export type { Parameter };
 
@@ -81,7 +97,7 @@ export class Connections {
   ): Promise<T> {
     return this.#patiently(() =>
       this.#withClient(isLong, async (client, ask) => {
-        await ask(client, `BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY${timeoutOf(isLong)}`);
+        await ask(client, `BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY${settingsOf(isLong)}`);
         const result = await work(transactionOn(client, ask));
         await ask(client, 'COMMIT');
         return result;
@@ -110,7 +126,7 @@ export class Connections {
       try {
         return await this.#withClient(isLong, async (client, ask) => {
           const session = await this.#sessionOf(client, ask);
-          await ask(client, `BEGIN READ WRITE${timeoutOf(isLong)}`);
+          await ask(client, `BEGIN READ WRITE${settingsOf(isLong)}`);
           const result = await work(transactionOn(client, ask));
           session.number += 1;
           done = { result, session: { ...session } };
@@ -218,6 +234,7 @@ export class Connections {
       `SET lock_timeout = ${STATEMENT_TIMEOUT_MS}`,
       `SET idle_in_transaction_session_timeout = ${IDLE_IN_TRANSACTION_MS}`,
       ...['idle = 10', 'interval = 5', 'count = 3'].map((each) => `SET tcp_keepalives_${each}`),
+      ...PLANS_BY_INDEX.map((plan) => `SET ${plan}`),
       `SET default_transaction_read_only = ${this.#mode === 'read' ? 'on' : 'off'}`,
     ].join('; ');
   }
@@ -258,7 +275,10 @@ type Ask = <Row extends object>(
 function askerFor(isLong: boolean): Ask {
   const timeoutMs = (isLong ? LONG_STATEMENT_TIMEOUT_MS : STATEMENT_TIMEOUT_MS) + ANSWER_GRACE_MS;
   return async <Row extends object>(client: pg.ClientBase, text: string, values?: unknown[]) => {
-    const query = { text, query_timeout: timeoutMs, ...(values !== undefined && { values }) };
+    const query = {
+      ...{ text, query_timeout: timeoutMs },
+      ...(values !== undefined && { name: nameOf(text), values }),
+    };
     try {
       return await client.query<Row>(query);
     } catch (error) {
@@ -272,8 +292,24 @@ function asLoss(error: unknown): unknown {
   return error instanceof pg.DatabaseError ? error : new ConnectionLost(error);
 }
 
-function timeoutOf(isLong: boolean): string {
-  return isLong ? `; SET LOCAL statement_timeout = ${LONG_STATEMENT_TIMEOUT_MS}` : '';
+/** What holds for a transaction alone. */
+function settingsOf(isLong: boolean): string {
+  if (!isLong) return '';
+  return [`statement_timeout = ${LONG_STATEMENT_TIMEOUT_MS}`, ...PLANS_OVER_ALL]
+    .map((setting) => `; SET LOCAL ${setting}`)
+    .join('');
+}
+
+/** By their text: a connection parses and plans each once. */
+const STATEMENT_NAMES = new Map<string, string>();
+
+function nameOf(sql: string): string {
+  let name = STATEMENT_NAMES.get(sql);
+  if (name === undefined) {
+    name = `s${STATEMENT_NAMES.size}`;
+    STATEMENT_NAMES.set(sql, name);
+  }
+  return name;
 }
 
 function transactionOn(client: pg.PoolClient, ask: Ask): Transaction {

@@ -18,6 +18,8 @@ export interface Migration {
   readonly sql: string;
 }
 
+const COUNTED = 'run_id, gone, state, failure_kind, shared_from';
+
 /** A statement of a trigger; never edited either. @param changed rows of tasks, each with a `change` of 1 or -1 */
 function countTasks(changed: string): string {
   return `INSERT INTO @schema.task_counts AS kept (run_id, state, kind, shard, tasks)
@@ -284,13 +286,13 @@ CREATE FUNCTION shard() RETURNS smallint LANGUAGE sql STABLE
 
 CREATE FUNCTION count_added_tasks() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-  ${countTasks('SELECT *, 1 AS change FROM added')}
+  ${countTasks(`SELECT ${COUNTED}, 1 AS change FROM added`)}
   RETURN NULL;
 END $$;
 
 CREATE FUNCTION count_removed_tasks() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-  ${countTasks('SELECT *, -1 AS change FROM removed')}
+  ${countTasks(`SELECT ${COUNTED}, -1 AS change FROM removed`)}
   RETURN NULL;
 END $$;
 
@@ -298,7 +300,7 @@ END $$;
 -- and ends again is another message.
 CREATE FUNCTION follow_changed_tasks() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-  ${countTasks('SELECT *, 1 AS change FROM added UNION ALL SELECT *, -1 FROM removed')}
+  ${countTasks(`SELECT ${COUNTED}, 1 AS change FROM added UNION ALL SELECT ${COUNTED}, -1 FROM removed`)}
   IF EXISTS (SELECT 1 FROM @schema.served_tasks) THEN
     INSERT INTO @schema.webhooks (task_id, message_id)
     SELECT task_id, 'msg_' || replace(gen_random_uuid()::text, '-', '')

@@ -18,7 +18,11 @@ const PROMOTED_PER_CLAIM = 256;
 /** No other claim's token: 96 random bits, and the task's id behind it. */
 const TOKEN_BYTES = 12;
 
-const DELAYED = `run_id = $1 AND state = 'delayed' AND gone = 0`;
+function delayedOf(runId: string): string {
+  return `run_id = ${runId} AND state = 'delayed' AND gone = 0`;
+}
+/** A clock that was set back shows as tasks that are due later than any wait that is ever asked for: they are due now. */
+const NEVER = `now_ms() + ${LONGEST_RETRY_DELAY_MS}`;
 const READY = `run_id = $1 AND state = 'ready' AND gone = 0 AND shared_task_id IS NULL`;
 /** Some tasks and those whose answers they wait for, found by their ids and not among all that are ready. */
 const CHOSEN = `id IN (SELECT coalesce(shared_task_id, id) FROM tasks
@@ -78,6 +82,8 @@ interface ClaimingWorker {
   /** Of them, those whose calls were open at a crash before. */
   crashed: number;
   suspects: number;
+  /** Whether a delayed task of the run is due. */
+  has_due: boolean;
 }
 
 export async function claimTasks(
@@ -85,18 +91,22 @@ export async function claimTasks(
   { runId, workerId: workerName, limit, leaseMs, among, atLeastPriority }: ClaimOptions,
 ): Promise<LeasedTask[]> {
   const known = await transaction.one<ClaimingWorker>(
-    `SELECT workers.id, lease_until_ms >= now_ms() + $2 AS lasts, held.* FROM workers, LATERAL (
+    `SELECT workers.id, lease_until_ms >= now_ms() + $2 AS lasts, held.*,
+       EXISTS (SELECT 1 FROM tasks WHERE ${delayedOf('$3')} AND not_before_ms <= now_ms())
+         OR EXISTS (SELECT 1 FROM tasks WHERE ${delayedOf('$3')} AND not_before_ms > ${NEVER}) AS has_due
+     FROM workers, LATERAL (
        SELECT count(*) AS tasks, count(*) FILTER (WHERE crash_count > 0) AS crashed,
          count(*) FILTER (WHERE crash_count >= ${SUSPECT_AFTER_CRASHES}) AS suspects
        FROM tasks WHERE worker_id = workers.id) AS held
      WHERE name = $1 FOR KEY SHARE OF workers`,
     workerName,
     storableInteger(leaseMs / 2),
+    runId,
   );
-  const held = known ?? { tasks: 0, crashed: 0, suspects: 0 };
+  const held = known ?? { tasks: 0, crashed: 0, suspects: 0, has_due: true };
   // A lease that lasts a while is left to the worker's beats.
   const workerId = known?.lasts === true ? known.id : await beatWorker(transaction, workerName, leaseMs);
-  await promoteDue(transaction, runId, limit);
+  if (held.has_due) await promoteDue(transaction, runId, limit);
   if (held.suspects > 0) return [];
 
   const lowest = atLeastPriority ?? '-infinity';
@@ -109,7 +119,7 @@ export async function claimTasks(
     const next = wanted.length + parameters.length;
     const rows = await transaction.all<LeasedRow & { priority: number; now_ms: number }>(
       `UPDATE tasks SET state = 'in_progress', attempt_token = $${next + 1} || id, worker_id = $${next + 2}
-       WHERE id = ANY (ARRAY(${candidates})) RETURNING ${CLAIMED}, priority, now_ms() AS now_ms`,
+       WHERE id = ANY (ARRAY(${candidates})) RETURNING ${CLAIMED}, priority, (SELECT now_ms()) AS now_ms`,
       ...wanted,
       ...parameters,
       token,
@@ -146,10 +156,9 @@ export async function claimTasks(
 }
 
 async function promoteDue(transaction: Transaction, runId: number, limit: number): Promise<void> {
-  // A clock that was set back shows as tasks that are due later than any wait that is ever asked for: they are due now.
-  const due = ['<= now_ms()', `> now_ms() + ${LONGEST_RETRY_DELAY_MS}`].map(
+  const due = ['<= now_ms()', `> ${NEVER}`].map(
     (isDue) =>
-      `ARRAY(SELECT id FROM tasks WHERE ${DELAYED} AND not_before_ms ${isDue}
+      `ARRAY(SELECT id FROM tasks WHERE ${delayedOf('$1')} AND not_before_ms ${isDue}
          ORDER BY not_before_ms LIMIT $2 FOR UPDATE SKIP LOCKED)`,
   );
   await transaction.run(
@@ -186,7 +195,7 @@ export async function nextDueMs(
   const next = await transaction.one<{ wait_ms: number | null }>(
     `SELECT CASE WHEN next_ms <= ${LONGEST_RETRY_DELAY_MS} THEN greatest(0, next_ms) WHEN next_ms IS NOT NULL THEN 0 END AS wait_ms
      FROM (SELECT min(not_before_ms) - now_ms() AS next_ms FROM tasks
-       WHERE ${DELAYED} ${among === undefined ? '' : `AND ${CHOSEN}`}) AS next`,
+       WHERE ${delayedOf('$1')} ${among === undefined ? '' : `AND ${CHOSEN}`}) AS next`,
     ...(among === undefined ? [runId] : [runId, among]),
   );
   return next?.wait_ms ?? null;

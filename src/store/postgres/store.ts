@@ -1,4 +1,5 @@
 /** The store in one schema of a PostgreSQL server: each method of the port is one transaction over the parts beside this file. */
+import type { Backlog } from '../../core/backlog.js';
 import type { ResponseNotes } from '../../core/batch-record.js';
 import type { CallStart, RecentCall } from '../../core/call.js';
 import type { Clock } from '../../core/clock.js';
@@ -35,6 +36,7 @@ import { DrainLock } from './drain-lock.js';
 import { addTasks, beginReimport, finishReimport, matchTasks, reimportTasks } from './imports.js';
 import { recentCalls } from './ledger.js';
 import { PostgresMaintenance } from './maintenance.js';
+import { readBacklog } from './open-tasks.js';
 import { cancelOpenTasks, claimTasks, listWork, nextDueMs, retryFailedTasks } from './queue.js';
 import { resultPage } from './results.js';
 import { PostgresRowTarget } from './row-target.js';
@@ -180,6 +182,10 @@ class PostgresStore implements Store {
 
   listWork(): Promise<readonly RunWork[]> {
     return this.#connections.read((transaction) => listWork(transaction));
+  }
+
+  readBacklog(): Promise<Backlog> {
+    return this.#connections.read((transaction) => readBacklog(transaction));
   }
 
   nextDueMs(runId: number, among?: readonly number[]): Promise<number | null> {

@@ -37,12 +37,10 @@ function endingOf({
   ];
 }
 
-type CallRow = [
+type EndedRow = [
   runId: number,
   lane: string,
   lost: number,
-  finishedAtMs: number | null,
-  latencyMs: number | null,
   mostTokens: number | null,
   mostCostMicroUsd: number | null,
 ];
@@ -70,7 +68,6 @@ export class Ledger {
   readonly #start;
   readonly #addRemote;
   readonly #startTask;
-  readonly #select;
   readonly #end;
   readonly #share;
   readonly #owner;
@@ -100,17 +97,14 @@ export class Ledger {
     this.#startTask = database.prepare<[number, number]>(
       'INSERT OR IGNORE INTO call_tasks (call_id, task_id) VALUES (?, ?)',
     );
-    this.#select = database
-      .prepare<[number], CallRow>(
-        `SELECT run_id, lane, lost, finished_at_ms, latency_ms, most_tokens, most_cost_micro_usd
-         FROM calls WHERE id = ?`,
+    this.#end = database
+      .prepare<(string | number | null)[], EndedRow>(
+        `UPDATE calls SET worker_id = NULL, finished_at_ms = ?, latency_ms = ?, http_status = ?, kind = ?, message = ?, request_id = ?,
+           cost_micro_usd = ?, input_tokens = ?, output_tokens = ?, cached_tokens = ?, reasoning_tokens = ?
+         WHERE id = ? AND (finished_at_ms IS NULL OR (lost = 1 AND latency_ms IS NULL))
+         RETURNING run_id, lane, lost, most_tokens, most_cost_micro_usd`,
       )
       .raw();
-    this.#end = database.prepare<(string | number | null)[]>(
-      `UPDATE calls SET worker_id = NULL, finished_at_ms = ?, latency_ms = ?, http_status = ?, kind = ?, message = ?, request_id = ?,
-         cost_micro_usd = ?, input_tokens = ?, output_tokens = ?, cached_tokens = ?, reasoning_tokens = ?
-       WHERE id = ?`,
-    );
     this.#share = database.prepare<[number | null, number | null, number | null, number, number]>(
       `UPDATE call_tasks SET input_tokens = ?, output_tokens = ?, cost_micro_usd = ?
        WHERE call_id = ? AND task_id = ?`,
@@ -202,19 +196,15 @@ export class Ledger {
    * @returns whether it has ended only now
    */
   end(call: CallEnd): boolean {
-    const row = this.#select.get(call.callId);
-    if (row === undefined) return false;
-    const [runId, laneName, lost, endedAtMs, knownLatencyMs, mostTokens, mostCostMicroUsd] = row;
-    if (endedAtMs !== null && (lost === 0 || knownLatencyMs !== null)) return false;
-
     const finishedAtMs = storableInteger(call.finishedAtMs);
     const latencyMs = storableReal(call.latencyMs);
-    this.#end.run(finishedAtMs, latencyMs, ...endingOf(call), call.callId);
-
+    const row = this.#end.get(finishedAtMs, latencyMs, ...endingOf(call), call.callId);
+    if (row === undefined) return false;
+    const [runId, laneName, lost, mostTokens, mostCostMicroUsd] = row;
     const added = this.#addedTo(runId);
-    if (endedAtMs === null) added.run.calls_ended += 1;
+    if (lost === 0) added.run.calls_ended += 1;
     // A lost call was in doubt already.
-    if (endedAtMs !== null) added.doubt('cut_off', -1, mostTokens, mostCostMicroUsd);
+    else added.doubt('cut_off', -1, mostTokens, mostCostMicroUsd);
     added.seen(finishedAtMs);
     if (call.kind === null) added.answeredAfter(latencyMs);
     added.end(laneName, call, mostTokens, mostCostMicroUsd);

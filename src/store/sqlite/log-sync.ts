@@ -13,6 +13,7 @@ export class LogSync {
   #descriptor: number | null = null;
   #running: Promise<void> | null = null;
   #next: Promise<void> | null = null;
+  #isClosed = false;
 
   /** @param storePath of a store in WAL mode; its log is there once something was committed */
   constructor(storePath: string) {
@@ -37,10 +38,13 @@ export class LogSync {
     await syncFile(this.#descriptor);
   }
 
+  /** Whatever is being synced is waited for. Nothing for one that is closed: its descriptor may be another file's by now. */
   close(): void {
-    const descriptor = this.#descriptor;
-    if (descriptor === null) return;
-    const closed = (): void => closeSync(descriptor);
-    (this.#running ?? Promise.resolve()).then(closed, closed);
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    const end = (): void => {
+      if (this.#descriptor !== null) closeSync(this.#descriptor);
+    };
+    (this.#next ?? this.#running ?? Promise.resolve()).then(end, end);
   }
 }

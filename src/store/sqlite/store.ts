@@ -1,6 +1,8 @@
 /** The store in one SQLite file: each method of the port is one transaction over the parts beside this file. */
+
 import { realpathSync } from 'node:fs';
 import { dirname } from 'node:path';
+import type { Backlog } from '../../core/backlog.js';
 import type { NewResponse, ResponseNotes } from '../../core/batch-record.js';
 import type { CallStart, RecentCall } from '../../core/call.js';
 import type { Clock } from '../../core/clock.js';
@@ -38,6 +40,7 @@ import { Imports } from './imports.js';
 import { KeyIndex } from './key-index.js';
 import { Ledger } from './ledger.js';
 import { SqliteMaintenance } from './maintenance.js';
+import { OpenTasks } from './open-tasks.js';
 import { Queue } from './queue.js';
 import { Results } from './results.js';
 import { sqliteRows } from './row-source.js';
@@ -78,6 +81,7 @@ export class SqliteStore implements Store {
   readonly #keys: KeyIndex;
   readonly #imports: Imports;
   readonly #queue: Queue;
+  readonly #openTasks: OpenTasks;
   readonly #ledger: Ledger;
   readonly #settlements: Settlements;
   readonly #batches: Batches;
@@ -104,6 +108,7 @@ export class SqliteStore implements Store {
     this.#keys = new KeyIndex(database);
     this.#imports = new Imports(database, this.#keys);
     this.#queue = new Queue(database);
+    this.#openTasks = new OpenTasks(connection.database);
     this.#ledger = new Ledger(database);
     this.#settlements = new Settlements(database, this.#ledger);
     this.#batches = new Batches(database, this.#settlements);
@@ -212,6 +217,10 @@ export class SqliteStore implements Store {
 
   listWork(): Promise<readonly RunWork[]> {
     return this.#connection.read(() => this.#queue.work(this.#schedule.now()));
+  }
+
+  readBacklog(): Promise<Backlog> {
+    return this.#connection.read(() => this.#openTasks.read(this.#schedule.now()));
   }
 
   nextDueMs(runId: number, among?: readonly number[]): Promise<number | null> {

@@ -88,7 +88,11 @@ export function recordContract(storeOf: StoreOf): void {
       const runId = await openRun(store, documents(1));
       const task = await claimOne(store, runId);
       const call = callEnd(await startCall(store, runId, task), { latencyMs: 812.5 });
-      expect(await store.record([], [completed(task, call)])).toEqual({ callIds: [], responseIds: [], lostTaskIds: [] });
+      expect(await store.record([], [completed(task, call)])).toEqual({
+        callIds: [],
+        responseIds: [],
+        lostTaskIds: [],
+      });
       expect(await results(store, runId)).toEqual([
         {
           taskId: task.taskId,

@@ -1,9 +1,10 @@
 import { expect, it } from 'vitest';
-import type { BatchSettlement, NewBatch, RemoteCall } from '../../../src/core/batch-record.js';
+import type { BatchSettlement, NewBatch, NewResponse, RemoteCall } from '../../../src/core/batch-record.js';
 import type { LeasedTask } from '../../../src/core/task.js';
 import type { Store } from '../../../src/store/store.js';
 import {
   ANSWER,
+  callEnd,
   claim,
   claimOne,
   completed,
@@ -14,6 +15,7 @@ import {
   released,
   results,
   retried,
+  startCall,
   USAGE,
   WORKER,
 } from './builders.js';
@@ -59,6 +61,23 @@ async function batchOf(store: Store, count: number) {
   const tasks = await claim(store, runId, count);
   await store.remote.give(batchId, tasks, LOAD);
   return { runId, batchId, tasks };
+}
+
+function newResponse(runId: number, task: LeasedTask, callId: number): NewResponse {
+  const { taskId, attemptToken } = task;
+  const batch = { ...newBatch(runId), kind: 'response' as const, endpoint: 'responses' as const };
+  return { callId, task: { taskId, attemptToken }, batch, remoteId: 'resp-1', ...MOST };
+}
+
+async function responseOf(store: Store, name?: string) {
+  const runId = await openRun(store, documents(1), name);
+  const task = await claimOne(store, runId);
+  const callId = await startCall(store, runId, task);
+  const { responseIds } = await store.record([], [], {
+    taken: [newResponse(runId, task, callId)],
+    ended: [],
+  });
+  return { runId, task, callId, batchId: responseIds[0] as number };
 }
 
 export function remoteContract(storeOf: StoreOf): void {
@@ -214,5 +233,83 @@ export function remoteContract(storeOf: StoreOf): void {
     expect(await store.remote.settle(batchId, [worked(tasks[0] as LeasedTask)])).toHaveLength(1);
     expect(await store.remote.end(batchId)).toBe(true);
     expect(await claimOne(store, runId, WORKER)).toMatchObject({ attempts: 0 });
+  });
+
+  it('a response takes the task and the open call of a worker over, whose death loses neither', async () => {
+    const store = await storeOf();
+    const { runId, task, callId, batchId } = await responseOf(store);
+    expect(await store.rescueTasks({ crashLimit: 3, workers: [WORKER] })).toMatchObject({
+      rescued: 0,
+      lostCalls: 0,
+    });
+    const [found, ...others] = await store.remote.responsesOf(runId);
+    expect(others).toEqual([]);
+    expect(found).toMatchObject({
+      batch: { id: batchId, kind: 'response', state: 'submitted', lane: 'lane-1', ...MOST, lines: 1 },
+      remoteId: 'resp-1',
+      open: { callId, startedAtMs: NOW_MS, task: { taskId: task.taskId, attemptToken: task.attemptToken } },
+    });
+    expect(await store.remote.list(runId)).toHaveLength(1);
+    expect((await store.readRecentCalls(60_000)).length, 'it counts for the limits').toBe(1);
+  });
+
+  it('what came of a response is settled as a call is, by whoever fetches it, and it is kept until it is removed', async () => {
+    const store = await storeOf();
+    const { runId, task, callId, batchId } = await responseOf(store);
+    const end = callEnd(callId, { latencyMs: 90_000 });
+    const settlement = { ...completed(task), call: end };
+    expect((await store.record([], [settlement])).lostTaskIds).toEqual([]);
+    expect((await store.record([], [settlement])).lostTaskIds).toEqual([task.taskId]);
+    expect(await store.remote.responsesOf(runId)).toMatchObject([{ remoteId: 'resp-1', open: null }]);
+    expect(await store.summarizeRun(runId)).toMatchObject({
+      counts: { completed: 1, in_progress: 0 },
+      calls: { made: 1, open: 0 },
+      inDoubt: { calls: 0 },
+      latencyMs: { p50: expect.any(Number) },
+    });
+    await store.record([], [], { taken: [], ended: [batchId] });
+    expect(await store.remote.responsesOf(runId)).toEqual([]);
+    expect(await store.remote.list(runId)).toEqual([]);
+    expect(await store.maintenance.recount()).toEqual([]);
+  });
+
+  it("a response is none where its task is not its worker's any more", async () => {
+    const store = await storeOf();
+    const runId = await openRun(store, documents(1));
+    const task = await claimOne(store, runId);
+    const callId = await startCall(store, runId, task);
+    await store.rescueTasks({ crashLimit: 3, workers: [WORKER] });
+    const taken = [newResponse(runId, task, callId)];
+    expect((await store.record([], [], { taken, ended: [] })).responseIds).toEqual([null]);
+    expect(await store.remote.list(runId)).toEqual([]);
+    expect(await claimOne(store, runId, 'worker-2')).toMatchObject({ taskId: task.taskId });
+  });
+
+  it('one that has a task is not done with, and one whose document was edited or cancelled may have been billed', async () => {
+    const store = await storeOf();
+    const { runId, batchId } = await responseOf(store);
+    await store.record([], [], { taken: [], ended: [batchId] });
+    expect(await store.remote.responsesOf(runId)).toHaveLength(1);
+    await store.beginReimport(runId);
+    const edited = documents(1).map((document) => ({ ...document, requestHash: 'request-new' }));
+    await store.reimportTasks(runId, edited, {
+      keepFinished: false,
+      answerers: { soFar: null, fromNowOn: 'us' },
+    });
+    await store.finishReimport(runId);
+    expect(await store.remote.responsesOf(runId)).toMatchObject([{ open: null }]);
+    await store.record([], [], { taken: [], ended: [batchId] });
+    const lost = { made: 1, open: 0 };
+    expect(await store.summarizeRun(runId)).toMatchObject({
+      calls: lost,
+      inDoubt: { calls: 1, tokens: 900 },
+    });
+    expect(await store.maintenance.recount()).toEqual([]);
+
+    const cancelled = await responseOf(store, 'other');
+    await store.cancelRun(cancelled.runId);
+    expect(await store.remote.responsesOf(cancelled.runId)).toEqual([]);
+    expect(await store.summarizeRun(cancelled.runId)).toMatchObject({ calls: lost, inDoubt: { calls: 1 } });
+    expect(await store.maintenance.recount()).toEqual([]);
   });
 }

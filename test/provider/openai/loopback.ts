@@ -6,6 +6,7 @@ import { type Clock, systemClock } from '../../../src/core/clock.js';
 import { createOpenAIProvider, type OpenAIProviderOptions } from '../../../src/provider/openai/client.js';
 import type { Provider, ProviderReply, SendOptions } from '../../../src/provider/provider.js';
 import type { RemoteProvider } from '../../../src/provider/remote-batches.js';
+import type { BackgroundProvider } from '../../../src/provider/remote-responses.js';
 
 export const SECRET = 'sk-live-Zq7Lm2Xw9Rt4Yb8Nc3Vd6';
 
@@ -103,7 +104,10 @@ export function answerJson(response: ServerResponse, text: string, status = 200,
 }
 
 /** A provider that is closed when the test ends. */
-export function openProvider(baseUrl: string, options: Partial<OpenAIProviderOptions> = {}): RemoteProvider {
+export function openProvider(
+  baseUrl: string,
+  options: Partial<OpenAIProviderOptions> = {},
+): RemoteProvider & BackgroundProvider {
   const provider = createOpenAIProvider({
     baseUrl,
     apiKey: SECRET,

@@ -83,6 +83,7 @@ function ended(remote: RemoteBatches, id: string): Promise<RemoteBatch> {
 
 const asked = { endpoint: 'chat', bodyJson: BODY, parts: 1 } as const;
 const { readLine } = openRemoteForLines();
+const whole = (text: string) => ({ text, isUtf8: true });
 function openRemoteForLines(): RemoteBatches {
   // Lines are read without a network.
   return createOpenAIProvider({
@@ -110,14 +111,14 @@ describe('a batch at a server', () => {
     const provider = openProvider(simulator.url);
     const bodyJson = '{"model":"m","messages":[{"role":"user","content":"Document 0"}]}';
     const direct = await provider.send({ ...asked, bodyJson }, options());
-    const line = remote.readLine(first, () => ({ ...asked, bodyJson }));
+    const line = remote.readLine(whole(first), () => ({ ...asked, bodyJson }));
     if (!direct.ok || !('reply' in line) || !line.reply.ok) throw new Error('both are answered');
     const { outputJson } = direct.parts[0] as { outputJson: string };
     expect(line.customId).toBe('id-0');
     expect(line.reply).toMatchObject({ parts: [{ outputJson }], model: direct.model, usage: direct.usage });
 
     done(await remote.download(batch.errorFileId ?? '', target, options()));
-    expect(remote.readLine(readFileSync(target, 'utf8').trim(), () => asked)).toMatchObject({
+    expect(remote.readLine(whole(readFileSync(target, 'utf8').trim()), () => asked)).toMatchObject({
       customId: 'id-2',
       reply: { ok: false, failure: { kind: 'too_large', httpStatus: 400, code: 'context_length_exceeded' } },
     });
@@ -178,7 +179,7 @@ describe('a batch at a server', () => {
     const batch = await ended(remote, id);
     const target = join(folder(), 'errors.jsonl');
     done(await remote.download(batch.errorFileId ?? '', target, options()));
-    expect(remote.readLine(readFileSync(target, 'utf8').split('\n')[0] ?? '', () => asked)).toEqual({
+    expect(remote.readLine(whole(readFileSync(target, 'utf8').split('\n')[0] ?? ''), () => asked)).toEqual({
       customId: 'id-0',
       unrun: 'batch_cancelled',
     });
@@ -405,10 +406,17 @@ describe('lines', () => {
       ...more,
     });
 
+  it('with bytes that are no text are no answer, and say why', () => {
+    expect(readLine({ text: good(), isUtf8: false }, () => asked)).toMatchObject({
+      customId: 'a',
+      reply: { ok: false, failure: { kind: 'bad_output', message: expect.stringContaining('not UTF-8') } },
+    });
+  });
+
   it('with an answer keep it as it came, every digit of it', () => {
     const body = completionText().replace('"m-1"', '"m-1","big":12345678901234567890,"one":1.0');
     const line = `{"custom_id":"a","response":{"status_code":200,"request_id":"r1","body":${body}},"error":null}`;
-    expect(readLine(line, () => asked)).toMatchObject({
+    expect(readLine(whole(line), () => asked)).toMatchObject({
       customId: 'a',
       reply: { ok: true, requestId: 'r1', parts: [{ responseJson: body }] },
     });
@@ -447,18 +455,18 @@ describe('lines', () => {
       { kind: 'overloaded' },
     ],
   ])('with %s are judged as a call', (_what, more, failure) => {
-    const line = readLine(good(more), () => asked);
+    const line = readLine(whole(good(more)), () => asked);
     expect(line).toMatchObject({ customId: 'a', reply: { ok: false, failure } });
     expect(JSON.stringify(line)).not.toContain(SECRET);
   });
 
   it('without a wrapping are the answer itself', () => {
     const line = `{"custom_id":"a","response":${completionText()}}`;
-    expect(readLine(line, () => asked)).toMatchObject({ reply: { ok: true } });
+    expect(readLine(whole(line), () => asked)).toMatchObject({ reply: { ok: true } });
   });
 
   it.each(['batch_expired', 'batch_cancelled', 'request_canceled'])('with %s were not run', (code) => {
-    const line = readLine(good({ response: null, error: { code, message: 'x' } }), () => asked);
+    const line = readLine(whole(good({ response: null, error: { code, message: 'x' } })), () => asked);
     expect(line).toEqual({ customId: 'a', unrun: code });
   });
 
@@ -476,7 +484,7 @@ describe('lines', () => {
     ['with the wrong types', good({ response: 'x', error: null })],
     ['with the key in it', good({ custom_id: SECRET })],
   ])('that are %s are malformed', (_what, text) => {
-    const line = readLine(text, (customId) => (customId === 'a' ? asked : null));
+    const line = readLine(whole(text), (customId) => (customId === 'a' ? asked : null));
     expect(line).toEqual({ malformed: expect.any(String) });
     expect(JSON.stringify(line)).not.toContain(SECRET);
     expect(JSON.stringify(line).length).toBeLessThan(1_000);
@@ -487,14 +495,17 @@ describe('lines', () => {
       custom_id: 'a',
       response: { status_code: 200, body: JSON.parse(completionText('x'.repeat(5_000_000))) },
     });
-    expect(readLine(text, () => asked)).toMatchObject({ reply: { ok: true } });
+    expect(readLine(whole(text), () => asked)).toMatchObject({ reply: { ok: true } });
   });
 
   it('a direct answer of the same words is judged alike', async () => {
     const answer = '{"choices":[]}';
     const server = await startServer((_request, response) => answerJson(response, answer));
     const direct = await send(openProvider(server.baseUrl));
-    const line = readLine(`{"custom_id":"a","response":{"status_code":200,"body":${answer}}}`, () => asked);
+    const line = readLine(
+      whole(`{"custom_id":"a","response":{"status_code":200,"body":${answer}}}`),
+      () => asked,
+    );
     expect(line).toMatchObject({ reply: direct });
   });
 });

@@ -240,7 +240,7 @@ describe('what is asked of the transport', () => {
     });
     onTestFinished(() => transport.close());
     const get = (url: string) =>
-      transport.send({ method: 'GET', url: new URL(url), headers: [], body: null }).response;
+      transport.send({ method: 'GET', url: new URL(url), headers: [] }, null, null).response;
     await expect(get(`${elsewhere.baseUrl}/models`)).rejects.toMatchObject({ code: 'FOREIGN_ORIGIN' });
     const { content } = await get(`${server.baseUrl}/models?limit=1`);
     expect(JSON.parse(content)).toMatchObject({ model: 'm-1' });

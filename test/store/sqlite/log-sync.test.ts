@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, readdirSync, readlinkSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
@@ -89,3 +89,23 @@ it.each(['EIO', 'ENOSPC'])(
     expect(asked).toHaveLength(1);
   },
 );
+
+it.skipIf(process.platform !== 'linux')('A store may be closed twice, and while it syncs', async () => {
+  const descriptors = (): number =>
+    readdirSync('/proc/self/fd').filter((name) => {
+      const link = join('/proc/self/fd', name);
+      return existsSync(link) && readlinkSync(link).endsWith('-wal');
+    }).length;
+  disk.asked = null;
+  const before = descriptors();
+  const other = await openDatabase(join(folder, 'llm-batch.db'), { mode: 'write', clock: systemClock });
+  disk.asked = asked;
+  const written = other.write(() => undefined);
+  await untilAsked(1);
+  other.close();
+  other.close();
+  asked[0]?.(null);
+  await written;
+  await new Promise((resolve) => setImmediate(resolve));
+  expect(descriptors()).toBe(before);
+});

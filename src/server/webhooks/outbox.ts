@@ -4,6 +4,7 @@
  */
 import { type Clock, type Random, WOKEN } from '../../core/clock.js';
 import type { WebhookMessage, WebhookTry } from '../../core/served-task.js';
+import type { TraceWork } from '../../core/trace-work.js';
 import type { Store } from '../../store/store.js';
 import { GroupCommit } from '../group-commit.js';
 import { taskJson } from '../service.js';
@@ -11,12 +12,13 @@ import type { AddressGuard } from './address-guard.js';
 import { type PostReply, post } from './post.js';
 import { signatureHeaders } from './signature.js';
 
-export interface DispatcherOptions {
+export interface OutboxOptions {
   readonly store: Store;
   readonly guard: AddressGuard;
   readonly secrets: readonly Buffer[];
   readonly clock: Clock;
   readonly random: Random;
+  readonly trace: TraceWork;
   /** Told of each try. */
   readonly onTry?: (message: WebhookMessage, reply: PostReply) => void;
 }
@@ -32,20 +34,20 @@ const DELAYS_MS = [
 ];
 const JITTER = 0.2;
 const DEADLINE_MS = 15 * SECOND_MS;
-/** Longer than any try, and the commit of what came of it. */
-const HOLD_MS = 4 * DEADLINE_MS;
+/** Longer than any try, and the commit of what came of it; after a crash it is so long until another begins. */
+const HOLD_MS = DEADLINE_MS + 5 * SECOND_MS;
 const MOST_OPEN = 64;
 /** Tasks may be ended by other processes, which nobody tells us of. */
 const LOOK_EVERY_MS = SECOND_MS;
 
-export class WebhookDispatcher {
-  readonly #options: DispatcherOptions;
+export class WebhookOutbox {
+  readonly #options: OutboxOptions;
   readonly #tries: GroupCommit<WebhookTry, undefined>;
   readonly #open = new Set<Promise<void>>();
   readonly #stopping = new AbortController();
   #waiting: AbortController | null = null;
 
-  constructor(options: DispatcherOptions) {
+  constructor(options: OutboxOptions) {
     this.#options = options;
     this.#tries = new GroupCommit(async (tries) => {
       await options.store.served.noteWebhooks(tries);
@@ -109,24 +111,26 @@ export class WebhookDispatcher {
     await this.#tries.add({ taskId, messageId, outcome: this.#outcomeOf(message, reply), ...reply });
   }
 
-  #try({ url, messageId, traceparent }: WebhookMessage, body: string): Promise<PostReply> {
-    const { guard, secrets, clock } = this.#options;
+  #try({ url, messageId, traceparent: origin }: WebhookMessage, body: string): Promise<PostReply> {
+    const { guard, secrets, clock, trace } = this.#options;
     // The operator may have taken a host off his list since.
     const refusal = guard.refuse(url);
     if (refusal !== null) return Promise.resolve({ httpStatus: null, problem: `the address ${refusal}` });
     const timestamp = Math.floor(clock.now() / SECOND_MS);
-    return post(url, {
-      headers: {
-        'content-type': 'application/json; charset=utf-8',
-        'user-agent': 'llm-batch',
-        ...(traceparent === null ? {} : { traceparent }),
-        ...signatureHeaders(secrets, { messageId, timestamp, body }),
-      },
-      body,
-      lookup: guard.lookupFor(url),
-      deadlineMs: DEADLINE_MS,
-      clock,
-    });
+    return trace('POST webhook', origin, (traceparent) =>
+      post(url, {
+        headers: {
+          'content-type': 'application/json; charset=utf-8',
+          'user-agent': 'llm-batch',
+          ...(traceparent === null ? {} : { traceparent }),
+          ...signatureHeaders(secrets, { messageId, timestamp, body }),
+        },
+        body,
+        lookup: guard.lookupFor(url),
+        deadlineMs: DEADLINE_MS,
+        clock,
+      }),
+    );
   }
 
   #outcomeOf({ attempts }: WebhookMessage, { problem, httpStatus }: PostReply): WebhookTry['outcome'] {

@@ -3,7 +3,7 @@ import type { Readable } from 'node:stream';
 import type { ResultFilter } from '../../core/result-row.js';
 import { ACCEPTED, ID_PARAMETER, RESULTS_QUERY, RUN, RUN_QUERY } from '../schemas.js';
 import type { TaskService } from '../service.js';
-import type { AskedFor } from '../task-intake.js';
+import type { AskedWith } from '../task-intake.js';
 import { type AddRoutes, problemAnswers, type RouteDocs, sendJson, submissionHeaders } from './route.js';
 
 export const JSONL_TYPES = ['application/jsonl', 'application/x-ndjson', 'application/x-jsonlines'] as const;
@@ -38,6 +38,10 @@ const RESULTS: RouteDocs = {
     ...problemAnswers(404, 410),
   },
 };
+const RETRY: RouteDocs = {
+  summary: 'Send the failed documents of a run again',
+  answers: { 202: { description: 'They are pending.' }, ...problemAnswers(404, 409, 410) },
+};
 const CANCEL: RouteDocs = {
   summary: 'Cancel what is open of a run; what is answered stays',
   answers: { 204: { description: 'Cancelled.' }, ...problemAnswers(404, 409, 410) },
@@ -45,7 +49,7 @@ const CANCEL: RouteDocs = {
 
 export function runRoutes(service: TaskService): AddRoutes {
   return (app) => {
-    app.post<{ Body: Readable; Querystring: AskedFor }>(
+    app.post<{ Body: Readable; Querystring: AskedWith }>(
       '/v1/runs',
       { schema: { querystring: RUN_QUERY }, config: { docs: SUBMIT } },
       async (request, reply) => {
@@ -65,6 +69,14 @@ export function runRoutes(service: TaskService): AddRoutes {
       { schema: { params: ID_PARAMETER, querystring: RESULTS_QUERY }, config: { docs: RESULTS } },
       async ({ params, query }, reply) =>
         reply.header('content-type', JSONL).send(await service.results(params.id, query.status)),
+    );
+    app.post<OfRun>(
+      '/v1/runs/:id/retry',
+      { schema: { params: ID_PARAMETER }, config: { docs: RETRY } },
+      async ({ params }, reply) => {
+        await service.retryRun(params.id);
+        return reply.code(202).send();
+      },
     );
     app.delete<OfRun>(
       '/v1/runs/:id',

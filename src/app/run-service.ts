@@ -1,23 +1,27 @@
 /** The service: what it listens with, what it drains with, and what ends with it. */
-import type { AddressInfo } from 'node:net';
 import type { Settings } from '../config/settings.js';
 import { WOKEN } from '../core/clock.js';
-import { EXIT_CODES, LlmBatchError, usageError } from '../core/errors.js';
-import { isLoopback } from '../core/loopback.js';
+import { usageError } from '../core/errors.js';
 import type { StopRequests } from '../core/stop-requests.js';
 import type { RunSettings } from '../runs/run-settings.js';
 import type { WorkOptions } from '../runs/work.js';
 import { expireInTurn } from '../server/expiry.js';
 import { createHttpServer } from '../server/http-server.js';
+import { runRoutes } from '../server/routes/run-routes.js';
+import { taskRoutes } from '../server/routes/task-routes.js';
+import { metricsRoute, watchRoutes } from '../server/routes/watch-routes.js';
+import { RunWatch } from '../server/run-watch.js';
 import { TaskService } from '../server/service.js';
 import { readTokens } from '../server/tokens.js';
 import { AddressGuard } from '../server/webhooks/address-guard.js';
-import { WebhookDispatcher } from '../server/webhooks/dispatcher.js';
+import { WebhookOutbox } from '../server/webhooks/outbox.js';
 import { readSecrets } from '../server/webhooks/signature.js';
 import type { Store } from '../store/store.js';
 import type { CommandContext } from './context.js';
+import { listen, refuseOpenDoor } from './listen.js';
 import { ownStore, withStore } from './open-store.js';
 import { startWorker } from './start-worker.js';
+import { measureRuns, traceRuns } from './telemetry.js';
 
 export interface ServeOptions {
   readonly settings: Settings;
@@ -33,7 +37,7 @@ export interface ServeOptions {
 }
 
 /** Serves until it is asked to stop. @throws LlmBatchError SERVE_* (exit 2), STORE_* (exit 5) */
-export function serve(context: CommandContext, options: ServeOptions): Promise<void> {
+export function runService(context: CommandContext, options: ServeOptions): Promise<void> {
   const { settings } = options;
   const tokens = readTokens(context.takeSecret('LLM_BATCH_SERVE_TOKENS'));
   const secrets = webhookSecrets(context.takeSecret('LLM_BATCH_WEBHOOK_SECRET'));
@@ -57,8 +61,10 @@ async function serveStore(
   if (settings.drain) await ownStore(context, store, null);
   const ending = new AbortController();
   const submitted = new Set<() => void>();
+  const tracing = await traceRuns(context);
+  const measuring = await measureRuns(store, secrets.length > 0);
   const guard = new AddressGuard(settings.allowWebhookHosts ?? []);
-  const webhooks = new WebhookDispatcher({ store, guard, secrets, clock, random });
+  const webhooks = new WebhookOutbox({ store, guard, secrets, clock, random, trace: tracing.asking });
   const service = await TaskService.open({
     store,
     settings: runSettings,
@@ -67,13 +73,19 @@ async function serveStore(
     maxLineBytes: settings.maxLineBytes,
     clock,
     refuseWebhook: (url) => (secrets.length === 0 ? NO_SECRET : guard.refuse(url)),
+    trace: tracing.asked,
     onWork: () => {
       for (const look of submitted) look();
     },
   });
   if (secrets.length > 0 && goesThroughProxy(environment)) notice(PROXY_NOTICE);
   const app = createHttpServer({
-    service,
+    routes: [
+      taskRoutes(service),
+      runRoutes(service),
+      watchRoutes(new RunWatch(store, clock)),
+      metricsRoute(measuring.render),
+    ],
     tokens,
     mostBodyBytes: settings.maxLineBytes,
     probe: () => store.served.nextWebhookMs(),
@@ -82,8 +94,7 @@ async function serveStore(
   const stopListening = interrupts.subscribe(() => ending.abort(WOKEN));
   const parts: Promise<unknown>[] = [];
   try {
-    await listen(app, settings);
-    onListening(urlOf(app.server.address() as AddressInfo));
+    onListening(await listen(app, settings));
     parts.push(expireInTurn({ store, ttlMs: settings.ttlMs, clock, signal: ending.signal }));
     if (secrets.length > 0) parts.push(webhooks.run());
     if (settings.drain) {
@@ -96,6 +107,8 @@ async function serveStore(
         },
         tell(event, run) {
           tell(event, run);
+          measuring.tell(event);
+          tracing.tell(event);
           if (event.type === 'tasks_settled') webhooks.wake();
         },
       });
@@ -108,6 +121,7 @@ async function serveStore(
     await service.settled();
     webhooks.stop();
     await Promise.allSettled(parts);
+    await tracing.close();
     stopListening();
   }
   // One of them may have failed, which has ended the others.
@@ -150,35 +164,6 @@ function webhookSecrets(text: string | undefined): Buffer[] {
   } catch (error) {
     throw usageError('SERVE_SECRET', `LLM_BATCH_WEBHOOK_SECRET ${(error as Error).message}.`);
   }
-}
-
-function refuseOpenDoor(host: string, tokens: readonly string[]): void {
-  const name = host.includes(':') ? `[${host}]` : host;
-  if (tokens.length > 0 || (isLoopback(name) && name !== '0.0.0.0')) return;
-  throw usageError(
-    'SERVE_TOKENS',
-    `Whoever reaches ${host} could have calls made and paid for: LLM_BATCH_SERVE_TOKENS is not set.`,
-  );
-}
-
-async function listen(
-  app: ReturnType<typeof createHttpServer>,
-  { host, port }: Pick<Settings, 'host' | 'port'>,
-): Promise<void> {
-  try {
-    await app.listen({ host, port });
-  } catch (cause) {
-    const { code, message } = cause as NodeJS.ErrnoException;
-    throw new LlmBatchError(`The service cannot listen on ${host}, port ${port}: ${code ?? message}.`, {
-      code: 'SERVE_LISTEN',
-      exitCode: EXIT_CODES.usage,
-      cause,
-    });
-  }
-}
-
-function urlOf({ address, family, port }: AddressInfo): string {
-  return `http://${family === 'IPv6' ? `[${address}]` : address}:${port}`;
 }
 
 function aborted(signal: AbortSignal): Promise<void> {

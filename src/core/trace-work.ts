@@ -1,0 +1,12 @@
+/** Does work within a trace. Whoever works does not know whether anybody records it. */
+
+/**
+ * @param name of the step
+ * @param traceparent of the trace that it belongs to (W3C Trace Context); null: of none
+ * @param work is given what it hands on to the next step
+ */
+export type TraceWork = <Result>(
+  name: string,
+  traceparent: string | null,
+  work: (traceparent: string | null) => Promise<Result>,
+) => Promise<Result>;
