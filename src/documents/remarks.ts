@@ -5,7 +5,7 @@ import type { RequestSettings } from './request.js';
 import { compileTemplate, type Template } from './template.js';
 
 /** Tags of other template languages: Jinja, ERB. */
-const TAG = /\{%.*?%\}|<%.*?%>/s;
+const TAG = /\{%[^{%]*%\}|<%[^<%]*%>/;
 
 export class Remarks {
   readonly #settings: RequestSettings;

@@ -20,7 +20,9 @@ const BLANK = new Set([0x09, 0x0d, 0x20, 0xef, 0xbb, 0xbf]);
 /** Whether a file that begins so is read by its brackets rather than by its lines. @param head its first line at least */
 export function isJsonOverLines(head: string): boolean {
   const text = head.trimStart();
-  return text.startsWith('[') || (text.startsWith('{') && /^[^\n]*[{[,:]\s*\n/.test(text));
+  if (text.startsWith('[')) return true;
+  const end = text.indexOf('\n');
+  return text.startsWith('{') && end >= 0 && /[{[,:]$/.test(text.slice(0, end).trimEnd());
 }
 
 /**
@@ -178,5 +180,7 @@ class JsonSplitter {
 
 /** Outside of strings, where all its line ends are, JSON takes a blank for any of them. */
 function onOneLine(text: string): string {
-  return text.includes('\n') ? text.replace(/\s*\n\s*/g, ' ') : text;
+  if (!text.includes('\n')) return text;
+  const lines = text.split('\n').map((line) => line.trim());
+  return lines.filter((line) => line !== '').join(' ');
 }

@@ -26,7 +26,7 @@ export function openJsonl(input: ByteInput): RecordSource {
 /** A copy of what comes first, at least to the end of the first line that holds anything. */
 async function readHead(chunks: AsyncIterator<Uint8Array>): Promise<Buffer> {
   let head = Buffer.alloc(0);
-  while (head.length < MOST_HEAD_BYTES && !/\S[^\n]*\n/.test(textOf(head))) {
+  while (head.length < MOST_HEAD_BYTES && !textOf(head).trimStart().includes('\n')) {
     const next = await chunks.next();
     if (next.done) break;
     head = Buffer.concat([head, next.value]);
