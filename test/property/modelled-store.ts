@@ -152,14 +152,20 @@ export class ModelledStore {
     );
     for (const worker of dead) {
       this.#leases.delete(worker);
+      const isAlone = this.heldBy(worker).length === 1;
       for (const run of this.#runs) {
-        const ofRun = run.rescue(worker, crashLimit);
+        const ofRun = run.rescue(worker, crashLimit, isAlone);
         rescued += ofRun.rescued;
         poisoned += ofRun.poisoned;
       }
     }
     if (rescued > 0 && dead.length < WORKERS.length) this.reached.add('rescued one of two');
     expect(report).toMatchObject({ rescued, poisoned });
+  }
+
+  /** Tasks of whichever run that a worker has in progress. */
+  heldBy(worker: Worker): ModelTask[] {
+    return this.#runs.flatMap((run) => run.inProgress()).filter((task) => task.worker === worker);
   }
 
   /** Every answer is another, and says for which request it is. */
@@ -297,7 +303,7 @@ export class ModelledRun {
     const ready = [...this.#tasks.values()]
       .filter((task) => task.state === 'ready' && !task.gone && task.sourceId === null)
       .sort((a, b) => b.priority - a.priority || a.line - b.line);
-    const held = this.#inProgress().filter((task) => task.worker === worker);
+    const held = this.#place.heldBy(worker);
     if (held.some(isSuspect)) return [];
     const others = ready.filter((task) => !isSuspect(task));
     if (others.length === 0) {
@@ -315,7 +321,7 @@ export class ModelledRun {
     return claimable;
   }
 
-  #inProgress(): ModelTask[] {
+  inProgress(): ModelTask[] {
     return [...this.#tasks.values()].filter((task) => task.state === 'in_progress');
   }
 
@@ -364,15 +370,15 @@ export class ModelledRun {
     model.state = as === 'completed' || as === 'failed' ? as : as === 'released' ? 'ready' : 'delayed';
   }
 
-  /** The model's part of it. */
-  rescue(worker: Worker, crashLimit: number): { rescued: number; poisoned: number } {
-    const held = this.#inProgress().filter((task) => task.worker === worker);
+  /** The model's part of it. @param isAlone it was the worker's only task */
+  rescue(worker: Worker, crashLimit: number, isAlone: boolean): { rescued: number; poisoned: number } {
+    const held = this.inProgress().filter((task) => task.worker === worker);
     const open = this.#leases.filter((lease) => lease.worker === worker && lease.isOpen);
     for (const lease of open) lease.isOpen = false;
     let poisoned = 0;
     for (const task of held) {
       const wasOpen = open.some((lease) => lease.task.key === task.key);
-      const wasAlone = wasOpen && held.length === 1;
+      const wasAlone = wasOpen && isAlone;
       if (wasOpen) task.crashCount += 1;
       if (wasAlone) task.loneCrashCount += 1;
       const poison = wasAlone && task.loneCrashCount >= crashLimit;
@@ -494,7 +500,7 @@ export class ModelledRun {
     do {
       this.#place.wait(10_000);
       await this.claim(4);
-      for (const { key } of this.#inProgress()) {
+      for (const { key } of this.inProgress()) {
         const lease = this.#leases.findLastIndex(({ task }) => task.key === key);
         await this.settle(this.#leases.length - 1 - lease, key < 'key-3' ? 'failed' : 'completed');
       }
