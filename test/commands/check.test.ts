@@ -238,6 +238,18 @@ const CASES: readonly FixtureCase[] = [
       [8, 'template_unused', 'is a whole request, for which --prompt is not used'],
     ],
   },
+  {
+    name: 'check/remarks.jsonl',
+    args: ['--prompt', '{% if note %}{{text}}{% endif %}', '--requests-as-they-are'],
+    exitCode: 0,
+    documents: 3,
+    found: [
+      [1, 'foreign_template', '{% if note %} is sent as it stands'],
+      [2, 'empty_field', 'text is empty or null'],
+      [3, 'template_unused', 'is a whole request, for which --prompt is not used'],
+      [3, 'assistant_last', 'ends with a message of the assistant'],
+    ],
+  },
 ];
 
 describe('what is found', () => {

@@ -195,7 +195,7 @@ describe('a picture that changes', () => {
     workspace.write('data/photos/cat.png', edited);
     const later = new Date(Date.now() + 60_000);
     utimesSync(workspace.path('data/photos/cat.png'), later, later);
-    expect(await run()).toMatchObject({ exitCode: 2, stderr: expect.stringContaining('1 documents of run') });
+    expect(await run()).toMatchObject({ exitCode: 2, stderr: expect.stringContaining('1 document of run') });
     expect((await run('--rerun-changed')).exitCode).toBe(0);
     expect(bodies).toHaveLength(3);
     expect(decoded(partsSent(2)[1]?.image_url?.url)[1]).toEqual(edited);

@@ -4,7 +4,9 @@ import { mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { runInProcess } from '../support/in-process.js';
+import { postgresUrl } from '../support/postgres.js';
 import { sampleJpeg, samplePdf, samplePng } from '../support/sample-images.js';
+import { startService } from '../support/service.js';
 import { type SimulatorHere, startSimulatorHere } from '../support/simulator-here.js';
 import { numberedDocuments, Workspace } from '../support/workspace.js';
 
@@ -51,8 +53,19 @@ async function type(line: string) {
   if (at >= 0) words[at + 1] = simulator.url;
   const behind = words.slice(words.indexOf('llm-batch') + 1);
   const quick = line.includes('--remote') ? ['--poll-interval', '50ms'] : [];
+  const [verb = '', ...rest] = behind;
   const environment = { OPENAI_API_KEY: 'sk-test', OPENAI_BASE_URL: simulator.url, TEAM_KEY: 'team' };
-  return runInProcess([...behind, ...quick], { folder: workspace.folder, environment });
+  if (verb === 'serve') {
+    const service = await startService(workspace.folder, rest, { environment });
+    return { exitCode: await service.stop(), stderr: service.stderr() };
+  }
+  const store = words.indexOf('--store');
+  if (store >= 0) words.splice(store + 1, 1, await postgresUrl(), '--schema-name', `newcomer_${process.pid}`);
+  const until = verb === 'worker' ? ['--idle-exit', '0s'] : [];
+  return runInProcess([...words.slice(words.indexOf('llm-batch') + 1), ...quick, ...until], {
+    folder: workspace.folder,
+    environment,
+  });
 }
 
 describe('README', () => {

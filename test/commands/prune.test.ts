@@ -1,5 +1,6 @@
 /** Old runs go, whole and for good, and their room with them; nothing that is in use does. */
-import { existsSync, statSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { createWriteStream, existsSync, statSync } from 'node:fs';
 import Database from 'better-sqlite3';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../src/core/clock.js';
@@ -125,16 +126,18 @@ describe('prune', () => {
   });
 
   it('never touches the run that is being imported, but one whose import was cut off', async () => {
-    const program = workspace.start(['run', '-', '--base-url', simulator.url, '-o', 'out.jsonl'], {
-      keepStdinOpen: true,
-    });
-    program.child.stdin?.write(`${JSON.stringify({ text: 'one' })}\n`);
+    // A pipe by the input's name, which says no more for now.
+    execFileSync('mkfifo', [workspace.path('slow.jsonl')]);
+    const program = workspace.start(['run', 'slow.jsonl', '--base-url', simulator.url]);
+    const pipe = createWriteStream(workspace.path('slow.jsonl')).on('error', () => undefined);
+    pipe.write(`${JSON.stringify({ text: 'one' })}\n`);
     await waitFor('the import', async () => existsSync(workspace.storePath) && namesOrNone().length === 1);
     expect((await inProcess('prune', '--older-than', '0s', '--yes')).exitCode).toBe(0);
-    expect(runNames()).toEqual(['stdin']);
+    expect(runNames()).toEqual(['slow']);
 
     program.kill('SIGKILL');
     await program.ended;
+    pipe.destroy();
     const pruned = await inProcess('prune', '--older-than', '0s', '--yes');
     expect(pruned.stdout).toContain('importing');
     expect(runNames()).toEqual([]);
