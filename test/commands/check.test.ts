@@ -246,8 +246,8 @@ const CASES: readonly FixtureCase[] = [
     found: [
       [1, 'foreign_template', '{% if note %} is sent as it stands'],
       [2, 'empty_field', 'text is empty or null'],
-      [3, 'template_unused', 'is a whole request, for which --prompt is not used'],
       [3, 'assistant_last', 'ends with a message of the assistant'],
+      [3, 'template_unused', 'is a whole request, for which --prompt is not used'],
     ],
   },
 ];
