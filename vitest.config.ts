@@ -34,8 +34,6 @@ export default defineConfig({
           include: ['test/faults/system/**/*.test.ts'],
           testTimeout: 600_000,
           hookTimeout: 120_000,
-          // One file at a time: these cases wait for what other processes do.
-          fileParallelism: false,
           globalSetup: ['test/support/prepare.ts'],
         },
       },

@@ -24,6 +24,8 @@ export class StoreTrouble {
   readonly #options: StoreTroubleOptions;
   readonly #impatience = new AbortController();
   #isActive = false;
+  /** Who try again. */
+  #waiting = 0;
 
   constructor(options: StoreTroubleOptions) {
     this.#options = options;
@@ -48,17 +50,26 @@ export class StoreTrouble {
     const { clock, limitMs } = this.#options;
     const { signal } = this.#impatience;
     const giveUpAtMs = clock.monotonicMs() + limitMs;
-    for (;;) {
-      try {
-        const value = await attempt();
-        this.#change(null);
-        return value;
-      } catch (error) {
-        if (!mayPass(error)) throw error;
-        this.#change(error);
-        if (!goOn() || signal.aborted || clock.monotonicMs() >= giveUpAtMs) throw error;
+    let tries = 0;
+    try {
+      for (;;) {
+        const beganInTrouble = this.#isActive;
+        try {
+          const value = await attempt();
+          // What began before the trouble says nothing of its end, nor does what needs less room than others that wait.
+          if (beganInTrouble && this.#waiting === Math.min(tries, 1)) this.#change(null);
+          return value;
+        } catch (error) {
+          if (!mayPass(error)) throw error;
+          this.#change(error);
+          if (!goOn() || signal.aborted || clock.monotonicMs() >= giveUpAtMs) throw error;
+        }
+        if (tries === 0) this.#waiting += 1;
+        tries += 1;
+        await clock.sleep(PAUSE_MS, signal);
       }
-      await clock.sleep(PAUSE_MS, signal);
+    } finally {
+      if (tries > 0) this.#waiting -= 1;
     }
   }
 
