@@ -1,7 +1,11 @@
 /** Every hint, followed as it is printed: the commands in it are typed, the flags in it are added to what was typed. */
 import { execFileSync } from 'node:child_process';
-import { rmSync } from 'node:fs';
+import { readdirSync, readFileSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Command } from 'commander';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { CommandContext } from '../../src/app/context.js';
+import { buildProgram } from '../../src/commands/program.js';
 import { commandsAsTyped } from '../../src/ui/next-command.js';
 import { runInProcess } from '../support/in-process.js';
 import { jsonLines } from '../support/program.js';
@@ -217,5 +221,42 @@ describe('the flags of a hint, added to what was typed,', () => {
     expect(end.exitCode, end.said).toBe(0);
     expect((await simulator.books()).calls).toBeGreaterThanOrEqual(before);
     expect(jsonLines(workspace.read(DOCS).replace('{broken\n', ''))).not.toEqual([]);
+  });
+});
+
+describe('whatever the program may say', () => {
+  const source = join(import.meta.dirname, '..', '..', 'src');
+  const filesOf = (folder: string): string[] =>
+    readdirSync(join(source, folder), { recursive: true, encoding: 'utf8' })
+      .filter((name) => name.endsWith('.ts'))
+      .map((name) => readFileSync(join(source, folder, name), 'utf8'));
+  const { command: program } = buildProgram({ stdout: process.stdout } as unknown as CommandContext);
+  const flagsOf = (verb: Command): string[] =>
+    verb.options.flatMap(({ long, short }) => [long ?? '', short ?? '']);
+
+  it('names commands and flags that there are', () => {
+    const named = ['app', 'commands', 'ui', 'report']
+      .flatMap(filesOf)
+      .flatMap((text) =>
+        [...text.matchAll(/`(?:npx )?llm-batch ([^`\\]*?)\\?`/g)].map(([, words = '']) => words),
+      );
+    const unknown = named.filter((words) => {
+      const [name, ...rest] = words.replace(/\$\{(?:[^{}]|\{[^}]*\})*\}/g, 'X').split(' ');
+      const verb = program.commands.find((each) => each.name() === name);
+      if (verb === undefined) return true;
+      return rest.some((word) => /^--?[a-z]/.test(word) && !flagsOf(verb).includes(word));
+    });
+    expect(named.length).toBeGreaterThan(30);
+    // A file in place of a command, which is answered with the command; and words about a flag that no command has.
+    expect(unknown.filter((words) => words !== 'docs.jsonl' && !words.includes('has no flag'))).toEqual([]);
+  });
+
+  it('names flags of some command where it names a flag alone', () => {
+    const known = new Set([program, ...program.commands].flatMap(flagsOf));
+    const words = [...filesOf('ui'), readFileSync(join(source, 'commands/error-words.ts'), 'utf8')].flatMap(
+      (text) => [...text.matchAll(/(?<=['` (])--[a-z][a-z-]+(?=['`, .;:)=])/g)].map(([flag]) => flag),
+    );
+    expect(new Set(words).size).toBeGreaterThan(30);
+    expect([...new Set(words)].filter((flag) => !known.has(flag))).toEqual([]);
   });
 });
