@@ -1,15 +1,7 @@
-/** Workers in processes of their own over one PostgreSQL; the same at full size and with real leases in test/slow. */
+/** Workers in processes of their own over one PostgreSQL; what becomes of them when they die is in test/slow. */
 import { expect, it } from 'vitest';
-import { fourWorkersStand } from '../../support/fleet-cases.js';
 import { startPostgres } from '../../support/postgres-server.js';
 import { Fleet } from '../../support/worker-fleet.js';
-
-it('lose nothing, repeat only what was open, and stay within the limit when one dies, one is stopped and the database is killed', async () => {
-  await fourWorkersStand({
-    ...{ documents: 400, concurrency: 4, leaseMs: 2_000, stoppedMs: 5_000, withinMs: 180_000 },
-    ...{ requestsPerWindow: 80, windowMs: 4_000, latencyMs: { min: 50, max: 200 } },
-  });
-});
 
 it('keep eight processes within every window of one limit', async () => {
   const server = await startPostgres();
