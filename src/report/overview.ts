@@ -5,6 +5,7 @@ import { pageHead } from './page-head.js';
 
 const STYLE = `
 [hidden] { display: none !important; }
+#table { overflow-x: auto; }
 td { text-align: right; }
 td:first-child { text-align: left; overflow-wrap: anywhere; white-space: normal; }
 td progress { width: 120px; vertical-align: middle; margin-right: 8px; accent-color: var(--good); }
@@ -27,7 +28,7 @@ ${pageHead({ title: 'llm-batch', styleAfter: STYLE, scripts: [OVERVIEW_SCRIPT], 
 <button>Show the runs</button>
 </form>
 <p id="state" class="hint" role="status">Asking the service.</p>
-<div class="scroll-wide card" id="table" hidden>
+<div class="card" id="table" tabindex="0" role="region" aria-label="Runs" hidden>
 <table>
 <caption>The runs of this store, newest first</caption>
 <thead><tr><th scope="col">Run</th><th scope="col">State</th><th scope="col">Documents</th><th scope="col">Rate</th><th scope="col">Cost</th><th scope="col">Failed</th><th scope="col"><span class="hint">Action</span></th></tr></thead>
