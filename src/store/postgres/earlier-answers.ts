@@ -3,11 +3,9 @@
  * the hash of the request until the run is deleted, and go back into `results` where the document asks the same of the
  * same servers again. The ledger keeps their calls either way, so nothing is counted or paid for twice.
  */
+import { ANSWER } from '../sql/parts.js';
 import type { Transaction } from './connections.js';
 
-/** What a result has that is an answer and no error. */
-const ANSWER = `settled_at_ms, model, finish_reason, request_id, latency_ms, cost_micro_usd,
-  input_tokens, output_tokens, cached_tokens, reasoning_tokens, output_json, details_json, response_packed`;
 const ANSWER_FROM_OTHER = ANSWER.split(',')
   .map((column) => `${column} = excluded.${column.trim()}`)
   .join(', ');

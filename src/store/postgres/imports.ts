@@ -5,13 +5,12 @@
  */
 import { createHash } from 'node:crypto';
 import type { NewTask, TaskState } from '../../core/task.js';
+import { runMissing } from '../run-errors.js';
+import { UNOWNED, UNPAIRED } from '../sql/parts.js';
 import { storableInteger, storableReal, storableText } from '../storable.js';
 import type { ImportMatch, ImportTally, ReimportOptions } from '../store.js';
 import type { Transaction } from './connections.js';
 import { keepAnswers, takeAnswers } from './earlier-answers.js';
-import { UNOWNED } from './queue.js';
-import { runMissing } from './runs.js';
-import { UNPAIRED } from './sharing.js';
 
 type KeyOfDocument = Pick<NewTask, 'key' | 'occurrence'>;
 

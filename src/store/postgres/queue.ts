@@ -7,10 +7,10 @@ import type { FailureKind } from '../../core/failure.js';
 import { LONGEST_RETRY_DELAY_MS } from '../../core/retry-decision.js';
 import { type LeasedTask, MOST_CRASHED_TOGETHER, SUSPECT_AFTER_CRASHES } from '../../core/task.js';
 import { toLeasedTask } from '../rows.js';
+import { UNOWNED, UNPAIRED } from '../sql/parts.js';
 import { storableInteger } from '../storable.js';
 import type { ClaimOptions, RunWork } from '../store.js';
 import type { Parameter, Transaction } from './connections.js';
-import { UNPAIRED } from './sharing.js';
 import { beatWorker } from './workers.js';
 
 /** Due tasks made ready per claim: bounds the time of one transaction when a whole storm comes due at once. */
@@ -28,8 +28,6 @@ const READY = `run_id = $1 AND state = 'ready' AND gone = 0 AND shared_task_id I
 const CHOSEN = `id IN (SELECT coalesce(shared_task_id, id) FROM tasks
   WHERE id IN (SELECT json_array_elements_text($2)::bigint))`;
 const IN_ORDER = 'priority DESC, line, id';
-/** What a task has that is nobody's. */
-export const UNOWNED = 'attempt_token = NULL, worker_id = NULL, remote_batch_id = NULL';
 const FAILED = `run_id = $1 AND state = 'failed' AND gone = 0 AND failure_kind = coalesce($2, failure_kind)
   AND key = coalesce($3, key)`;
 

@@ -1,7 +1,7 @@
 /** Runs: one input and one set of settings. Called inside a transaction of the store. */
-import { EXIT_CODES, LlmBatchError, usageError } from '../../core/errors.js';
 import type { NewRun, RunChange, RunObservation, RunRecord } from '../../core/run.js';
 import { type RunRow, toRun } from '../rows.js';
+import { runMissing, runNameTaken } from '../run-errors.js';
 import { storableInteger, storableIntegerOrNull } from '../storable.js';
 import type { Transaction } from './connections.js';
 import { isUniqueViolation } from './errors.js';
@@ -21,14 +21,6 @@ interface ObservationRow {
 /** A store on a server lies in no folder. */
 const FOLDER = null;
 
-export function runMissing(runId: number): LlmBatchError {
-  return new LlmBatchError(`The store has no run with the number ${runId}.`, {
-    code: 'RUN_MISSING',
-    exitCode: EXIT_CODES.store,
-    hint: 'It may have been deleted meanwhile; `llm-batch status` shows what is there.',
-  });
-}
-
 export async function createRun(transaction: Transaction, run: NewRun): Promise<RunRecord> {
   try {
     const created = await transaction.one<{ id: number }>(
@@ -43,9 +35,7 @@ export async function createRun(transaction: Transaction, run: NewRun): Promise<
     return await getRun(transaction, created?.id ?? 0);
   } catch (error) {
     if (!isUniqueViolation(error)) throw error;
-    throw usageError('RUN_NAME_TAKEN', `The store already has a run called "${run.name}".`, {
-      run: run.name,
-    });
+    throw runNameTaken(run.name);
   }
 }
 

@@ -10,14 +10,12 @@ import type {
   WebhookRecord,
   WebhookTry,
 } from '../../core/served-task.js';
+import { runMissing } from '../run-errors.js';
 import type { ServedStore, SubmitOptions } from '../served-store.js';
+import { TABLES_OF_TASK, UNOWNED, UNPAIRED } from '../sql/parts.js';
 import { storableInteger, storableIntegerOrNull, storableReal } from '../storable.js';
 import type { Connections, Transaction } from './connections.js';
-import { UNOWNED } from './queue.js';
-import { runMissing } from './runs.js';
-import { UNPAIRED } from './sharing.js';
 
-const OF_TASK = ['webhooks', 'served_tasks', 'results', 'earlier_answers', 'documents'];
 const IS_OPEN = `state IN ('ready', 'delayed', 'in_progress')`;
 const MESSAGE = `webhooks.task_id AS "taskId", tasks.run_id AS "runId", public_id AS "publicId", webhook_url AS url,
   message_id AS "messageId"`;
@@ -326,7 +324,7 @@ async function expireTasks(
   );
   const expired = old.filter(({ is_expired }) => is_expired).map(({ id }) => id);
   if (expired.length > 0) {
-    for (const table of OF_TASK)
+    for (const table of TABLES_OF_TASK)
       await transaction.run(`DELETE FROM ${table} WHERE task_id IN ${IDS}`, expired);
     await transaction.run(`DELETE FROM tasks WHERE id IN ${IDS}`, expired);
   }

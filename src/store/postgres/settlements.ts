@@ -12,11 +12,11 @@ import {
   type TaskOutcome,
 } from '../../core/outcome.js';
 import { packResponse } from '../packed-response.js';
+import { UNOWNED } from '../sql/parts.js';
 import { storableCount, storableInteger, storableIntegerOrNull, storableTextOrNull } from '../storable.js';
 import type { RecordedProgress, RescueReport } from '../store.js';
 import type { Transaction } from './connections.js';
 import { Ledger, type ShareOfTask } from './ledger.js';
-import { UNOWNED } from './queue.js';
 import { forgetWorkers, lockDeadWorkers } from './workers.js';
 
 const RESULT = `settled_at_ms bigint, model text, finish_reason text, error_kind text, error_message text,

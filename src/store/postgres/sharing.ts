@@ -4,11 +4,9 @@
  * looked up in a table that is filled for it and emptied afterwards: an index that every run would have to keep
  * costs a scattered page at each answer, and most runs share none.
  */
+import { UNPAIRED } from '../sql/parts.js';
 import type { SharedPage, SharingOptions } from '../store.js';
 import type { Transaction } from './connections.js';
-
-/** What a task has that shares nothing. */
-export const UNPAIRED = 'shared_from = NULL, shared_task_id = NULL';
 
 const WAITS = `state = 'ready' AND shared_task_id IS NOT NULL`;
 const MAY_WAIT = `gone = 0 AND state IN ('ready', 'delayed')`;

@@ -2,9 +2,9 @@
 import type { RunSummary } from '../../core/run-summary.js';
 import { LANE_SUMS, RUN_SUMS } from '../call-sums.js';
 import type { LatencyBucket } from '../latency-buckets.js';
+import { runMissing } from '../run-errors.js';
 import { type CountRow, type LaneSumsRow, type RunSumsRow, toRunSummary } from '../summary-rows.js';
 import type { Transaction } from './connections.js';
-import { runMissing } from './runs.js';
 
 /** Sums are kept in several rows, and for a run without calls in none. */
 const ADDED_UP = (columns: readonly string[]): string =>

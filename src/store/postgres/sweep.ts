@@ -3,6 +3,7 @@
  * themselves. Tasks and calls are looked through by id and not by run, which needs no index that every import would
  * have to keep. Nothing is remembered between processes: after a crash a new pass goes over what is left.
  */
+import { TABLES_OF_RUN, TABLES_OF_TASK } from '../sql/parts.js';
 import type { Transaction } from './connections.js';
 
 /** Key of the advisory lock of whoever copies runs into the store, which are deleted ones until all of them is there. */
@@ -16,17 +17,6 @@ interface SweepPass {
   readonly sweptCallsTo: number;
 }
 
-/** What is kept once for a run; small. */
-const OF_RUNS = [
-  'served_runs',
-  'run_observations',
-  'remote_batches',
-  'task_counts',
-  'latency_buckets',
-  'lane_totals',
-  'run_totals',
-] as const;
-const OF_TASKS = ['webhooks', 'served_tasks', 'results', 'earlier_answers', 'documents'] as const;
 /** What a run has many of, apart from tasks and calls. */
 const KEYS = ['task_keys', 'first_requests'] as const;
 
@@ -35,11 +25,11 @@ const IN_PASS = 'run_id IN (SELECT json_array_elements_text($1)::bigint)';
 const ofSwept = (table: string, column: string): string =>
   `DELETE FROM ${table} WHERE ${column} > $2 AND ${column} <= $3 AND ${column} IN (SELECT id FROM swept)`;
 const SWEEP_TASKS = `WITH swept AS (DELETE FROM tasks WHERE id > $2 AND id <= $3 AND ${IN_PASS} RETURNING id),
-  ${OF_TASKS.map((table) => `of_${table} AS (${ofSwept(table, 'task_id')})`).join(', ')}
+  ${TABLES_OF_TASK.map((table) => `of_${table} AS (${ofSwept(table, 'task_id')})`).join(', ')}
   SELECT 1`;
 const SWEEP_CALLS = `WITH swept AS (DELETE FROM calls WHERE id > $2 AND id <= $3 AND ${IN_PASS} RETURNING id)
   ${ofSwept('call_tasks', 'call_id')}`;
-const SWEEP_RUN = `WITH ${OF_RUNS.map((table) => `of_${table} AS (DELETE FROM ${table} WHERE run_id = $1)`).join(', ')}
+const SWEEP_RUN = `WITH ${TABLES_OF_RUN.map((table) => `of_${table} AS (DELETE FROM ${table} WHERE run_id = $1)`).join(', ')}
   DELETE FROM runs WHERE id = $1`;
 
 /**

@@ -1,9 +1,10 @@
 /** How a run went over time, from its ledger: one pass by the start of its calls and one by their end. */
 import type { LatencyCount, RunTimeline } from '../../core/timeline.js';
 import { latencyBucketEdgesMs } from '../latency-buckets.js';
+import { runMissing } from '../run-errors.js';
 import { type EndedStep, type StartedStep, timelineOf, timelineScale } from '../timeline-buckets.js';
 import type { Transaction } from './connections.js';
-import { runExists, runMissing } from './runs.js';
+import { runExists } from './runs.js';
 import { latencyBuckets } from './summary.js';
 
 /** Of the run, between its first and its last call: the terms of an index. */

@@ -4,11 +4,7 @@
  * same servers again. The ledger keeps their calls either way, so nothing is counted or paid for twice.
  */
 import type Database from 'better-sqlite3';
-
-/** What a result has that is an answer and no error. */
-const ANSWER = `settled_at_ms, model, finish_reason, request_id, latency_ms, cost_micro_usd,
-  input_tokens, output_tokens, cached_tokens, reasoning_tokens, output_json, details_json,
-  response_packed`;
+import { ANSWER } from '../sql/parts.js';
 
 /** Answers of which nobody can tell who gave them; nobody asks under this name. */
 const UNKNOWN = '';

@@ -5,13 +5,12 @@
  */
 import type Database from 'better-sqlite3';
 import type { NewTask, TaskState } from '../../core/task.js';
+import { runMissing } from '../run-errors.js';
+import { UNOWNED, UNPAIRED } from '../sql/parts.js';
 import { storableInteger, storableReal, storableText, storableTextOrNull } from '../storable.js';
 import type { ImportMatch, ImportTally, ReimportOptions } from '../store.js';
 import { EarlierAnswers } from './earlier-answers.js';
 import { hashKey, type KeyIndex } from './key-index.js';
-import { UNOWNED } from './queue.js';
-import { runMissing } from './runs.js';
-import { UNPAIRED } from './sharing.js';
 
 interface ExistingTask {
   id: number;

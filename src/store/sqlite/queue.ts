@@ -8,9 +8,9 @@ import type Database from 'better-sqlite3';
 import type { FailureKind } from '../../core/failure.js';
 import { type LeasedTask, MOST_CRASHED_TOGETHER, SUSPECT_AFTER_CRASHES } from '../../core/task.js';
 import { type ClaimedRow, toLeasedTask } from '../rows.js';
+import { UNOWNED, UNPAIRED } from '../sql/parts.js';
 import { storableInteger, storableText } from '../storable.js';
 import type { ClaimOptions, RunWork } from '../store.js';
-import { UNPAIRED } from './sharing.js';
 
 /** Due tasks made ready per claim: bounds the time of one transaction when a whole storm comes due at once. */
 const PROMOTED_PER_CLAIM = 256;
@@ -32,8 +32,6 @@ export const CLAIMED = `id, line, key, attempts, crash_count, throttled_since_ms
   (SELECT traceparent FROM served_tasks WHERE task_id = tasks.id),
   (SELECT submitted_at_ms FROM served_tasks WHERE task_id = tasks.id)`;
 const LEASE = `UPDATE tasks SET state = 'in_progress', attempt_token = ? || id, worker_id = ?`;
-/** What a task has that is nobody's. */
-export const UNOWNED = 'attempt_token = NULL, worker_id = NULL, remote_batch_id = NULL';
 /** Tasks that were added to a finished run make it workable too. */
 const WORKABLE = `deleted = 0 AND (status = 'open' OR status = 'finished')`;
 const FAILED = `run_id = ? AND state = 'failed' AND gone = 0 AND failure_kind = coalesce(?, failure_kind)

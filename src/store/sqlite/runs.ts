@@ -1,8 +1,8 @@
 /** Runs: one input and one set of settings. Called inside a transaction of the store. */
 import type Database from 'better-sqlite3';
-import { EXIT_CODES, LlmBatchError, usageError } from '../../core/errors.js';
 import type { NewRun, RunChange, RunObservation, RunRecord } from '../../core/run.js';
 import { type RunRow, toRun } from '../rows.js';
+import { runMissing, runNameTaken } from '../run-errors.js';
 import { storableInteger, storableIntegerOrNull, storableText, storableTextOrNull } from '../storable.js';
 import { type StorePlace, toStoredPath } from '../stored-path.js';
 import { isUniqueViolation } from './errors.js';
@@ -11,14 +11,6 @@ const COLUMNS = `id, name, status, input_path, simulated, created_at_ms, stopped
   output_paths_json, settings_json,
   (SELECT json_group_array(json_array(kind, subject, value_json)) FROM run_observations WHERE run_id = runs.id)
     AS observations_json`;
-
-export function runMissing(runId: number): LlmBatchError {
-  return new LlmBatchError(`The store has no run with the number ${runId}.`, {
-    code: 'RUN_MISSING',
-    exitCode: EXIT_CODES.store,
-    hint: 'It may have been deleted meanwhile; `llm-batch status` shows what is there.',
-  });
-}
 
 export class Runs {
   readonly #place: StorePlace;
@@ -74,9 +66,7 @@ export class Runs {
       return this.get(Number(lastInsertRowid));
     } catch (error) {
       if (!isUniqueViolation(error)) throw error;
-      throw usageError('RUN_NAME_TAKEN', `The store already has a run called "${run.name}".`, {
-        run: run.name,
-      });
+      throw runNameTaken(run.name);
     }
   }
 

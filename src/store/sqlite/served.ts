@@ -11,7 +11,9 @@ import type {
   WebhookRecord,
   WebhookTry,
 } from '../../core/served-task.js';
+import { runMissing } from '../run-errors.js';
 import type { SubmitOptions } from '../served-store.js';
+import { TABLES_OF_TASK, UNOWNED, UNPAIRED } from '../sql/parts.js';
 import {
   storableInteger,
   storableIntegerOrNull,
@@ -19,9 +21,6 @@ import {
   storableText,
   storableTextOrNull,
 } from '../storable.js';
-import { UNOWNED } from './queue.js';
-import { runMissing } from './runs.js';
-import { UNPAIRED } from './sharing.js';
 
 interface KeyRow {
   publicId: string;
@@ -33,9 +32,6 @@ interface ExpiryRow {
   isOpen: number;
   settledAtMs: number | null;
 }
-
-/** What an expired task leaves, children first: foreign keys are checked at once. */
-const OF_TASK = ['webhooks', 'served_tasks', 'results', 'earlier_answers', 'documents'] as const;
 
 const IS_OPEN = `(state = 'ready' OR state = 'delayed' OR state = 'in_progress')`;
 
@@ -193,7 +189,8 @@ export class Served {
       'UPDATE served_tasks SET expires_at_ms = ? WHERE task_id = ?',
     );
     this.#remove = [
-      ...OF_TASK.map((table) => database.prepare<[number]>(`DELETE FROM ${table} WHERE task_id = ?`)),
+      // Children first: foreign keys are checked at once.
+      ...TABLES_OF_TASK.map((table) => database.prepare<[number]>(`DELETE FROM ${table} WHERE task_id = ?`)),
       database.prepare<[number]>('DELETE FROM tasks WHERE id = ?'),
     ];
     const oldCalls = `FROM calls NOT INDEXED WHERE id > ? AND id <= ? AND finished_at_ms < ?

@@ -14,10 +14,10 @@ import {
 } from '../../core/outcome.js';
 import type { TaskState } from '../../core/task.js';
 import { packResponse } from '../packed-response.js';
+import { UNOWNED } from '../sql/parts.js';
 import { storableCount, storableInteger, storableIntegerOrNull, storableTextOrNull } from '../storable.js';
 import type { RescueReport } from '../store.js';
 import type { Ledger, RemoteOrigin } from './ledger.js';
-import { UNOWNED } from './queue.js';
 import type { DeadWorker } from './workers.js';
 
 const OURS = `WHERE id = ? AND attempt_token = ? AND state = 'in_progress'`;

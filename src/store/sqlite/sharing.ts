@@ -6,10 +6,8 @@
  */
 import { randomUUID } from 'node:crypto';
 import type Database from 'better-sqlite3';
+import { UNPAIRED } from '../sql/parts.js';
 import type { SharedPage, SharingOptions } from '../store.js';
-
-/** What a task has that shares nothing. */
-export const UNPAIRED = 'shared_from = NULL, shared_task_id = NULL';
 
 const WAITS = `state = 'ready' AND shared_task_id IS NOT NULL`;
 /** Of the request's hash, behind `sha256:`: 72 bits find the task, and the whole hash is compared with it. */

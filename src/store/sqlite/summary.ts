@@ -2,8 +2,8 @@
 import type Database from 'better-sqlite3';
 import type { RunSummary } from '../../core/run-summary.js';
 import type { LatencyBucket } from '../latency-buckets.js';
+import { runMissing } from '../run-errors.js';
 import { type CountRow, type LaneSumsRow, type RunSumsRow, toRunSummary } from '../summary-rows.js';
-import { runMissing } from './runs.js';
 
 export class Summary {
   readonly #totals;

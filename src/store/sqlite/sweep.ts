@@ -4,6 +4,7 @@
  * have to keep. Nothing is remembered between processes: after a crash a new pass goes over what is left.
  */
 import type Database from 'better-sqlite3';
+import { TABLES_OF_RUN, TABLES_OF_TASK } from '../sql/parts.js';
 
 /** How far one pass over the tables has come: what a page's caller hands to the next. */
 interface SweepPass {
@@ -12,19 +13,6 @@ interface SweepPass {
   readonly sweptTasksTo: number;
   readonly sweptCallsTo: number;
 }
-
-/** What is kept once for a run; small. */
-const OF_RUNS = [
-  'served_runs',
-  'run_observations',
-  'remote_batches',
-  'task_counts',
-  'latency_buckets',
-  'lane_totals',
-  'run_totals',
-] as const;
-
-const OF_TASKS = ['webhooks', 'served_tasks', 'results', 'earlier_answers', 'documents'] as const;
 
 type RangeOfRuns = [afterId: number, upToId: number, runIds: string];
 
@@ -51,7 +39,7 @@ export class Sweep {
       .pluck();
     // Children first: foreign keys are checked at once.
     this.#deleteTasks = [
-      ...OF_TASKS.map((table) =>
+      ...TABLES_OF_TASK.map((table) =>
         database.prepare<RangeOfRuns>(
           `DELETE FROM ${table} WHERE task_id IN (SELECT id FROM ${TASKS_IN_PASS})`,
         ),
@@ -69,7 +57,7 @@ export class Sweep {
          SELECT run_id, key_hash, task_id FROM task_keys WHERE ${IN_PASS} LIMIT ? + 0)`,
     );
     this.#deleteRun = [
-      ...OF_RUNS.map((table) => database.prepare<[number]>(`DELETE FROM ${table} WHERE run_id = ?`)),
+      ...TABLES_OF_RUN.map((table) => database.prepare<[number]>(`DELETE FROM ${table} WHERE run_id = ?`)),
       // SQLite looks through all tasks and calls for a last reference: 0.1 s at a million.
       database.prepare<[number]>('DELETE FROM runs WHERE id = ?'),
     ];

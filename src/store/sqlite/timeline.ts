@@ -2,8 +2,8 @@
 import type Database from 'better-sqlite3';
 import type { LatencyCount, RunTimeline } from '../../core/timeline.js';
 import { type LatencyBucket, latencyBucketEdgesMs } from '../latency-buckets.js';
+import { runMissing } from '../run-errors.js';
 import { type EndedStep, type StartedStep, timelineOf, timelineScale } from '../timeline-buckets.js';
-import { runMissing } from './runs.js';
 
 interface SpanRow {
   firstMs: number | null;
