@@ -6,14 +6,12 @@ import type { ResultRow, TaskRow } from '../core/result-row.js';
 import type { RunObservation, RunRecord, RunStatus, WrittenFile } from '../core/run.js';
 import type { LeasedTask, TaskState } from '../core/task.js';
 import type { TokenUsage } from '../core/usage.js';
+import { RESULT } from './outcome-columns.js';
 import { unpackResponse } from './packed-response.js';
 import { fromStoredPath } from './stored-path.js';
 
 /** A row of results without the server's body, which few readers want. */
-export const RESULT_COLUMNS = `results.settled_at_ms, results.model, results.finish_reason, results.error_kind,
-  results.error_message, results.error_code, results.http_status, results.request_id, results.latency_ms,
-  results.cost_micro_usd, results.input_tokens, results.output_tokens, results.cached_tokens, results.reasoning_tokens,
-  results.partial_output_json, results.output_json, results.details_json`;
+export const RESULT_COLUMNS = RESULT.map((column) => `results.${column}`).join(', ');
 
 export interface RunRow {
   id: number;

@@ -4,42 +4,28 @@
  */
 import type { RemoteCall } from '../../core/batch-record.js';
 import type { CallEnd, CallShare, CallStart, RecentCall } from '../../core/call.js';
-import { CallSums, type EndOfRequest, LANE_SUMS, RUN_SUMS } from '../call-sums.js';
-import {
-  storableCount,
-  storableInteger,
-  storableIntegerOrNull,
-  storableReal,
-  storableText,
-} from '../storable.js';
+import { CallSums, LANE_SUMS, RUN_SUMS } from '../call-sums.js';
+import { ENDING, endingColumns, type OutcomeColumn } from '../outcome-columns.js';
+import { storableCount, storableInteger, storableReal, storableText } from '../storable.js';
 import type { Transaction } from './connections.js';
 
-/** How a request ended, by its columns. */
-const ENDING = `http_status bigint, kind text, message text, request_id text, cost_micro_usd double precision,
-  input_tokens bigint, output_tokens bigint, cached_tokens bigint, reasoning_tokens bigint`;
-const ENDING_COLUMNS = columnsOf(ENDING);
+/** Counts and moments are whole; latencies and costs are fractions. */
+const TYPES: Readonly<Record<OutcomeColumn, 'bigint' | 'double precision' | 'text'>> = {
+  ...{ http_status: 'bigint', kind: 'text', message: 'text', request_id: 'text', settled_at_ms: 'bigint' },
+  ...{ input_tokens: 'bigint', output_tokens: 'bigint', cached_tokens: 'bigint', reasoning_tokens: 'bigint' },
+  ...{ cost_micro_usd: 'double precision', latency_ms: 'double precision' },
+  ...{ model: 'text', finish_reason: 'text', error_kind: 'text', error_message: 'text', error_code: 'text' },
+  ...{ partial_output_json: 'text', output_json: 'text', details_json: 'text' },
+};
 
-/** The names of what `json_to_recordset` is told to give. */
-function columnsOf(definition: string): string {
-  return definition
-    .split(',')
-    .map((column) => column.trim().split(' ')[0])
-    .join(', ');
+/** What `json_to_recordset` is told to give. */
+export function definitionOf(columns: readonly OutcomeColumn[]): string {
+  return columns.map((column) => `${column} ${TYPES[column]}`).join(', ');
 }
 
-function endingOf({ httpStatus, kind, message, requestId, costMicroUsd, usage }: EndOfRequest): object {
-  return {
-    http_status: storableIntegerOrNull(httpStatus),
-    kind,
-    message,
-    request_id: requestId,
-    cost_micro_usd: costMicroUsd,
-    input_tokens: usage === null ? null : storableCount(usage.inputTokens),
-    output_tokens: usage === null ? null : storableCount(usage.outputTokens),
-    cached_tokens: usage === null ? null : storableCount(usage.cachedTokens),
-    reasoning_tokens: usage === null ? null : storableCount(usage.reasoningTokens),
-  };
-}
+/** How a request ended. */
+const ENDING_DEFINITION = definitionOf(ENDING);
+const ENDING_COLUMNS = ENDING.join(', ');
 
 /** Where a request was worked off. */
 export interface RemoteOrigin {
@@ -160,7 +146,7 @@ export class Ledger {
       const latencyMs = storableReal(call.latencyMs);
       ended.set(row.id, {
         ...{ id: row.id, finished_at_ms: finishedAtMs, latency_ms: latencyMs },
-        ...endingOf(call),
+        ...endingColumns(call),
       });
       const added = this.#addedTo(row.run_id);
       if (row.finished_at_ms === null) added.run.calls_ended += 1;
@@ -173,8 +159,8 @@ export class Ledger {
     if (ended.size > 0) {
       await this.#transaction.run(
         `UPDATE calls SET worker_id = NULL, (finished_at_ms, latency_ms, ${ENDING_COLUMNS}) =
-           (ended.finished_at_ms, ended.latency_ms, ${ENDING_COLUMNS.replaceAll(/\w+/g, 'ended.$&')})
-         FROM json_to_recordset($1) AS ended (id bigint, finished_at_ms bigint, latency_ms double precision, ${ENDING})
+           (ended.finished_at_ms, ended.latency_ms, ${ENDING.map((column) => `ended.${column}`).join(', ')})
+         FROM json_to_recordset($1) AS ended (id bigint, finished_at_ms bigint, latency_ms double precision, ${ENDING_DEFINITION})
          WHERE calls.id = ended.id`,
         [...ended.values()],
       );
@@ -192,7 +178,7 @@ export class Ledger {
       `WITH ended AS MATERIALIZED (
          SELECT nextval(pg_get_serial_sequence('calls', 'id')) AS id, call.* FROM json_to_recordset($4) AS call (
            task_id bigint, started_at_ms bigint, finished_at_ms bigint, most_tokens bigint,
-           most_cost_micro_usd double precision, ${ENDING})),
+           most_cost_micro_usd double precision, ${ENDING_DEFINITION})),
        their_tasks AS (INSERT INTO call_tasks (call_id, task_id) SELECT id, task_id FROM ended)
        INSERT INTO calls (id, run_id, lane, remote_batch_id, started_at_ms, reserved_tokens, most_tokens,
          most_cost_micro_usd, finished_at_ms, ${ENDING_COLUMNS})
@@ -207,7 +193,7 @@ export class Ledger {
         finished_at_ms: storableInteger(call.finishedAtMs),
         most_tokens: storableCount(call.mostTokens),
         most_cost_micro_usd: call.mostCostMicroUsd,
-        ...endingOf(call),
+        ...endingColumns(call),
       })),
     );
     const added = this.#addedTo(runId);

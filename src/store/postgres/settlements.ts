@@ -3,33 +3,26 @@
  * changed say whether the lease was still ours; what a worker without its lease brings is dropped.
  */
 import type { RemoteCall } from '../../core/batch-record.js';
-import type { CallEnd, CallShare, CallStart } from '../../core/call.js';
+import type { CallEnd, CallStart } from '../../core/call.js';
+import type { Settlement, TaskOutcome } from '../../core/outcome.js';
+import { blameOf } from '../crash-blame.js';
 import {
-  type CompletedResult,
-  errorWithoutCall,
-  type Settlement,
-  type TaskError,
-  type TaskOutcome,
-} from '../../core/outcome.js';
-import { packResponse } from '../packed-response.js';
+  type EndOfCall,
+  RESULT,
+  resultOf,
+  resultWithoutCall,
+  type StoredResult,
+} from '../outcome-columns.js';
 import { UNOWNED } from '../sql/parts.js';
-import { storableCount, storableInteger, storableIntegerOrNull, storableTextOrNull } from '../storable.js';
+import { storableInteger } from '../storable.js';
 import type { RecordedProgress, RescueReport } from '../store.js';
 import type { Transaction } from './connections.js';
-import { Ledger, type ShareOfTask } from './ledger.js';
+import { definitionOf, Ledger, type ShareOfTask } from './ledger.js';
 import { forgetWorkers, lockDeadWorkers } from './workers.js';
 
-const RESULT = `settled_at_ms bigint, model text, finish_reason text, error_kind text, error_message text,
-  error_code text, http_status bigint, request_id text, latency_ms double precision, cost_micro_usd double precision,
-  input_tokens bigint, output_tokens bigint, cached_tokens bigint, reasoning_tokens bigint, partial_output_json text,
-  output_json text, details_json text`;
-/** Columns of a result but for the packed body, which JSON cannot hold as it is. */
-const RESULT_COLUMNS = RESULT.split(',').map((column) => column.trim().split(' ')[0] ?? '');
-const STORED_COLUMNS = [...RESULT_COLUMNS, 'response_packed'];
+const RESULT_DEFINITION = definitionOf(RESULT);
+const STORED_COLUMNS = [...RESULT, 'response_packed'];
 const OR_REPLACE = `ON CONFLICT (task_id) DO UPDATE SET ${STORED_COLUMNS.map((column) => `${column} = excluded.${column}`).join(', ')}`;
-
-/** `latencyMs` is not known of a request that was worked off in a batch. */
-type EndOfCall = Pick<CallEnd, 'requestId'> & { readonly latencyMs?: number };
 
 /** One task's outcome, with the call that led to it. */
 export interface OutcomeOfCall {
@@ -88,7 +81,7 @@ export async function settleTasks(
         ordinal,
         task_id: outcome.taskId,
         token: outcome.attemptToken,
-        ...resultOf(outcome, call),
+        ...resultRow(resultOf(outcome, call)),
       },
     ];
   });
@@ -96,7 +89,7 @@ export async function settleTasks(
   const settled = await transaction.all<{ ordinal: number }>(
     `WITH outcome AS MATERIALIZED (
        SELECT * FROM json_to_recordset($1) AS outcome (ordinal integer, task_id bigint, token text, state text,
-         failure_kind text, attempts integer, delay_ms bigint, is_throttled boolean, ${RESULT}, packed text)),
+         failure_kind text, attempts integer, delay_ms bigint, is_throttled boolean, ${RESULT_DEFINITION}, packed text)),
      settled AS (
        UPDATE tasks SET state = outcome.state, failure_kind = outcome.failure_kind,
          attempts = tasks.attempts + outcome.attempts, not_before_ms = now_ms() + outcome.delay_ms,
@@ -106,7 +99,7 @@ export async function settleTasks(
        RETURNING outcome.ordinal),
      stored AS (
        INSERT INTO results (task_id, ${STORED_COLUMNS.join(', ')})
-       SELECT task_id, ${RESULT_COLUMNS.join(', ')}, decode(packed, 'base64')
+       SELECT task_id, ${RESULT.join(', ')}, decode(packed, 'base64')
        FROM outcome JOIN settled USING (ordinal) WHERE settled_at_ms IS NOT NULL ${OR_REPLACE})
      SELECT ordinal FROM settled`,
     rows,
@@ -131,51 +124,11 @@ function stateOf(outcome: TaskOutcome): object {
   }
 }
 
-function resultOf(outcome: TaskOutcome, call: EndOfCall | null): object {
-  if (outcome.action === 'completed') {
-    return resultColumns(outcome.atMs, call, outcome.share, outcome.result, null);
-  }
-  if (outcome.action === 'failed')
-    return resultColumns(outcome.atMs, call, outcome.share, null, outcome.error);
-  return {};
-}
-
-/** Either an answer or an error. */
-function resultColumns(
-  atMs: number,
-  call: EndOfCall | null,
-  share: CallShare | null,
-  answer: CompletedResult | null,
-  error: TaskError | null,
-): object {
-  const usage = share?.usage ?? null;
-  const model = storableTextOrNull(answer?.model ?? null);
-  const outputJson = storableTextOrNull(answer?.outputJson ?? null);
-  const detailsJson = storableTextOrNull(answer?.detailsJson ?? null);
-  const responseJson = storableTextOrNull(answer?.responseJson ?? null);
-  return {
-    settled_at_ms: storableInteger(atMs),
-    model,
-    finish_reason: answer?.finishReason ?? null,
-    error_kind: error?.kind ?? null,
-    error_message: error?.message ?? null,
-    error_code: error?.code ?? null,
-    http_status: storableIntegerOrNull(error?.httpStatus ?? null),
-    request_id: call?.requestId ?? error?.requestId ?? null,
-    latency_ms: call?.latencyMs ?? null,
-    cost_micro_usd: share?.costMicroUsd ?? null,
-    input_tokens: usage === null ? null : storableCount(usage.inputTokens),
-    output_tokens: usage === null ? null : storableCount(usage.outputTokens),
-    cached_tokens: usage === null ? null : storableCount(usage.cachedTokens),
-    reasoning_tokens: usage === null ? null : storableCount(usage.reasoningTokens),
-    partial_output_json: error?.partialOutputJson ?? null,
-    output_json: outputJson,
-    details_json: detailsJson,
-    packed:
-      outputJson === null || responseJson === null
-        ? null
-        : packResponse(responseJson, { model: model ?? '', outputJson, detailsJson }).toString('base64'),
-  };
+/** The packed body, which JSON cannot hold as it is, goes as base64. */
+function resultRow(result: StoredResult | null): object {
+  return result === null
+    ? {}
+    : { ...result.columns, packed: result.responsePacked?.toString('base64') ?? null };
 }
 
 interface OwnedRow {
@@ -185,10 +138,7 @@ interface OwnedRow {
   lone_crash_count: number;
 }
 
-/**
- * Puts the tasks of dead workers back and ends their open calls as lost. A task whose call was open may have brought its
- * worker down; only one that was alone besides can be blamed.
- */
+/** Puts the tasks of dead workers back and ends their open calls as lost. */
 export async function rescueTasks(
   transaction: Transaction,
   { crashLimit, workers: names }: { readonly crashLimit: number; readonly workers?: readonly string[] },
@@ -210,28 +160,22 @@ export async function rescueTasks(
   let poisoned = 0;
   const rows = owned.map((task) => {
     const wasOpen = !spared.has(task.worker_id) && open.has(`${task.worker_id} ${task.id}`);
-    const isAlone = wasOpen && held.get(task.worker_id) === 1;
-    const crashes = {
-      crash_count: task.crash_count + (wasOpen ? 1 : 0),
-      lone_crash_count: task.lone_crash_count + (isAlone ? 1 : 0),
-    };
-    const isPoison = isAlone && crashes.lone_crash_count >= crashLimit;
-    if (isPoison) poisoned += 1;
-    const message = `The program died ${crashes.lone_crash_count} times while it worked on this document alone.`;
+    const { crashes, poison } = blameOf(task, wasOpen, held.get(task.worker_id) === 1, crashLimit);
+    if (poison !== null) poisoned += 1;
     return {
-      ...{ task_id: task.id, state: isPoison ? 'failed' : 'ready' },
+      ...{ task_id: task.id, state: poison === null ? 'ready' : 'failed' },
       ...crashes,
-      ...(isPoison && resultColumns(0, null, null, null, errorWithoutCall('poison', message))),
+      ...(poison !== null && resultRow(resultWithoutCall(poison, 0))),
     };
   });
   if (rows.length > 0) {
     await transaction.run(
       `WITH rescued AS MATERIALIZED (
          SELECT * FROM json_to_recordset($1) AS rescued (task_id bigint, state text, crash_count integer,
-           lone_crash_count integer, ${RESULT})),
+           lone_crash_count integer, ${RESULT_DEFINITION})),
        stored AS (
-         INSERT INTO results (task_id, ${RESULT_COLUMNS.join(', ')})
-         SELECT task_id, now_ms(), ${RESULT_COLUMNS.slice(1).join(', ')} FROM rescued WHERE error_kind IS NOT NULL
+         INSERT INTO results (task_id, ${RESULT.join(', ')})
+         SELECT task_id, now_ms(), ${RESULT.slice(1).join(', ')} FROM rescued WHERE error_kind IS NOT NULL
          ${OR_REPLACE})
        UPDATE tasks SET state = rescued.state, failure_kind = rescued.error_kind, crash_count = rescued.crash_count,
          lone_crash_count = rescued.lone_crash_count, ${UNOWNED}

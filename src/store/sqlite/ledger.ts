@@ -6,35 +6,12 @@ import type Database from 'better-sqlite3';
 import type { RemoteCall } from '../../core/batch-record.js';
 import type { CallEnd, CallShare, CallStart, RecentCall } from '../../core/call.js';
 import { CallSums, type EndOfRequest, LANE_SUMS, RUN_SUMS } from '../call-sums.js';
-import {
-  storableCount,
-  storableInteger,
-  storableIntegerOrNull,
-  storableReal,
-  storableText,
-  storableTextOrNull,
-} from '../storable.js';
+import { ENDING, endingColumns } from '../outcome-columns.js';
+import { storableCount, storableInteger, storableReal, storableText } from '../storable.js';
 
-/** From `http_status` to `reasoning_tokens`. */
-function endingOf({
-  httpStatus,
-  kind,
-  message,
-  requestId,
-  costMicroUsd,
-  usage,
-}: EndOfRequest): (string | number | null)[] {
-  return [
-    storableIntegerOrNull(httpStatus),
-    kind,
-    storableTextOrNull(message),
-    storableTextOrNull(requestId),
-    costMicroUsd,
-    usage === null ? null : storableCount(usage.inputTokens),
-    usage === null ? null : storableCount(usage.outputTokens),
-    usage === null ? null : storableCount(usage.cachedTokens),
-    usage === null ? null : storableCount(usage.reasoningTokens),
-  ];
+function endingOf(call: EndOfRequest): (string | number | null)[] {
+  const columns = endingColumns(call);
+  return ENDING.map((column) => columns[column]);
 }
 
 type EndedRow = [
@@ -90,17 +67,16 @@ export class Ledger {
     );
     this.#addRemote = database.prepare<(string | number | null)[]>(
       `INSERT INTO calls (run_id, lane, remote_batch_id, started_at_ms, reserved_tokens, most_tokens, most_cost_micro_usd,
-         finished_at_ms, http_status, kind, message, request_id, cost_micro_usd, input_tokens, output_tokens,
-         cached_tokens, reasoning_tokens)
-       VALUES (?, ?, ?, ?, 0, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+         finished_at_ms, ${ENDING.join(', ')})
+       VALUES (?, ?, ?, ?, 0, ?, ?, ?, ${ENDING.map(() => '?').join(', ')})`,
     );
     this.#startTask = database.prepare<[number, number]>(
       'INSERT OR IGNORE INTO call_tasks (call_id, task_id) VALUES (?, ?)',
     );
     this.#end = database
       .prepare<(string | number | null)[], EndedRow>(
-        `UPDATE calls SET worker_id = NULL, finished_at_ms = ?, latency_ms = ?, http_status = ?, kind = ?, message = ?, request_id = ?,
-           cost_micro_usd = ?, input_tokens = ?, output_tokens = ?, cached_tokens = ?, reasoning_tokens = ?
+        `UPDATE calls SET worker_id = NULL, finished_at_ms = ?, latency_ms = ?,
+           ${ENDING.map((column) => `${column} = ?`).join(', ')}
          WHERE id = ? AND (finished_at_ms IS NULL OR (lost = 1 AND latency_ms IS NULL))
          RETURNING run_id, lane, lost, most_tokens, most_cost_micro_usd`,
       )

@@ -4,18 +4,18 @@
  */
 import type Database from 'better-sqlite3';
 import type { RemoteCall } from '../../core/batch-record.js';
-import type { CallEnd, CallShare } from '../../core/call.js';
-import {
-  type CompletedResult,
-  errorWithoutCall,
-  type Settlement,
-  type TaskError,
-  type TaskOutcome,
-} from '../../core/outcome.js';
+import type { Settlement, TaskOutcome } from '../../core/outcome.js';
 import type { TaskState } from '../../core/task.js';
-import { packResponse } from '../packed-response.js';
+import { blameOf } from '../crash-blame.js';
+import {
+  type EndOfCall,
+  RESULT,
+  resultOf,
+  resultWithoutCall,
+  type StoredResult,
+} from '../outcome-columns.js';
 import { UNOWNED } from '../sql/parts.js';
-import { storableCount, storableInteger, storableIntegerOrNull, storableTextOrNull } from '../storable.js';
+import { storableInteger } from '../storable.js';
 import type { RescueReport } from '../store.js';
 import type { Ledger, RemoteOrigin } from './ledger.js';
 import type { DeadWorker } from './workers.js';
@@ -27,9 +27,6 @@ interface LeasedRow {
   crash_count: number;
   lone_crash_count: number;
 }
-
-/** `latencyMs` is not known of a request that was worked off in a batch. */
-type EndOfCall = Pick<CallEnd, 'requestId'> & { readonly latencyMs?: number };
 
 type ResultBindings = (string | number | Buffer | null)[];
 
@@ -62,10 +59,8 @@ export class Settlements {
          throttled_since_ms = iif(?, coalesce(throttled_since_ms, ?), NULL), ${UNOWNED} ${OURS}`,
     );
     this.#insertResult = database.prepare<ResultBindings>(
-      `INSERT OR REPLACE INTO results (task_id, settled_at_ms, model, finish_reason, error_kind, error_message,
-         error_code, http_status, request_id, latency_ms, cost_micro_usd, input_tokens, output_tokens,
-         cached_tokens, reasoning_tokens, partial_output_json, output_json, details_json, response_packed)
-       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+      `INSERT OR REPLACE INTO results (task_id, ${RESULT.join(', ')}, response_packed)
+       VALUES (?, ${RESULT.map(() => '?').join(', ')}, ?)`,
     );
     this.#leased = database.prepare<[number], LeasedRow>(
       `SELECT id, crash_count, lone_crash_count FROM tasks INDEXED BY tasks_owned
@@ -108,11 +103,11 @@ export class Settlements {
     switch (outcome.action) {
       case 'completed':
         if (this.#complete.run(taskId, attemptToken).changes === 0) return false;
-        this.#storeResult(taskId, outcome.atMs, call, outcome.share, outcome.result, null);
+        this.#storeResult(taskId, resultOf(outcome, call));
         return true;
       case 'failed':
         if (this.#fail.run(outcome.error.kind, taskId, attemptToken).changes === 0) return false;
-        this.#storeResult(taskId, outcome.atMs, call, outcome.share, null, outcome.error);
+        this.#storeResult(taskId, resultOf(outcome, call));
         return true;
       case 'retry':
         return this.#retry.run(storableInteger(nowMs + outcome.delayMs), taskId, attemptToken).changes > 0;
@@ -130,67 +125,29 @@ export class Settlements {
     }
   }
 
-  /**
-   * Puts the tasks of a dead worker back and ends its open calls as lost. A task whose call was open may have brought the
-   * worker down; only one that was alone besides can be blamed.
-   */
+  /** Puts the tasks of a dead worker back and ends its open calls as lost. */
   rescue({ id, askedToStop }: DeadWorker, crashLimit: number, nowMs: number): RescueReport {
     let poisoned = 0;
     const lost = this.#ledger.loseOf(id, nowMs);
     const leased = this.#leased.all(id);
     for (const task of leased) {
       const wasOpen = askedToStop === 0 && lost.taskIds.has(task.id);
-      const isAlone = wasOpen && leased.length === 1;
-      const crashCount = task.crash_count + (wasOpen ? 1 : 0);
-      const loneCrashCount = task.lone_crash_count + (isAlone ? 1 : 0);
-      if (isAlone && loneCrashCount >= crashLimit) {
-        this.#poison.run(crashCount, loneCrashCount, task.id);
-        const message = `The program died ${loneCrashCount} times while it worked on this document alone.`;
-        this.#storeResult(task.id, nowMs, null, null, null, errorWithoutCall('poison', message));
-        poisoned += 1;
+      const { crashes, poison } = blameOf(task, wasOpen, leased.length === 1, crashLimit);
+      const counts = [crashes.crash_count, crashes.lone_crash_count] as const;
+      if (poison === null) {
+        this.#rescue.run(...counts, task.id);
       } else {
-        this.#rescue.run(crashCount, loneCrashCount, task.id);
+        this.#poison.run(...counts, task.id);
+        this.#storeResult(task.id, resultWithoutCall(poison, nowMs));
+        poisoned += 1;
       }
     }
     return { rescued: leased.length - poisoned, lostCalls: lost.calls, poisoned };
   }
 
-  /** Either an answer or an error; what may be long comes last, as in the table. */
-  #storeResult(
-    taskId: number,
-    atMs: number,
-    call: EndOfCall | null,
-    share: CallShare | null,
-    answer: CompletedResult | null,
-    error: TaskError | null,
-  ): void {
-    const usage = share?.usage ?? null;
-    const model = storableTextOrNull(answer?.model ?? null);
-    const outputJson = storableTextOrNull(answer?.outputJson ?? null);
-    const detailsJson = storableTextOrNull(answer?.detailsJson ?? null);
-    const responseJson = storableTextOrNull(answer?.responseJson ?? null);
-    this.#insertResult.run(
-      taskId,
-      storableInteger(atMs),
-      model,
-      storableTextOrNull(answer?.finishReason ?? null),
-      error?.kind ?? null,
-      storableTextOrNull(error?.message ?? null),
-      storableTextOrNull(error?.code ?? null),
-      storableIntegerOrNull(error?.httpStatus ?? null),
-      storableTextOrNull(call?.requestId ?? error?.requestId ?? null),
-      call?.latencyMs ?? null,
-      share?.costMicroUsd ?? null,
-      usage === null ? null : storableCount(usage.inputTokens),
-      usage === null ? null : storableCount(usage.outputTokens),
-      usage === null ? null : storableCount(usage.cachedTokens),
-      usage === null ? null : storableCount(usage.reasoningTokens),
-      storableTextOrNull(error?.partialOutputJson ?? null),
-      outputJson,
-      detailsJson,
-      outputJson === null || responseJson === null
-        ? null
-        : packResponse(responseJson, { model: model ?? '', outputJson, detailsJson }),
-    );
+  #storeResult(taskId: number, result: StoredResult | null): void {
+    if (result === null) return;
+    const { columns, responsePacked } = result;
+    this.#insertResult.run(taskId, ...RESULT.map((column) => columns[column]), responsePacked);
   }
 }
