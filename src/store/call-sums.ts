@@ -2,7 +2,7 @@
 import type { CallEnd } from '../core/call.js';
 import { type Doubt, doubtOf } from '../core/usage.js';
 import { latencyBucket } from './latency-buckets.js';
-import { storableCount, storableReal } from './storable.js';
+import { storableCount, storableInteger, storableReal } from './storable.js';
 
 /** What is summed in `lane_totals` and, apart from it, in `run_totals`: the names of their columns. */
 export const LANE_SUMS = [
@@ -28,7 +28,46 @@ export class CallSums {
   firstAtMs: number | null = null;
   lastAtMs: number | null = null;
 
-  lane(name: string): Sums<(typeof LANE_SUMS)[number]> {
+  /** @param calls 1 for one that is about to be sent, -1 for one that did not leave after all */
+  made(laneName: string, calls: 1 | -1): void {
+    this.#lane(laneName).calls_made += calls;
+  }
+
+  /** When a call started or ended. */
+  seen(atMs: number): void {
+    this.firstAtMs = Math.min(this.firstAtMs ?? atMs, atMs);
+    this.lastAtMs = Math.max(this.lastAtMs ?? atMs, atMs);
+  }
+
+  /** @param wasLost it had been given up, and was in doubt already */
+  end(
+    laneName: string,
+    call: EndOfRequest & { readonly latencyMs: number },
+    most: Most,
+    wasLost: boolean,
+  ): void {
+    if (wasLost) this.#doubt('cut_off', -1, most);
+    else this.run.calls_ended += 1;
+    this.seen(storableInteger(call.finishedAtMs));
+    if (call.kind === null) this.#answeredAfter(storableReal(call.latencyMs));
+    this.#add(laneName, call, most);
+  }
+
+  /** A request that was worked off in a batch: it says nothing of limits and of speed, so that no time of it is kept. */
+  workedOff(laneName: string, call: EndOfRequest, most: Most): void {
+    this.made(laneName, 1);
+    this.run.calls_ended += 1;
+    this.#add(laneName, call, most);
+  }
+
+  /** Nobody knows how the call ended. */
+  lose(most: Most): void {
+    this.run.calls_ended += 1;
+    this.run.calls_lost += 1;
+    this.#doubt('cut_off', 1, most);
+  }
+
+  #lane(name: string): Sums<(typeof LANE_SUMS)[number]> {
     let lane = this.lanes.get(name);
     if (lane === undefined) {
       lane = zeros(LANE_SUMS);
@@ -38,13 +77,13 @@ export class CallSums {
   }
 
   /** @param calls 1 for one that is in doubt, -1 for one that is so no more */
-  doubt(doubt: Doubt, calls: 1 | -1, mostTokens: number | null, mostCostMicroUsd: number | null): void {
+  #doubt(doubt: Doubt, calls: 1 | -1, { most_tokens, most_cost_micro_usd }: Most): void {
     this.run[doubt === 'cut_off' ? 'calls_in_doubt' : 'calls_without_usage'] += calls;
-    this.run.tokens_in_doubt += calls * (mostTokens ?? 0);
-    this.run.cost_in_doubt_micro_usd += calls * (mostCostMicroUsd ?? 0);
+    this.run.tokens_in_doubt += calls * (most_tokens ?? 0);
+    this.run.cost_in_doubt_micro_usd += calls * (most_cost_micro_usd ?? 0);
   }
 
-  answeredAfter(latencyMs: number): void {
+  #answeredAfter(latencyMs: number): void {
     this.run.calls_answered += 1;
     this.run.latency_sum_ms += latencyMs;
     const bucket = latencyBucket(latencyMs);
@@ -52,17 +91,12 @@ export class CallSums {
   }
 
   /** What a call that has ended used and cost, and what it failed for. */
-  end(
-    laneName: string,
-    call: EndOfRequest,
-    mostTokens: number | null,
-    mostCostMicroUsd: number | null,
-  ): void {
+  #add(laneName: string, call: EndOfRequest, most: Most): void {
     const { usage, kind, costMicroUsd } = call;
     const { run } = this;
-    const lane = this.lane(laneName);
+    const lane = this.#lane(laneName);
     const doubt = doubtOf(usage, call.httpStatus);
-    if (doubt !== null) this.doubt(doubt, 1, mostTokens, mostCostMicroUsd);
+    if (doubt !== null) this.#doubt(doubt, 1, most);
     if (kind !== null && kind !== 'aborted') {
       lane.calls_failed += 1;
       if (kind === 'rate_limited') lane.calls_throttled += 1;
@@ -75,14 +109,25 @@ export class CallSums {
     lane.reasoning_tokens += storableCount(usage.reasoningTokens);
     if (costMicroUsd === null && usage.inputTokens + usage.outputTokens > 0) {
       run.calls_without_cost += 1;
-      run.cost_in_doubt_micro_usd += mostCostMicroUsd ?? 0;
+      run.cost_in_doubt_micro_usd += most.most_cost_micro_usd ?? 0;
     }
   }
+}
 
-  seen(atMs: number): void {
-    this.firstAtMs = Math.min(this.firstAtMs ?? atMs, atMs);
-    this.lastAtMs = Math.max(this.lastAtMs ?? atMs, atMs);
+/** The sums of a run, among those that one transaction adds to. */
+export function sumsOf(added: Map<number, CallSums>, runId: number): CallSums {
+  let sums = added.get(runId);
+  if (sums === undefined) {
+    sums = new CallSums();
+    added.set(runId, sums);
   }
+  return sums;
+}
+
+/** The most that a call can be billed, by its columns. */
+interface Most {
+  readonly most_tokens: number | null;
+  readonly most_cost_micro_usd: number | null;
 }
 
 /** How a request ended, whichever way it was sent. */

@@ -4,7 +4,7 @@
  */
 import type { RemoteCall } from '../../core/batch-record.js';
 import type { CallEnd, CallShare, CallStart, RecentCall } from '../../core/call.js';
-import { CallSums, LANE_SUMS, RUN_SUMS } from '../call-sums.js';
+import { type CallSums, LANE_SUMS, RUN_SUMS, sumsOf } from '../call-sums.js';
 import { ENDING, endingColumns, type OutcomeColumn } from '../outcome-columns.js';
 import { storableCount, storableInteger, storableReal, storableText } from '../storable.js';
 import type { Transaction } from './connections.js';
@@ -96,7 +96,7 @@ export class Ledger {
     );
     for (const { call } of started) {
       const added = this.#addedTo(call.runId);
-      added.lane(storableText(call.lane)).calls_made += 1;
+      added.made(storableText(call.lane), 1);
       added.seen(storableInteger(call.startedAtMs));
     }
     const ids = new Map(rows.map(({ ordinal, id }) => [ordinal, id]));
@@ -142,19 +142,13 @@ export class Ledger {
     for (const call of calls) {
       const row = open.get(call.callId);
       if (row === undefined || ended.has(row.id)) continue;
-      const finishedAtMs = storableInteger(call.finishedAtMs);
-      const latencyMs = storableReal(call.latencyMs);
       ended.set(row.id, {
-        ...{ id: row.id, finished_at_ms: finishedAtMs, latency_ms: latencyMs },
+        id: row.id,
+        finished_at_ms: storableInteger(call.finishedAtMs),
+        latency_ms: storableReal(call.latencyMs),
         ...endingColumns(call),
       });
-      const added = this.#addedTo(row.run_id);
-      if (row.finished_at_ms === null) added.run.calls_ended += 1;
-      // A lost call was in doubt already.
-      else added.doubt('cut_off', -1, row.most_tokens, row.most_cost_micro_usd);
-      added.seen(finishedAtMs);
-      if (call.kind === null) added.answeredAfter(latencyMs);
-      added.end(row.lane, call, row.most_tokens, row.most_cost_micro_usd);
+      this.#addedTo(row.run_id).end(row.lane, call, row, row.finished_at_ms !== null);
     }
     if (ended.size > 0) {
       await this.#transaction.run(
@@ -168,7 +162,7 @@ export class Ledger {
     return new Set(ended.keys());
   }
 
-  /** Requests that were worked off in a batch. They say nothing of limits and of speed, so that no time of theirs is kept in sums. */
+  /** Requests that were worked off in a batch. */
   async addRemote(
     { runId, lane, batchId }: RemoteOrigin,
     calls: readonly { readonly call: RemoteCall; readonly taskId: number }[],
@@ -198,9 +192,8 @@ export class Ledger {
     );
     const added = this.#addedTo(runId);
     for (const { call } of calls) {
-      added.lane(lane).calls_made += 1;
-      added.run.calls_ended += 1;
-      added.end(lane, call, storableCount(call.mostTokens), call.mostCostMicroUsd);
+      const most_tokens = storableCount(call.mostTokens);
+      added.workedOff(lane, call, { most_tokens, most_cost_micro_usd: call.mostCostMicroUsd });
     }
   }
 
@@ -215,7 +208,7 @@ export class Ledger {
        SELECT run_id, lane FROM withdrawn`,
       callIds,
     );
-    for (const { run_id, lane } of rows) this.#addedTo(run_id).lane(lane).calls_made -= 1;
+    for (const { run_id, lane } of rows) this.#addedTo(run_id).made(lane, -1);
   }
 
   /** Notes what tasks of calls with several take of their bills. */
@@ -253,12 +246,7 @@ export class Ledger {
        RETURNING run_id, most_tokens, most_cost_micro_usd`,
       workerIds,
     );
-    for (const call of lost) {
-      const added = this.#addedTo(call.run_id);
-      added.run.calls_ended += 1;
-      added.run.calls_lost += 1;
-      added.doubt('cut_off', 1, call.most_tokens, call.most_cost_micro_usd);
-    }
+    for (const call of lost) this.#addedTo(call.run_id).lose(call);
     return { calls: lost.length, tasks };
   }
 
@@ -294,12 +282,7 @@ export class Ledger {
   }
 
   #addedTo(runId: number): CallSums {
-    let added = this.#added.get(runId);
-    if (added === undefined) {
-      added = new CallSums();
-      this.#added.set(runId, added);
-    }
-    return added;
+    return sumsOf(this.#added, runId);
   }
 }
 

@@ -5,7 +5,7 @@
 import type Database from 'better-sqlite3';
 import type { RemoteCall } from '../../core/batch-record.js';
 import type { CallEnd, CallShare, CallStart, RecentCall } from '../../core/call.js';
-import { CallSums, type EndOfRequest, LANE_SUMS, RUN_SUMS } from '../call-sums.js';
+import { type CallSums, type EndOfRequest, LANE_SUMS, RUN_SUMS, sumsOf } from '../call-sums.js';
 import { ENDING, endingColumns } from '../outcome-columns.js';
 import { storableCount, storableInteger, storableReal, storableText } from '../storable.js';
 
@@ -159,7 +159,7 @@ export class Ledger {
       workerId,
     );
     const added = this.#addedTo(call.runId);
-    added.lane(lane).calls_made += 1;
+    added.made(lane, 1);
     added.seen(startedAtMs);
     const callId = Number(lastInsertRowid);
     for (const { taskId } of call.tasks) this.#startTask.run(callId, taskId);
@@ -176,18 +176,12 @@ export class Ledger {
     const latencyMs = storableReal(call.latencyMs);
     const row = this.#end.get(finishedAtMs, latencyMs, ...endingOf(call), call.callId);
     if (row === undefined) return false;
-    const [runId, laneName, lost, mostTokens, mostCostMicroUsd] = row;
-    const added = this.#addedTo(runId);
-    if (lost === 0) added.run.calls_ended += 1;
-    // A lost call was in doubt already.
-    else added.doubt('cut_off', -1, mostTokens, mostCostMicroUsd);
-    added.seen(finishedAtMs);
-    if (call.kind === null) added.answeredAfter(latencyMs);
-    added.end(laneName, call, mostTokens, mostCostMicroUsd);
+    const [runId, laneName, lost, most_tokens, most_cost_micro_usd] = row;
+    this.#addedTo(runId).end(laneName, call, { most_tokens, most_cost_micro_usd }, lost === 1);
     return true;
   }
 
-  /** A request that was worked off in a batch. It says nothing of limits and of speed, so that no time of it is kept in sums. */
+  /** A request that was worked off in a batch. */
   addRemote({ runId, lane, batchId }: RemoteOrigin, call: RemoteCall, taskId: number): void {
     const { mostCostMicroUsd } = call;
     const mostTokens = storableCount(call.mostTokens);
@@ -204,10 +198,8 @@ export class Ledger {
       ...endingOf(call),
     );
     this.#startTask.run(Number(lastInsertRowid), taskId);
-    const added = this.#addedTo(runId);
-    added.lane(lane).calls_made += 1;
-    added.run.calls_ended += 1;
-    added.end(lane, call, mostTokens, mostCostMicroUsd);
+    const most = { most_tokens: mostTokens, most_cost_micro_usd: mostCostMicroUsd };
+    this.#addedTo(runId).workedOff(lane, call, most);
   }
 
   /** The call goes on at a server, whatever becomes of its worker. */
@@ -229,7 +221,7 @@ export class Ledger {
     const row = this.#withdraw.get(callId);
     if (row === undefined) return;
     this.#withdrawTasks.run(callId);
-    this.#addedTo(row[0]).lane(row[1]).calls_made -= 1;
+    this.#addedTo(row[0]).made(row[1], -1);
   }
 
   /** Notes what one task of a call with several takes of its bill. */
@@ -247,12 +239,7 @@ export class Ledger {
   loseOf(workerId: number, nowMs: number): { readonly calls: number; readonly taskIds: ReadonlySet<number> } {
     const taskIds = new Set(this.#openTasks.all(workerId));
     const lost = this.#lose.all(storableInteger(nowMs), workerId);
-    for (const call of lost) {
-      const added = this.#addedTo(call.run_id);
-      added.run.calls_ended += 1;
-      added.run.calls_lost += 1;
-      added.doubt('cut_off', 1, call.most_tokens, call.most_cost_micro_usd);
-    }
+    for (const call of lost) this.#addedTo(call.run_id).lose(call);
     return { calls: lost.length, taskIds };
   }
 
@@ -273,11 +260,6 @@ export class Ledger {
   }
 
   #addedTo(runId: number): CallSums {
-    let added = this.#added.get(runId);
-    if (added === undefined) {
-      added = new CallSums();
-      this.#added.set(runId, added);
-    }
-    return added;
+    return sumsOf(this.#added, runId);
   }
 }
