@@ -190,8 +190,8 @@ export interface Store {
   /** Takes the place of what was noted of the same kind and subject, and of nothing else. */
   noteObservations(runId: number, observations: readonly RunObservation[]): Promise<void>;
   /**
-   * The run is gone for everyone, and its name is free; its number is not given again. What it had is removed by
-   * `maintenance.sweepDeletedRuns`, whether at once or after a crash.
+   * The run is gone for everyone, its name and its idempotency key are free; its number is not given again. What it had
+   * is removed by `maintenance.sweepDeletedRuns`, whether at once or after a crash.
    * @throws LlmBatchError STORE_LOCKED when another process drains or imports this very run
    */
   deleteRun(runId: number): Promise<void>;

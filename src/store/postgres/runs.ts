@@ -141,7 +141,8 @@ export async function cancelRun(transaction: Transaction, runId: number): Promis
   );
 }
 
-/** Marks a run as deleted: from here on nothing finds it. */
+/** Marks a run as deleted: from here on nothing finds it, and its idempotency key is free as its name is. */
 export async function deleteRun(transaction: Transaction, runId: number): Promise<void> {
   await transaction.run('UPDATE runs SET deleted = 1 WHERE id = $1', runId);
+  await transaction.run('DELETE FROM served_runs WHERE run_id = $1', runId);
 }

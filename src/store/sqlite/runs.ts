@@ -23,6 +23,7 @@ export class Runs {
   readonly #unnote;
   readonly #reopen;
   readonly #markDeleted;
+  readonly #unserve;
 
   constructor(database: Database.Database, place: StorePlace) {
     this.#place = place;
@@ -51,6 +52,7 @@ export class Runs {
       `UPDATE runs SET status = 'open' WHERE id = ? AND status = 'finished'`,
     );
     this.#markDeleted = database.prepare<[number]>('UPDATE runs SET deleted = 1 WHERE id = ?');
+    this.#unserve = database.prepare<[number]>('DELETE FROM served_runs WHERE run_id = ?');
   }
 
   create(run: NewRun): RunRecord {
@@ -119,9 +121,10 @@ export class Runs {
     return this.#select.get(runId) !== undefined;
   }
 
-  /** Marks a run as deleted: from here on nothing finds it. */
+  /** Marks a run as deleted: from here on nothing finds it, and its idempotency key is free as its name is. */
   delete(runId: number): void {
     this.get(runId);
     this.#markDeleted.run(runId);
+    this.#unserve.run(runId);
   }
 }

@@ -148,6 +148,23 @@ export function servedContract(storeOf: StoreOf): void {
       expect(await store.served.submit(single, [served(1, key('a'))], ROOM)).toEqual([repeated]);
       expect((await store.listRuns())[0]).toMatchObject({ name: 'run_2', status: 'importing' });
     });
+
+    it('leave their idempotency key to others once they are deleted, before anything of them is swept up', async () => {
+      const store = await storeOf();
+      const single = await servedRun(store);
+      const { idempotency } = key('a');
+      const handedIn = async (name: string): Promise<number> => {
+        const { id } = await store.createRun({
+          ...{ name, inputPath: '-', simulated: false, settings: {}, createdAtMs: 0 },
+        });
+        await store.served.adoptRun(id, true);
+        expect(await store.served.openRun(id, name, idempotency)).toEqual({ type: 'accepted' });
+        return id;
+      };
+      await store.deleteRun(await handedIn('run_1'));
+      await store.deleteRun(await handedIn('run_2'));
+      expect(await store.served.submit(single, [served(1, key('a'))], ROOM)).toEqual([{ type: 'accepted' }]);
+    });
   });
 
   describe('the outbox', () => {
