@@ -15,6 +15,11 @@ export const BATCH_STATES = ['building', 'built', 'creating', 'submitted', 'sett
 
 export type BatchState = (typeof BATCH_STATES)[number];
 
+/** Whether a provider has it, or may have it. */
+export function isAtProvider(state: BatchState): boolean {
+  return state === 'creating' || state === 'submitted' || state === 'settling';
+}
+
 export interface NewBatch {
   readonly runId: number;
   readonly kind: 'batch' | 'response';

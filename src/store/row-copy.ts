@@ -2,6 +2,7 @@
  * Moves all runs of a store to another one, row by row as they are stored, so that nothing of a run is lost on the way and
  * no part of the program has to know how to write what it only reads. The runs are there with the last page and not before.
  */
+import { type BatchState, isAtProvider } from '../core/batch-record.js';
 import { EXIT_CODES, LlmBatchError, usageError } from '../core/errors.js';
 import type { JsonObject } from '../core/json.js';
 import type { RunRecord } from '../core/run.js';
@@ -44,7 +45,7 @@ export async function copyRows(
       runs.map(({ name }) => name),
       await rowSource.lastNumbers(),
     );
-    refuseOpenBatches(await openBatches(source, runs), raisedBy);
+    refuseOpenBatches(await statesAtProviders(source, runs), raisedBy);
     let copied = 0;
     for (const table of COPIED_TABLES) {
       for (let after: StoredRow | null = null; ; ) {
@@ -83,14 +84,14 @@ function placeColumns(run: RunRecord, settings: JsonObject): StoredRow {
   };
 }
 
-async function openBatches(source: Store, runs: readonly RunRecord[]): Promise<readonly string[]> {
-  const states: string[] = [];
+async function statesAtProviders(source: Store, runs: readonly RunRecord[]): Promise<readonly BatchState[]> {
+  const states: BatchState[] = [];
   for (const { id } of runs) for (const { state } of await source.remote.list(id)) states.push(state);
-  return states.filter((state) => ['creating', 'submitted', 'settling'].includes(state));
+  return states.filter(isAtProvider);
 }
 
 /** Lines of a batch name the numbers of tasks; one that may just have been created is recognised by a file beside the store. */
-function refuseOpenBatches(states: readonly string[], raisedBy: Numbers): void {
+function refuseOpenBatches(states: readonly BatchState[], raisedBy: Numbers): void {
   if (states.length === 0 || (raisedBy.task === 0 && !states.includes('creating'))) return;
   throw usageError('COPY_OPEN_BATCHES', 'A provider is working on batches of these runs.');
 }

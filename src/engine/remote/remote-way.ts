@@ -11,7 +11,7 @@
  */
 import { mkdir, rm, rmdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { BatchRecord } from '../../core/batch-record.js';
+import { type BatchRecord, isAtProvider } from '../../core/batch-record.js';
 import type { Clock, Random } from '../../core/clock.js';
 import type { DrainEnding, ReachedLimit, RunEvent } from '../../core/event.js';
 import type { ProviderFailure } from '../../core/failure.js';
@@ -606,10 +606,6 @@ export class RemoteWay implements SendingWay {
     this.#crash ??= { error };
     this.stop();
   }
-}
-
-function isAtProvider(state: BatchRecord['state']): boolean {
-  return state === 'creating' || state === 'submitted' || state === 'settling';
 }
 
 function shardOf({ lane, shard }: BatchRecord): Pick<BatchRecord, 'lane' | 'shard'> {
