@@ -21,6 +21,9 @@ const LEFT_OUT: readonly string[] = ['unindexed_from'];
 /** Sums are kept in several rows here. */
 const IN_SHARDS: readonly string[] = ['run_totals', 'lane_totals', 'latency_buckets'];
 
+/** Counts and plans are of whole tables. */
+const OVER_ALL = { isLong: true };
+
 const NOTHING: Numbers = { run: 0, task: 0, call: 0, batch: 0 };
 
 export class PostgresRowTarget implements RowTarget {
@@ -87,21 +90,18 @@ export class PostgresRowTarget implements RowTarget {
   }
 
   countRows(): Promise<RowCounts> {
-    return this.#connections.read(
-      async (transaction) => {
-        const counts: Record<string, number> = {};
-        for (const { name, key, of } of COPIED_TABLES) {
-          const found = await transaction.one<{ rows: number }>(
-            `SELECT count(*) AS rows FROM ${name} WHERE ${key[0]} > $1 AND ${key[0]} <= $2`,
-            this.#above[of],
-            this.#above[of] + this.#last[of],
-          );
-          counts[name] = found?.rows ?? 0;
-        }
-        return counts;
-      },
-      { isLong: true },
-    );
+    return this.#connections.read(async (transaction) => {
+      const counts: Record<string, number> = {};
+      for (const { name, key, of } of COPIED_TABLES) {
+        const found = await transaction.one<{ rows: number }>(
+          `SELECT count(*) AS rows FROM ${name} WHERE ${key[0]} > $1 AND ${key[0]} <= $2`,
+          this.#above[of],
+          this.#above[of] + this.#last[of],
+        );
+        counts[name] = found?.rows ?? 0;
+      }
+      return counts;
+    }, OVER_ALL);
   }
 
   finish(): Promise<void> {
@@ -122,7 +122,7 @@ export class PostgresRowTarget implements RowTarget {
       } catch (error) {
         throw isUniqueViolation(error) ? nameTaken(hidden.map(({ name }) => name).join(', ')) : error;
       }
-    });
+    }, OVER_ALL);
   }
 
   async end(): Promise<void> {
