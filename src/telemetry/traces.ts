@@ -15,10 +15,7 @@ import {
   trace,
 } from '@opentelemetry/api';
 import type { CalledTask, RunEvent, TellEvent } from '../core/event.js';
-import type { TraceWork } from '../core/trace-work.js';
-
-/** `00-<trace id>-<span id>-<flags>`; later versions may have more after it. */
-const TRACEPARENT = /^[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(?:-|$)/;
+import { TRACEPARENT, type TraceWork } from '../core/trace-work.js';
 
 /** @returns null for a header that says no context */
 export function contextOf(traceparent: string | null | undefined): Context | null {
