@@ -39,7 +39,7 @@ export function runService(context: CommandContext, options: ServeOptions): Prom
   const { settings } = options;
   const tokens = readTokens(context.takeSecret('LLM_BATCH_SERVE_TOKENS'));
   const secrets = webhookSecrets(context.takeSecret('LLM_BATCH_WEBHOOK_SECRET'));
-  refuseOpenDoor(settings.host, tokens);
+  refuseOpenDoor(settings, tokens);
   return withStore(context, settings, 'write', (store) =>
     serveStore(context, { ...options, tokens, secrets }, store),
   );

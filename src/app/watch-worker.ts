@@ -25,31 +25,34 @@ export async function watchWorker(
   store: Store,
   metricsAt: Place | null,
 ): Promise<WatchedWorker> {
+  const figures = metricsAt === null ? null : await serveFigures(context, store, metricsAt);
   const tracing = await traceRuns(context);
-  if (metricsAt === null) return { tell: tracing.tell, metricsUrl: null, close: () => tracing.close() };
+  return {
+    metricsUrl: figures?.url ?? null,
+    tell(event) {
+      figures?.tell(event);
+      tracing.tell(event);
+    },
+    async close() {
+      await figures?.close();
+      await tracing.close();
+    },
+  };
+}
+
+async function serveFigures(context: CommandContext, store: Store, place: Place) {
   const { createHttpServer } = await import('../server/http-server.js');
   const { metricsRoute } = await import('../server/routes/watch-routes.js');
   const { readTokens } = await import('../server/tokens.js');
   const tokens = readTokens(context.takeSecret('LLM_BATCH_SERVE_TOKENS'));
-  refuseOpenDoor(metricsAt.host, tokens);
-  const measuring = await measureRuns(store, false);
+  refuseOpenDoor(place, tokens);
+  const { tell, render } = await measureRuns(store, false);
   const app = createHttpServer({
-    routes: [metricsRoute(measuring.render)],
+    routes: [metricsRoute(render)],
     tokens,
     mostBodyBytes: MOST_BODY_BYTES,
     probe: () => store.listWork(),
     onUnexpected: () => undefined,
   });
-  const metricsUrl = await listen(app, metricsAt);
-  return {
-    metricsUrl,
-    tell(event) {
-      measuring.tell(event);
-      tracing.tell(event);
-    },
-    async close() {
-      await app.close();
-      await tracing.close();
-    },
-  };
+  return { tell, url: await listen(app, place), close: () => app.close() };
 }

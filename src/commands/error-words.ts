@@ -31,10 +31,11 @@ export const WAYS_OUT: Readonly<Record<string, Words>> = {
   PRICES_UNREADABLE: () => 'Give the path of a JSON file to --prices.',
 
   // The service and its clients.
-  SERVE_TOKENS: () =>
-    'export LLM_BATCH_SERVE_TOKENS=…, a long random word, or several with commas between; or leave out --host',
+  SERVE_TOKENS: ({ isOfFigures }) =>
+    `export LLM_BATCH_SERVE_TOKENS=…, a long random word, or several with commas between; or ${isOfFigures === true ? 'give --metrics a port alone' : 'leave out --host'}`,
   SERVE_SECRET: () => 'export LLM_BATCH_WEBHOOK_SECRET=whsec_$(openssl rand -base64 32)',
-  SERVE_LISTEN: () => 'choose another with --port, or --host',
+  SERVE_LISTEN: ({ isOfFigures }) =>
+    `choose another with ${isOfFigures === true ? '--metrics HOST:PORT' : '--port, or --host'}`,
   SERVICE_UNREACHABLE: () => 'start one with llm-batch serve, or name it with --server URL',
   SUBMIT_REFUSED: ({ status }) =>
     status === 401

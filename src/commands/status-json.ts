@@ -2,6 +2,7 @@
 
 import type { BatchRecord } from '../core/batch-record.js';
 import type { TokenUsage } from '../core/usage.js';
+import { documentCounts } from '../results/document-counts.js';
 import { isoTime } from '../results/result-line.js';
 import type { RunInspection } from '../runs/inspect-run.js';
 import { haltReasonText } from '../ui/halt-reason.js';
@@ -17,15 +18,7 @@ export function statusJson({ run, summary, owner, batches, ...rates }: RunInspec
     stopped_at: run.stoppedAtMs === null ? null : isoTime(run.stoppedAtMs),
     halt_reason: run.haltReason === null ? null : haltReasonText(run.haltReason),
     drained_by: owner === null ? null : { pid: owner.pid, host: owner.host, since: isoTime(owner.sinceMs) },
-    documents: {
-      total: Object.values(counts).reduce((sum, count) => sum + count, 0),
-      pending: counts.ready + counts.delayed,
-      in_progress: counts.in_progress,
-      completed: counts.completed,
-      failed: counts.failed,
-      cancelled: counts.cancelled,
-      gone: summary.gone,
-    },
+    documents: { ...documentCounts(counts), gone: summary.gone },
     failed_by_kind: summary.failedByKind,
     shared: {
       within_run: summary.shared.withinRun,

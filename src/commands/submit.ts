@@ -1,11 +1,13 @@
 /** `submit`: hands the documents of a file to a service, and waits for their results if asked to. */
-import { createReadStream } from 'node:fs';
+import { open } from 'node:fs/promises';
 import { resolve } from 'node:path';
+import type { Readable } from 'node:stream';
 import type { Command } from 'commander';
 import type { CommandContext } from '../app/context.js';
 import { LlmBatchClient, ServiceProblem } from '../client/service-client.js';
 import { EXIT_CODES, type ExitCode, LlmBatchError, usageError } from '../core/errors.js';
 import { printable } from '../core/foreign-text.js';
+import { unreadable } from '../input/bytes.js';
 import type { Action } from './action.js';
 import { addSettingFlags, readSettings } from './setting-flags.js';
 
@@ -56,7 +58,7 @@ async function submit(
   const stopListening = interrupts.subscribe(() => ending.abort());
   const { signal } = ending;
   try {
-    const lines = file === '-' ? stdin : createReadStream(resolve(workingFolder, file));
+    const lines = file === '-' ? stdin : await openFile(file, resolve(workingFolder, file));
     const { idempotencyKey, prompt, model } = options;
     const { id } = await client.submitRun(lines, {
       signal,
@@ -75,13 +77,23 @@ async function submit(
     return documents.failed > 0 ? EXIT_CODES.someFailed : EXIT_CODES.completed;
   } catch (error) {
     if (signal.aborted) return EXIT_CODES.interrupted;
-    throw asOwnError(error, settings.server, file);
+    throw asOwnError(error, settings.server);
   } finally {
     stopListening();
   }
 }
 
-function asOwnError(error: unknown, server: string, file: string): unknown {
+/** Before the service is asked for anything, so that what is wrong with the file is told as such. */
+async function openFile(file: string, path: string): Promise<Readable> {
+  const handle = await open(path).catch((error: unknown) => {
+    throw unreadable(error, file, path);
+  });
+  if (!(await handle.stat()).isDirectory()) return handle.createReadStream();
+  await handle.close();
+  throw usageError('INPUT_IS_FOLDER', `The input ${file} is a folder.`, 'Name a file inside it.');
+}
+
+function asOwnError(error: unknown, server: string): unknown {
   if (error instanceof ServiceProblem) {
     const places = error.errors.map(({ field, message }) => `\n  ${field}: ${message}`).join('');
     return new LlmBatchError(
@@ -93,17 +105,7 @@ function asOwnError(error: unknown, server: string, file: string): unknown {
       },
     );
   }
-  const cause =
-    (error as { readonly cause?: NodeJS.ErrnoException }).cause ?? (error as NodeJS.ErrnoException);
-  if (cause.code === 'ENOENT' || cause.code === 'EISDIR') {
-    return usageError('INPUT_MISSING', `The input ${file} cannot be read: ${cause.code}.`, 'Check the path.');
-  }
   if (!(error instanceof TypeError)) return error;
-  return usageError(
-    'SERVICE_UNREACHABLE',
-    `No service answers at ${server}: ${cause.code ?? cause.message}.`,
-    {
-      server,
-    },
-  );
+  const { code, message } = (error.cause ?? error) as NodeJS.ErrnoException;
+  return usageError('SERVICE_UNREACHABLE', `No service answers at ${server}: ${code ?? message}.`);
 }

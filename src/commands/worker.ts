@@ -104,7 +104,7 @@ function idleExitOf(given: string): number {
 function placeOf(given: string): Place {
   const { host = '127.0.0.1', port } = /^(?:(?<host>.+):)?(?<port>\d+)$/.exec(given)?.groups ?? {};
   try {
-    return { host: host.replace(/^\[(.*)\]$/, '$1'), port: parsePort(port) };
+    return { host: host.replace(/^\[(.*)\]$/, '$1'), port: parsePort(port), isOfFigures: true };
   } catch (error) {
     const { message } = error as Error;
     throw usageError(

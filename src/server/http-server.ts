@@ -8,6 +8,7 @@ import { Problem, problemOf, unprocessable } from './problem.js';
 import { healthRoutes } from './routes/health-routes.js';
 import type { AddRoutes } from './routes/route.js';
 import { JSONL_TYPES } from './routes/run-routes.js';
+import { LONGEST_ID } from './schemas.js';
 import { createAccessCheck } from './tokens.js';
 
 export interface HttpServerOptions {
@@ -33,6 +34,7 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
     requestTimeout: 0,
     forceCloseConnections: 'idle',
     exposeHeadRoutes: false,
+    routerOptions: { maxParamLength: LONGEST_ID },
     ajv: {
       customOptions: { coerceTypes: false, removeAdditional: false, useDefaults: true, allErrors: true },
     },

@@ -60,7 +60,7 @@ export function unprocessable(field: string, message: string): Problem {
 }
 
 /** As long as a disk takes to be cleared, or a backup to end: nobody knows. */
-const STORE_RETRY_SECONDS = 10;
+export const STORE_RETRY_SECONDS = 10;
 
 /** Errors of fastify's own that a client causes. */
 const OF_FASTIFY: Readonly<Record<string, readonly [status: number, code: string, detail: string]>> = {

@@ -24,6 +24,7 @@ export class RunWatch {
   readonly #clock: Clock;
   readonly #listeners = new Set<(json: string) => void>();
   readonly #looks = new Map<number, Look[]>();
+  #isWatching = false;
   #waiting: AbortController | null = null;
   #last: string | null = null;
   #lastToldMs = 0;
@@ -46,7 +47,8 @@ export class RunWatch {
   /** Told at once, at each change and now and then: proxies close a connection on which nothing moves. @returns stops listening */
   follow(listener: (json: string) => void): () => void {
     this.#listeners.add(listener);
-    if (this.#listeners.size === 1) void this.#watch();
+    // One who comes while the look for those who have left is under way is told by it.
+    if (!this.#isWatching) void this.#watch();
     else if (this.#last !== null) listener(this.#last);
     return () => {
       this.#listeners.delete(listener);
@@ -55,6 +57,7 @@ export class RunWatch {
   }
 
   async #watch(): Promise<void> {
+    this.#isWatching = true;
     this.#last = null;
     while (this.#listeners.size > 0) {
       const startedMs = this.#clock.monotonicMs();
@@ -70,6 +73,7 @@ export class RunWatch {
       this.#waiting = new AbortController();
       await this.#clock.sleep(Math.max(LOOK_EVERY_MS, tookMs * SHARE_OF_TIME), this.#waiting.signal);
     }
+    this.#isWatching = false;
   }
 
   #factsOf(run: RunRecord, summary: RunSummary): object {

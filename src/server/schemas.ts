@@ -65,9 +65,12 @@ export const RESULTS_QUERY = {
   additionalProperties: false,
 } as const;
 
+/** A run has the name that its user gave it. */
+export const LONGEST_ID = 300;
+
 export const ID_PARAMETER = {
   type: 'object',
-  properties: { id: { type: 'string', minLength: 1, maxLength: 300 } },
+  properties: { id: { type: 'string', minLength: 1, maxLength: LONGEST_ID } },
   required: ['id'],
 } as const;
 

@@ -15,10 +15,7 @@ import {
   trace,
 } from '@opentelemetry/api';
 import type { CalledTask, RunEvent, TellEvent } from '../core/event.js';
-import type { TraceWork } from '../core/trace-work.js';
-
-/** `00-<trace id>-<span id>-<flags>`; later versions may have more after it. */
-const TRACEPARENT = /^[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(?:-|$)/;
+import { TRACEPARENT, type TraceWork } from '../core/trace-work.js';
 
 /** @returns null for a header that says no context */
 export function contextOf(traceparent: string | null | undefined): Context | null {
@@ -36,7 +33,7 @@ export function contextOf(traceparent: string | null | undefined): Context | nul
 }
 
 /** @returns the header that hands the span's context on; null where nothing is traced */
-export function traceparentOf(span: Span): string | null {
+function traceparentOf(span: Span): string | null {
   const { traceId, spanId, traceFlags } = span.spanContext();
   if (!trace.isSpanContextValid(span.spanContext())) return null;
   return `00-${traceId}-${spanId}-${traceFlags.toString(16).padStart(2, '0')}`;
@@ -116,35 +113,25 @@ export class CallSpans {
   }
 }
 
-/** Runs work inside a span of a task's trace; a rejection is the span's error. */
-export async function inSpan<Result>(
-  tracer: Tracer,
-  name: string,
-  { kind, traceparent }: { readonly kind: SpanKind; readonly traceparent: string | null },
-  work: (span: Span) => Promise<Result>,
-): Promise<Result> {
-  const parent = contextOf(traceparent) ?? ROOT_CONTEXT;
-  const span = tracer.startSpan(name, { kind }, parent);
-  try {
-    return await work(span);
-  } catch (error) {
-    span.setStatus({
-      code: SpanStatusCode.ERROR,
-      message: error instanceof Error ? error.message : String(error),
-    });
-    throw error;
-  } finally {
-    span.end();
-  }
-}
-
 function linkTo({ traceparent }: CalledTask): Link[] {
   const spanContext = trace.getSpanContext(contextOf(traceparent) ?? ROOT_CONTEXT);
   return spanContext === undefined ? [] : [{ context: spanContext }];
 }
 
-/** Steps of one kind that are done within the traces that they belong to. */
+/** Steps of one kind that are done within the traces that they belong to; a rejection is the error of its step. */
 export function traceWork(tracer: Tracer, kind: SpanKind): TraceWork {
-  return (name, traceparent, work) =>
-    inSpan(tracer, name, { kind, traceparent }, (span) => work(traceparentOf(span)));
+  return async (name, traceparent, work) => {
+    const span = tracer.startSpan(name, { kind }, contextOf(traceparent) ?? ROOT_CONTEXT);
+    try {
+      return await work(traceparentOf(span));
+    } catch (error) {
+      span.setStatus({
+        code: SpanStatusCode.ERROR,
+        message: error instanceof Error ? error.message : String(error),
+      });
+      throw error;
+    } finally {
+      span.end();
+    }
+  };
 }

@@ -134,6 +134,11 @@ it('shows Prometheus what it does, on this machine or to those who have a token'
   const refused = await worker(['--all', '--metrics', '0.0.0.0:0']);
   expect(refused.exitCode).toBe(2);
   expect(refused.stderr).toContain('LLM_BATCH_SERVE_TOKENS');
+  expect(refused.stderr).toContain('or give --metrics a port alone');
+  const taken = await worker(['--all', '--metrics', new URL(simulator.url).port]);
+  expect(taken.exitCode).toBe(2);
+  expect(taken.stderr).toContain('The worker cannot listen on 127.0.0.1');
+  expect(taken.stderr).toContain('--metrics HOST:PORT');
   expect((await worker(['--all', '--metrics', 'here'])).stderr).toContain('got "here"');
 
   let said = '';

@@ -145,6 +145,10 @@ describe('submit', () => {
     expect(bad.exitCode).toBe(2);
     expect(bad.stderr).toContain('line 1');
     expect((await submit('missing.jsonl')).exitCode).toBe(2);
+    for (const path of ['missing.jsonl', 'docs.jsonl/inside']) {
+      expect((await submit(path)).stderr).toContain('There is no input file');
+    }
+    expect((await submit('.')).stderr).toContain('The input . is a folder.');
     await service.stop();
     const nobody = await submit('docs.jsonl');
     expect(nobody.exitCode).toBe(2);

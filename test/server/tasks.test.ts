@@ -309,6 +309,21 @@ describe('who may come in', () => {
   });
 });
 
+describe('a page in a browser', () => {
+  it('of somebody else puts nothing back, the own one does', async () => {
+    const { ask, url } = await serve(['--no-drain']);
+    const retry = async (headers: Record<string, string>) =>
+      (await ask('POST', '/v1/runs/nobody/retry', undefined, headers)).status;
+    for (const origin of ['https://elsewhere.example', 'http://localhost:1', 'null']) {
+      expect(await retry({ origin })).toBe(403);
+      expect(await retry({ origin, 'sec-fetch-site': 'cross-site' })).toBe(403);
+    }
+    expect(await retry({ origin: url })).toBe(404);
+    expect(await retry({ origin: 'https://batch.example', 'sec-fetch-site': 'same-origin' })).toBe(404);
+    expect(await retry({})).toBe(404);
+  });
+});
+
 describe('a service that is stopped', () => {
   it('lets open calls finish, and takes up what is left when it starts again', async () => {
     await simulator.reconfigure({ latencyMs: 200 });

@@ -2,9 +2,10 @@
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { runInProcess } from '../support/in-process.js';
 import { type ServiceUnderTest, startService } from '../support/service.js';
 import { waitFor } from '../support/wait-for.js';
-import { Workspace } from '../support/workspace.js';
+import { numberedDocuments, Workspace } from '../support/workspace.js';
 
 let workspace: Workspace;
 let service: ServiceUnderTest | null = null;
@@ -103,6 +104,15 @@ describe('the page of the service', () => {
     expect((await ask('POST', '/v1/runs/served-simulated/retry')).status).toBe(202);
     await ended(json.id);
     expect((await ask('POST', '/v1/runs/nobody/retry')).status).toBe(404);
+  });
+
+  it('leads to every run that it shows, by a long name too', async () => {
+    const name = 'n'.repeat(200);
+    workspace.writeDocuments('docs.jsonl', numberedDocuments(1));
+    await runInProcess(['run', 'docs.jsonl', '--simulate', '--name', name], { folder: workspace.folder });
+    const { ask } = await start(['--no-drain']);
+    expect((await ask('GET', '/v1/runs')).text).toContain(`"id":"${name}"`);
+    expect((await ask('GET', `/v1/runs/${name}`)).json).toMatchObject({ id: name, status: 'finished' });
   });
 });
 

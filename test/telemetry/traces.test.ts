@@ -10,7 +10,7 @@ import {
 import { expect, it } from 'vitest';
 import type { CalledTask } from '../../src/core/event.js';
 import { startTracing } from '../../src/telemetry/otlp-exporter.js';
-import { CallSpans, contextOf, inSpan, traceparentOf } from '../../src/telemetry/traces.js';
+import { CallSpans, contextOf, traceWork } from '../../src/telemetry/traces.js';
 import { callEnded, callStarted } from '../support/call-events.js';
 
 const TRACE = '0af7651916cd43dd8448eb211c80319c';
@@ -68,8 +68,7 @@ it('says of a failed call what kind of failure it was', () => {
 
 it('hands a span on in a header that leads back to it', async () => {
   const { tracer } = recorder();
-  const work = async (span: Parameters<typeof traceparentOf>[0]) => traceparentOf(span);
-  const header = await inSpan(tracer, 'submit', { kind: SpanKind.SERVER, traceparent: TRACEPARENT }, work);
+  const header = await traceWork(tracer, SpanKind.SERVER)('submit', TRACEPARENT, async (handed) => handed);
   expect(header).toMatch(new RegExp(`^00-${TRACE}-[0-9a-f]{16}-01$`));
   expect(contextOf(header)).not.toBeNull();
 });

@@ -1,5 +1,5 @@
 /** Whether the service lives, and whether it can take work; and what it takes, as OpenAPI. */
-import { Problem } from '../problem.js';
+import { Problem, STORE_RETRY_SECONDS } from '../problem.js';
 import { type AddRoutes, problemAnswers, type RouteDocs, sendJson } from './route.js';
 
 const OK = { 200: { description: 'Yes.', schema: { type: 'object' } } };
@@ -19,7 +19,10 @@ export function healthRoutes(probe: () => Promise<unknown>, openApi: () => objec
       try {
         await probe();
       } catch {
-        throw new Problem(503, 'The store does not answer.', { code: 'store', retryAfterSeconds: 10 });
+        throw new Problem(503, 'The store does not answer.', {
+          code: 'store',
+          retryAfterSeconds: STORE_RETRY_SECONDS,
+        });
       }
       return sendJson(reply, '{"status":"ok"}');
     });

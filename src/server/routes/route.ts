@@ -1,5 +1,6 @@
 /** What routes share: the parts that they are made of, and how they say what they answer. */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { TRACEPARENT } from '../../core/trace-work.js';
 import { Problem } from '../problem.js';
 import type { SubmissionHeaders } from '../service.js';
 
@@ -55,8 +56,6 @@ export function problemAnswers(...statuses: readonly number[]): Record<number, A
 
 /** As long as clients make them: a UUID has 36. */
 const LONGEST_KEY = 255;
-/** Version 00 of W3C Trace Context; another one is none of ours. */
-const TRACEPARENT = /^00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$/;
 
 /** @throws Problem 400 */
 export function submissionHeaders({ headers }: FastifyRequest): SubmissionHeaders {

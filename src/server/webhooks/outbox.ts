@@ -20,8 +20,6 @@ export interface OutboxOptions {
   readonly clock: Clock;
   readonly random: Random;
   readonly trace: TraceWork;
-  /** Told of each try. */
-  readonly onTry?: (message: WebhookMessage, reply: PostReply) => void;
 }
 
 const SECOND_MS = 1_000;
@@ -111,7 +109,7 @@ export class WebhookOutbox {
   }
 
   async #deliver(message: WebhookMessage): Promise<void> {
-    const { store, onTry } = this.#options;
+    const { store } = this.#options;
     const [row] = await store.readTasks(message.runId, [message.taskId], false);
     const { taskId, messageId } = message;
     // It was retried since, or its run was deleted.
@@ -120,7 +118,6 @@ export class WebhookOutbox {
       return this.#tries.add({ taskId, messageId, outcome: 'withdrawn', httpStatus: null, problem: null });
     }
     const reply = await this.#try(message, taskJson(message.publicId, row));
-    onTry?.(message, reply);
     await this.#tries.add({ taskId, messageId, outcome: this.#outcomeOf(message, reply), ...reply });
   }
 
