@@ -16,7 +16,7 @@ import { LlmBatchError } from '../core/errors.js';
 import type { DrainEnding, FailedCalls, ReachedLimit } from '../core/event.js';
 import type { ProviderFailure } from '../core/failure.js';
 import { addGroups, type GroupFigures, NO_GROUPS } from '../core/group-figures.js';
-import type { Settlement, TaskOutcome } from '../core/outcome.js';
+import { madeCall, type Settlement, type TaskOutcome } from '../core/outcome.js';
 import { haltsRun, type RetryPolicy } from '../core/retry-decision.js';
 import { type LeasedTask, SUSPECT_AFTER_CRASHES } from '../core/task.js';
 import { type LatencyBucket, latencyBucket } from '../store/latency-buckets.js';
@@ -601,7 +601,7 @@ export class Drain {
     } else if (nowMs >= (this.#fewerConnections?.untilMs ?? 0)) this.#fewerConnections = null;
     // A server that is gone says nothing of how much it can do.
     const isGone = lane !== null && this.#gate.healthOf(lane).downSinceMs !== null;
-    if (!isGone) this.#observeLatency(settlement.call, failure, nowMs);
+    if (!isGone) this.#observeLatency(madeCall(settlement), failure, nowMs);
     this.#applyConcurrency();
   }
 
@@ -610,10 +610,11 @@ export class Drain {
     this.#stock.concurrency = stockFor(this.#concurrency);
   }
 
-  #adaptGroups({ group, settlement: { call }, isAnswered, failure, split }: PerformedCall): void {
+  #adaptGroups({ group, settlement, isAnswered, failure, split }: PerformedCall): void {
     const [first] = group;
+    const call = madeCall(settlement);
     // What goes alone says nothing of groups.
-    if (first === undefined || first.grouping === null || call === null || 'isWithdrawn' in call) return;
+    if (first === undefined || first.grouping === null || call === null) return;
     const { length: documents } = group;
     const { onNotice } = this.#options;
     const size = this.#groupSizes.of(kindOf(first));
@@ -631,8 +632,9 @@ export class Drain {
     this.#groups = addGroups(this.#groups, one);
   }
 
-  #noteLatency({ settlement: { call }, isAnswered }: PerformedCall): void {
-    if (!isAnswered || call === null || 'isWithdrawn' in call) return;
+  #noteLatency({ settlement, isAnswered }: PerformedCall): void {
+    const call = madeCall(settlement);
+    if (!isAnswered || call === null) return;
     const bucket = latencyBucket(call.latencyMs);
     this.#latencies.set(bucket, (this.#latencies.get(bucket) ?? 0) + 1);
   }
@@ -646,9 +648,8 @@ export class Drain {
     return Math.max(1, Math.floor(most / this.#sharedBy));
   }
 
-  #observeLatency(call: Settlement['call'], failure: ProviderFailure | null, nowMs: number): void {
-    if (this.#controller === null || call === null || 'isWithdrawn' in call || call.kind === 'aborted')
-      return;
+  #observeLatency(call: CallEnd | null, failure: ProviderFailure | null, nowMs: number): void {
+    if (this.#controller === null || call === null || call.kind === 'aborted') return;
     // A refusal for quota says nothing of how many calls the server can work on side by side, nor does this machine.
     if (failure?.kind === 'rate_limited' || failure?.shortOf !== undefined) return;
     const couldNotCope = failure?.kind === 'overloaded' || failure?.kind === 'timeout';
@@ -767,9 +768,9 @@ export class Drain {
 
   #committed(settlements: readonly Settlement[]): void {
     const settled: SettledTask[] = [];
-    for (const { call, outcomes } of settlements) {
-      if (call !== null && !('isWithdrawn' in call)) this.#costMicroUsd += call.costMicroUsd ?? 0;
-      for (const outcome of outcomes) {
+    for (const settlement of settlements) {
+      this.#costMicroUsd += madeCall(settlement)?.costMicroUsd ?? 0;
+      for (const outcome of settlement.outcomes) {
         if (outcome.action === 'completed') this.#completed += 1;
         else if (outcome.action === 'failed') this.#failed += 1;
         const task = this.#held.get(outcome.taskId);

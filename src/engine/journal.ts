@@ -10,7 +10,7 @@
 import type { NewResponse } from '../core/batch-record.js';
 import type { CallStart } from '../core/call.js';
 import { type Clock, WOKEN } from '../core/clock.js';
-import type { Settlement } from '../core/outcome.js';
+import { madeCall, type Settlement } from '../core/outcome.js';
 import type { RecordedProgress, Store } from '../store/store.js';
 import { mayPass, type StoreTrouble } from './store-trouble.js';
 
@@ -200,7 +200,6 @@ function withoutLost(settled: readonly Settlement[], lost: ReadonlySet<number>):
   }));
 }
 
-function isWorthKeeping({ call, outcomes }: Settlement): boolean {
-  const wasSent = call !== null && !('isWithdrawn' in call);
-  return wasSent || outcomes.some(({ action }) => action !== 'released');
+function isWorthKeeping(settlement: Settlement): boolean {
+  return madeCall(settlement) !== null || settlement.outcomes.some(({ action }) => action !== 'released');
 }
