@@ -35,7 +35,7 @@ import {
   sendCall,
   withdrawCall,
 } from './call.js';
-import { type ConcurrencyController, createConcurrencyController } from './concurrency.js';
+import { CallLimit } from './call-limit.js';
 import { type GroupSizeBounds, GroupSizes } from './group-size.js';
 import { Guard, type GuardReport } from './guard.js';
 import { Journal } from './journal.js';
@@ -188,8 +188,6 @@ const STORE_TROUBLE_LIMIT_MS = 60_000;
 const HEARTBEATS_PER_LEASE = 3;
 /** In one transaction, which nothing else is done beside. */
 const MOST_CLAIMED = 1_000;
-/** When this machine could open no more connections, no more are tried for so long. */
-const FEWER_CONNECTIONS_MS = 60_000;
 
 export class Drain {
   readonly #options: DrainOptions;
@@ -207,7 +205,7 @@ export class Drain {
   readonly #stock: ReturnType<typeof pLimit>;
   /** Calls that have left and are not back. */
   readonly #pool: ReturnType<typeof pLimit>;
-  readonly #controller: ConcurrencyController | null;
+  readonly #callLimit: CallLimit;
   readonly #held = new Map<number, LeasedTask>();
   /** Monotonic times, of held tasks that throttling had sent back. */
   readonly #throttledSinceMs = new Map<number, number>();
@@ -233,7 +231,6 @@ export class Drain {
   #unsalvaged: Settlement[] = [];
   /** Of the last try: whatever failed before, this is what the user has to hear of. */
   #salvageFailure: { error: unknown } | null = null;
-  #fewerConnections: { readonly most: number; readonly untilMs: number } | null = null;
   /** Responses that go on at servers. */
   #left = 0;
   /** Why the last of them cannot be asked for any more. */
@@ -242,7 +239,6 @@ export class Drain {
   #hasToldKept = false;
   #onlyDelayedLeft = false;
   #nextDueAtMs: number | null = null;
-  #sharedBy = 1;
 
   constructor(options: DrainOptions) {
     this.#options = options;
@@ -256,9 +252,12 @@ export class Drain {
       maxWaitMs: options.retry.maxWaitMs,
       onKept: (failure) => this.#responseKept(failure),
     });
-    this.#controller = options.concurrency === 'auto' ? createConcurrencyController() : null;
-    this.#pool = pLimit(this.#concurrency);
-    this.#stock = pLimit(stockFor(this.#concurrency));
+    const { concurrency, mostConnections } = options;
+    // What servers work on in the background takes a place, and no connection.
+    const connections = this.#background.task === 'send' ? Number.POSITIVE_INFINITY : mostConnections;
+    this.#callLimit = new CallLimit(concurrency, connections);
+    this.#pool = pLimit(this.#callLimit.now);
+    this.#stock = pLimit(stockFor(this.#callLimit.now));
     const { grouping, clock } = options;
     this.#groupSizes = new GroupSizes(grouping);
     const documentsFor = (prepared: PreparedTask): number => this.#groupSizes.documentsFor(kindOf(prepared));
@@ -442,8 +441,8 @@ export class Drain {
     const { turns } = this.#options;
     if (turns === undefined) return { atLeastPriority: Number.NEGATIVE_INFINITY, sharedBy: 1 };
     const turn = await this.#outlasting(() => turns.next(), 'none');
-    if (typeof turn === 'object' && turn.sharedBy !== this.#sharedBy) {
-      this.#sharedBy = turn.sharedBy;
+    if (typeof turn === 'object' && turn.sharedBy !== this.#callLimit.sharedBy) {
+      this.#callLimit.sharedBy = turn.sharedBy;
       this.#applyConcurrency();
     }
     return turn;
@@ -593,21 +592,15 @@ export class Drain {
 
   #adaptConcurrency({ settlement, failure, lane }: PerformedCall): void {
     const nowMs = this.#options.clock.monotonicMs();
-    if (failure?.shortOf === 'connections') {
-      // Of calls that leave together some get a connection and the others fail: those that are still open are as many
-      // as this machine has room for.
-      const most = Math.max(1, Math.min(this.#concurrency, this.#openCalls.size));
-      this.#fewerConnections = { most, untilMs: nowMs + FEWER_CONNECTIONS_MS };
-    } else if (nowMs >= (this.#fewerConnections?.untilMs ?? 0)) this.#fewerConnections = null;
-    // A server that is gone says nothing of how much it can do.
+    this.#callLimit.noteConnections(failure, this.#openCalls.size, nowMs);
     const isGone = lane !== null && this.#gate.healthOf(lane).downSinceMs !== null;
-    if (!isGone) this.#observeLatency(madeCall(settlement), failure, nowMs);
+    if (!isGone) this.#callLimit.noteLatency(madeCall(settlement), failure, nowMs);
     this.#applyConcurrency();
   }
 
   #applyConcurrency(): void {
-    this.#pool.concurrency = this.#concurrency;
-    this.#stock.concurrency = stockFor(this.#concurrency);
+    this.#pool.concurrency = this.#callLimit.now;
+    this.#stock.concurrency = stockFor(this.#callLimit.now);
   }
 
   #adaptGroups({ group, settlement, isAnswered, failure, split }: PerformedCall): void {
@@ -637,23 +630,6 @@ export class Drain {
     if (!isAnswered || call === null) return;
     const bucket = latencyBucket(call.latencyMs);
     this.#latencies.set(bucket, (this.#latencies.get(bucket) ?? 0) + 1);
-  }
-
-  get #concurrency(): number {
-    const { concurrency, mostConnections } = this.#options;
-    const wanted = this.#controller?.limit() ?? Number(concurrency);
-    // What servers work on in the background takes a place, and no connection.
-    const connections = this.#background.task === 'send' ? wanted : mostConnections;
-    const most = Math.min(wanted, connections, this.#fewerConnections?.most ?? wanted);
-    return Math.max(1, Math.floor(most / this.#sharedBy));
-  }
-
-  #observeLatency(call: CallEnd | null, failure: ProviderFailure | null, nowMs: number): void {
-    if (this.#controller === null || call === null || call.kind === 'aborted') return;
-    // A refusal for quota says nothing of how many calls the server can work on side by side, nor does this machine.
-    if (failure?.kind === 'rate_limited' || failure?.shortOf !== undefined) return;
-    const couldNotCope = failure?.kind === 'overloaded' || failure?.kind === 'timeout';
-    this.#controller.observe(call.latencyMs, !couldNotCope, nowMs);
   }
 
   #settle({ group, settlement, split, response, lane, left }: PerformedCall): void {
