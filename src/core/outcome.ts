@@ -52,5 +52,10 @@ export interface Settlement {
   readonly outcomes: readonly TaskOutcome[];
 }
 
+/** The call of a settlement, where one was made. */
+export function madeCall({ call }: Pick<Settlement, 'call'>): CallEnd | null {
+  return call === null || 'isWithdrawn' in call ? null : call;
+}
+
 /** Whose answer a task took. */
 export type SharedFrom = 'run' | 'earlier_run';

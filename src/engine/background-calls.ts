@@ -10,7 +10,7 @@ import type { Clock, Random } from '../core/clock.js';
 import type { ProviderFailure } from '../core/failure.js';
 import type { ProviderReply, ProviderRequest } from '../provider/provider.js';
 import type { RemoteResponses, ResponseReply } from '../provider/remote-responses.js';
-import { BatchRefused, Server, WayLeft } from './remote/server.js';
+import { BatchRefused, isRefused, jittered, Server, WayLeft } from './remote/server.js';
 
 export interface BackgroundOptions {
   /**
@@ -48,8 +48,6 @@ export interface LeftResponse {
 }
 
 const POLL_MS = { first: 1_000, longest: 30_000, growth: 1.5 } as const;
-/** So that responses that were created together are not asked for together. */
-const JITTER = 0.2;
 /** One that was just created may not be found yet. */
 const LOOKS_BEFORE_GONE = 2;
 /** It goes by itself after a month, so that it is not worth more. */
@@ -130,7 +128,7 @@ export class BackgroundCalls {
   ): Promise<ProviderReply> {
     // One that has ended meanwhile cannot be cancelled any more.
     if (this.#context.task === 'cancel')
-      await this.#server.ask((options) => responses.cancel(remoteId, request, options)).catch(unlessLeft);
+      await this.#server.ask((options) => responses.cancel(remoteId, request, options)).catch(isRefused);
     let missed = 0;
     for (let polls = 0; ; polls += 1) {
       if (!(isOld && polls === 0)) await this.#server.sleep(this.#pollDelayMs(polls));
@@ -180,13 +178,8 @@ export class BackgroundCalls {
     const { pollIntervalMs, random } = this.#context;
     const { first, longest, growth } = POLL_MS;
     const delayMs = pollIntervalMs ?? Math.min(longest, first * growth ** Math.min(polls, 20));
-    return delayMs * (1 - JITTER + 2 * JITTER * random());
+    return jittered(delayMs, random);
   }
-}
-
-function unlessLeft(error: unknown): null {
-  if (error instanceof BatchRefused) return null;
-  throw error;
 }
 
 function isGone({ httpStatus }: ProviderFailure): boolean {

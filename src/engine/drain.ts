@@ -16,7 +16,7 @@ import { LlmBatchError } from '../core/errors.js';
 import type { DrainEnding, FailedCalls, ReachedLimit } from '../core/event.js';
 import type { ProviderFailure } from '../core/failure.js';
 import { addGroups, type GroupFigures, NO_GROUPS } from '../core/group-figures.js';
-import type { Settlement, TaskOutcome } from '../core/outcome.js';
+import { madeCall, type Settlement, type TaskOutcome } from '../core/outcome.js';
 import { haltsRun, type RetryPolicy } from '../core/retry-decision.js';
 import { type LeasedTask, SUSPECT_AFTER_CRASHES } from '../core/task.js';
 import { type LatencyBucket, latencyBucket } from '../store/latency-buckets.js';
@@ -35,7 +35,7 @@ import {
   sendCall,
   withdrawCall,
 } from './call.js';
-import { type ConcurrencyController, createConcurrencyController } from './concurrency.js';
+import { CallLimit } from './call-limit.js';
 import { type GroupSizeBounds, GroupSizes } from './group-size.js';
 import { Guard, type GuardReport } from './guard.js';
 import { Journal } from './journal.js';
@@ -188,8 +188,6 @@ const STORE_TROUBLE_LIMIT_MS = 60_000;
 const HEARTBEATS_PER_LEASE = 3;
 /** In one transaction, which nothing else is done beside. */
 const MOST_CLAIMED = 1_000;
-/** When this machine could open no more connections, no more are tried for so long. */
-const FEWER_CONNECTIONS_MS = 60_000;
 
 export class Drain {
   readonly #options: DrainOptions;
@@ -207,7 +205,7 @@ export class Drain {
   readonly #stock: ReturnType<typeof pLimit>;
   /** Calls that have left and are not back. */
   readonly #pool: ReturnType<typeof pLimit>;
-  readonly #controller: ConcurrencyController | null;
+  readonly #callLimit: CallLimit;
   readonly #held = new Map<number, LeasedTask>();
   /** Monotonic times, of held tasks that throttling had sent back. */
   readonly #throttledSinceMs = new Map<number, number>();
@@ -233,7 +231,6 @@ export class Drain {
   #unsalvaged: Settlement[] = [];
   /** Of the last try: whatever failed before, this is what the user has to hear of. */
   #salvageFailure: { error: unknown } | null = null;
-  #fewerConnections: { readonly most: number; readonly untilMs: number } | null = null;
   /** Responses that go on at servers. */
   #left = 0;
   /** Why the last of them cannot be asked for any more. */
@@ -242,7 +239,6 @@ export class Drain {
   #hasToldKept = false;
   #onlyDelayedLeft = false;
   #nextDueAtMs: number | null = null;
-  #sharedBy = 1;
 
   constructor(options: DrainOptions) {
     this.#options = options;
@@ -256,9 +252,12 @@ export class Drain {
       maxWaitMs: options.retry.maxWaitMs,
       onKept: (failure) => this.#responseKept(failure),
     });
-    this.#controller = options.concurrency === 'auto' ? createConcurrencyController() : null;
-    this.#pool = pLimit(this.#concurrency);
-    this.#stock = pLimit(stockFor(this.#concurrency));
+    const { concurrency, mostConnections } = options;
+    // What servers work on in the background takes a place, and no connection.
+    const connections = this.#background.task === 'send' ? Number.POSITIVE_INFINITY : mostConnections;
+    this.#callLimit = new CallLimit(concurrency, connections);
+    this.#pool = pLimit(this.#callLimit.now);
+    this.#stock = pLimit(stockFor(this.#callLimit.now));
     const { grouping, clock } = options;
     this.#groupSizes = new GroupSizes(grouping);
     const documentsFor = (prepared: PreparedTask): number => this.#groupSizes.documentsFor(kindOf(prepared));
@@ -442,8 +441,8 @@ export class Drain {
     const { turns } = this.#options;
     if (turns === undefined) return { atLeastPriority: Number.NEGATIVE_INFINITY, sharedBy: 1 };
     const turn = await this.#outlasting(() => turns.next(), 'none');
-    if (typeof turn === 'object' && turn.sharedBy !== this.#sharedBy) {
-      this.#sharedBy = turn.sharedBy;
+    if (typeof turn === 'object' && turn.sharedBy !== this.#callLimit.sharedBy) {
+      this.#callLimit.sharedBy = turn.sharedBy;
       this.#applyConcurrency();
     }
     return turn;
@@ -593,27 +592,22 @@ export class Drain {
 
   #adaptConcurrency({ settlement, failure, lane }: PerformedCall): void {
     const nowMs = this.#options.clock.monotonicMs();
-    if (failure?.shortOf === 'connections') {
-      // Of calls that leave together some get a connection and the others fail: those that are still open are as many
-      // as this machine has room for.
-      const most = Math.max(1, Math.min(this.#concurrency, this.#openCalls.size));
-      this.#fewerConnections = { most, untilMs: nowMs + FEWER_CONNECTIONS_MS };
-    } else if (nowMs >= (this.#fewerConnections?.untilMs ?? 0)) this.#fewerConnections = null;
-    // A server that is gone says nothing of how much it can do.
+    this.#callLimit.noteConnections(failure, this.#openCalls.size, nowMs);
     const isGone = lane !== null && this.#gate.healthOf(lane).downSinceMs !== null;
-    if (!isGone) this.#observeLatency(settlement.call, failure, nowMs);
+    if (!isGone) this.#callLimit.noteLatency(madeCall(settlement), failure, nowMs);
     this.#applyConcurrency();
   }
 
   #applyConcurrency(): void {
-    this.#pool.concurrency = this.#concurrency;
-    this.#stock.concurrency = stockFor(this.#concurrency);
+    this.#pool.concurrency = this.#callLimit.now;
+    this.#stock.concurrency = stockFor(this.#callLimit.now);
   }
 
-  #adaptGroups({ group, settlement: { call }, isAnswered, failure, split }: PerformedCall): void {
+  #adaptGroups({ group, settlement, isAnswered, failure, split }: PerformedCall): void {
     const [first] = group;
+    const call = madeCall(settlement);
     // What goes alone says nothing of groups.
-    if (first === undefined || first.grouping === null || call === null || 'isWithdrawn' in call) return;
+    if (first === undefined || first.grouping === null || call === null) return;
     const { length: documents } = group;
     const { onNotice } = this.#options;
     const size = this.#groupSizes.of(kindOf(first));
@@ -631,28 +625,11 @@ export class Drain {
     this.#groups = addGroups(this.#groups, one);
   }
 
-  #noteLatency({ settlement: { call }, isAnswered }: PerformedCall): void {
-    if (!isAnswered || call === null || 'isWithdrawn' in call) return;
+  #noteLatency({ settlement, isAnswered }: PerformedCall): void {
+    const call = madeCall(settlement);
+    if (!isAnswered || call === null) return;
     const bucket = latencyBucket(call.latencyMs);
     this.#latencies.set(bucket, (this.#latencies.get(bucket) ?? 0) + 1);
-  }
-
-  get #concurrency(): number {
-    const { concurrency, mostConnections } = this.#options;
-    const wanted = this.#controller?.limit() ?? Number(concurrency);
-    // What servers work on in the background takes a place, and no connection.
-    const connections = this.#background.task === 'send' ? wanted : mostConnections;
-    const most = Math.min(wanted, connections, this.#fewerConnections?.most ?? wanted);
-    return Math.max(1, Math.floor(most / this.#sharedBy));
-  }
-
-  #observeLatency(call: Settlement['call'], failure: ProviderFailure | null, nowMs: number): void {
-    if (this.#controller === null || call === null || 'isWithdrawn' in call || call.kind === 'aborted')
-      return;
-    // A refusal for quota says nothing of how many calls the server can work on side by side, nor does this machine.
-    if (failure?.kind === 'rate_limited' || failure?.shortOf !== undefined) return;
-    const couldNotCope = failure?.kind === 'overloaded' || failure?.kind === 'timeout';
-    this.#controller.observe(call.latencyMs, !couldNotCope, nowMs);
   }
 
   #settle({ group, settlement, split, response, lane, left }: PerformedCall): void {
@@ -767,9 +744,9 @@ export class Drain {
 
   #committed(settlements: readonly Settlement[]): void {
     const settled: SettledTask[] = [];
-    for (const { call, outcomes } of settlements) {
-      if (call !== null && !('isWithdrawn' in call)) this.#costMicroUsd += call.costMicroUsd ?? 0;
-      for (const outcome of outcomes) {
+    for (const settlement of settlements) {
+      this.#costMicroUsd += madeCall(settlement)?.costMicroUsd ?? 0;
+      for (const outcome of settlement.outcomes) {
         if (outcome.action === 'completed') this.#completed += 1;
         else if (outcome.action === 'failed') this.#failed += 1;
         const task = this.#held.get(outcome.taskId);

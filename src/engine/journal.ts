@@ -10,7 +10,7 @@
 import type { NewResponse } from '../core/batch-record.js';
 import type { CallStart } from '../core/call.js';
 import { type Clock, WOKEN } from '../core/clock.js';
-import type { Settlement } from '../core/outcome.js';
+import { madeCall, type Settlement } from '../core/outcome.js';
 import type { RecordedProgress, Store } from '../store/store.js';
 import { mayPass, type StoreTrouble } from './store-trouble.js';
 
@@ -31,23 +31,16 @@ export interface JournalOptions {
   readonly salvage: (settlements: readonly Settlement[]) => Promise<void>;
 }
 
-interface PendingStart {
-  readonly start: CallStart;
-  readonly resolve: (callId: number | null) => void;
+/** What waits for its commit, and whom to tell of it. */
+interface Pending<Entry, Told> {
+  readonly entry: Entry;
+  readonly resolve: (told: Told) => void;
   readonly reject: (error: unknown) => void;
 }
 
-interface PendingResponse {
-  readonly response: NewResponse;
-  readonly resolve: (batchId: number | null) => void;
-  readonly reject: (error: unknown) => void;
-}
-
-interface PendingSettlement {
-  readonly settlement: Settlement;
-  readonly resolve: () => void;
-  readonly reject: (error: unknown) => void;
-}
+type PendingStart = Pending<CallStart, number | null>;
+type PendingResponse = Pending<NewResponse, number | null>;
+type PendingSettlement = Pending<Settlement, undefined>;
 
 export class Journal {
   readonly #options: JournalOptions;
@@ -68,26 +61,17 @@ export class Journal {
    *  take it: the call is not made and its task goes back.
    */
   start(start: CallStart): Promise<number | null> {
-    return new Promise((resolve, reject) => {
-      this.#starts.push({ start, resolve, reject });
-      this.#wake();
-    });
+    return this.#add(this.#starts, start);
   }
 
   /** Resolves once the outcome is on disk. */
   settle(settlement: Settlement): Promise<void> {
-    return new Promise((resolve, reject) => {
-      this.#settlements.push({ settlement, resolve, reject });
-      this.#wake();
-    });
+    return this.#add(this.#settlements, settlement);
   }
 
   /** Resolves with the response's number once its id is on disk; null where its task is not ours any more. */
   taken(response: NewResponse): Promise<number | null> {
-    return new Promise((resolve, reject) => {
-      this.#responses.push({ response, resolve, reject });
-      this.#wake();
-    });
+    return this.#add(this.#responses, response);
   }
 
   /** Written with whatever comes next. */
@@ -100,6 +84,13 @@ export class Journal {
   async flush(): Promise<void> {
     this.#hurry?.abort(WOKEN);
     while (this.#running !== null) await this.#running;
+  }
+
+  #add<Entry, Told>(pending: Pending<Entry, Told>[], entry: Entry): Promise<Told> {
+    return new Promise((resolve, reject) => {
+      pending.push({ entry, resolve, reject });
+      this.#wake();
+    });
   }
 
   get #pending(): number {
@@ -132,7 +123,7 @@ export class Journal {
     try {
       if (this.#broken !== null)
         await this.#giveUp(
-          settlements.map(({ settlement }) => settlement),
+          settlements.map(({ entry }) => entry),
           this.#broken,
         );
       await this.#commit(starts, settlements, responses, ended);
@@ -149,13 +140,13 @@ export class Journal {
     ended: readonly number[],
   ): Promise<void> {
     const { store, onCommitted, onLost, trouble } = this.#options;
-    const settled = settlements.map(({ settlement }) => settlement);
+    const settled = settlements.map(({ entry }) => entry);
     let startsToWrite = starts;
     const attempt = () =>
       store.record(
-        startsToWrite.map(({ start }) => start),
+        startsToWrite.map(({ entry }) => entry),
         settled,
-        { taken: responses.map(({ response }) => response), ended },
+        { taken: responses.map(({ entry }) => entry), ended },
       );
     const keepOutcomesOnly = (): boolean => {
       // What has not been paid for yet is not worth waiting for: those tasks go back.
@@ -180,7 +171,7 @@ export class Journal {
     responses.forEach(({ resolve }, index) => {
       resolve(responseIds[index] ?? null);
     });
-    for (const { resolve } of settlements) resolve();
+    for (const { resolve } of settlements) resolve(undefined);
   }
 
   async #giveUp(settled: readonly Settlement[], error: unknown): Promise<never> {
@@ -200,7 +191,6 @@ function withoutLost(settled: readonly Settlement[], lost: ReadonlySet<number>):
   }));
 }
 
-function isWorthKeeping({ call, outcomes }: Settlement): boolean {
-  const wasSent = call !== null && !('isWithdrawn' in call);
-  return wasSent || outcomes.some(({ action }) => action !== 'released');
+function isWorthKeeping(settlement: Settlement): boolean {
+  return madeCall(settlement) !== null || settlement.outcomes.some(({ action }) => action !== 'released');
 }

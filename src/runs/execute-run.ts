@@ -59,11 +59,13 @@ export interface ExecuteOptions {
   readonly tell: TellEvent;
   /** Told of settled tasks that may have an answer, in the order of commits. Answers are shared no faster than it takes them. */
   readonly onAnswers: (taskIds: readonly number[]) => Promise<void>;
-  /** Called before the drain, with what the run has done so far. Nothing is sent or settled until it resolves. */
-  readonly onReady: (drain: SendingWay, before: RunSummary) => Promise<void>;
+  /** Called before the drain. Nothing is sent or settled until it resolves. */
+  readonly onReady: (drain: SendingWay) => Promise<void>;
 }
 
 export interface ExecutionReport {
+  /** What the run had done before. */
+  readonly before: RunSummary;
   readonly end: DrainEnding;
   readonly summary: RunSummary;
   readonly run: RunRecord;
@@ -178,7 +180,7 @@ async function drainRun(
     clock,
   );
   tell({ type: 'started', run: run.name, progress: () => progress.snapshot() });
-  await options.onReady(drain, before);
+  await options.onReady(drain);
   const isReopened = run.status === 'finished' && !isDone(before);
   await store.updateRun(run.id, { haltReason: null, ...(isReopened && { status: 'open' as const }) });
   if (!isDone(before)) await store.noteObservations(run.id, [pricesObserved(options.prices)]);
@@ -196,7 +198,7 @@ async function drainRun(
     stoppedAtMs: clock.now(),
     haltReason: haltReason(end),
   });
-  return { end, summary, run: stopped };
+  return { before, end, summary, run: stopped };
 }
 
 /** What the display counts down: of a try, the documents that it is of. */

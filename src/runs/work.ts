@@ -173,8 +173,8 @@ class Worker {
     let leave = (): unknown => undefined;
     try {
       const startedAtMs = clock.monotonicMs();
-      let before: RunSummary | null = null;
       const {
+        before,
         end,
         summary,
         run: ended,
@@ -185,8 +185,7 @@ class Worker {
         turns: this.#turns.of(run.id),
         tell: (event) => tell(event, run.name),
         onAnswers: async () => undefined,
-        onReady: async (drain, summaryBefore) => {
-          before = summaryBefore;
+        onReady: async (drain) => {
           sending.drain = drain;
           leave = this.#turns.join(run.id, settingsOfRun(run), {
             openCalls: () => drain.snapshot().openCalls,
@@ -197,8 +196,7 @@ class Worker {
       this.#passedOver.delete(run.name);
       this.#reports.set(run.name, { end, summary });
       const isHalted = end.reason === 'halted' || end.reason === 'limit_reached';
-      const hasMoved =
-        JSON.stringify((before as RunSummary | null)?.counts) !== JSON.stringify(summary.counts);
+      const hasMoved = JSON.stringify(before.counts) !== JSON.stringify(summary.counts);
       const nowMs = clock.monotonicMs();
       this.#notBeforeMs.set(run.id, nowMs + (isHalted ? PASSED_OVER_MS : hasMoved ? 0 : LOOK_EVERY_MS));
       if (hasMoved) this.#idleSinceMs = nowMs;
@@ -206,7 +204,7 @@ class Worker {
       if (!isHalted && !isDone(summary) && this.#options.stop.count === 0) return;
       tell(
         {
-          ...{ type: 'ended', run: ended, before: before ?? summary, summary, end },
+          ...{ type: 'ended', run: ended, before, summary, end },
           files: { resultsPath: null, errorsPath: null },
           elapsedMs: clock.monotonicMs() - startedAtMs,
           prices: observationsOf(ended).prices,

@@ -383,12 +383,8 @@ describe('a run that an earlier process left in the middle', () => {
     await run.executeOver([laneOf('a', null, server)], random, (drain) =>
       clock.after(150, () => drain.stop()),
     );
-    let completedBefore = -1;
-    await run.executeOver([laneOf('a', null, server)], random, undefined, {
-      onReady: async (_, before) => {
-        completedBefore = before.counts.completed;
-      },
-    });
+    const { before } = await run.executeOver([laneOf('a', null, server)], random);
+    const completedBefore = before.counts.completed;
     expect(completedBefore).toBe(server.arrivals.length - (4 - completedBefore));
     expect(completedBefore).toBeGreaterThan(0);
     expect(completedBefore).toBeLessThan(4);

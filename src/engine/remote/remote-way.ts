@@ -23,7 +23,7 @@ import type { DrainSnapshot, SettledTask } from '../drain.js';
 import type { BatchingLane } from '../lane.js';
 import type { JoinRequests, PrepareTask } from '../prepared-task.js';
 import { IDLE_SNAPSHOT, type SendingWay } from '../sending-way.js';
-import { BatchRefused, laneMissing, Server, WayLeft } from './server.js';
+import { BatchRefused, isRefused, jittered, laneMissing, Server, WayLeft } from './server.js';
 import { type BuiltShard, ShardBuilder } from './shard-builder.js';
 import { ShardSettler } from './shard-settler.js';
 
@@ -71,8 +71,6 @@ export type RemoteNotice = Extract<
 
 /** OpenAI's own client examples ask every minute; small batches are done within seconds. */
 const POLL_MS = { first: 5_000, longest: 300_000 } as const;
-/** So that batches that were handed in together are not asked for together. */
-const JITTER = 0.2;
 /** A batch that was just created may not be in the list yet. */
 const LOOKS_BEFORE_CREATING = 2;
 /** How far back a batch is looked for: clocks differ. */
@@ -549,7 +547,7 @@ export class RemoteWay implements SendingWay {
     const { pollIntervalMs, random } = this.#options;
     const firstMs = pollIntervalMs ?? POLL_MS.first;
     const delayMs = Math.min(Math.max(POLL_MS.longest, firstMs), firstMs * 2 ** Math.min(times, 20));
-    return delayMs * (1 - JITTER + 2 * JITTER * random());
+    return jittered(delayMs, random);
   }
 
   async #note(batch: BatchRecord, progress: Progress): Promise<BatchRecord> {
@@ -634,8 +632,4 @@ function leastUsed(lanes: readonly BatchingLane[], open: readonly BatchRecord[])
 
 function isLeft(error: unknown): void {
   if (!(error instanceof WayLeft)) throw error;
-}
-
-function isRefused(error: unknown): void {
-  if (!(error instanceof BatchRefused)) throw error;
 }

@@ -1,5 +1,5 @@
 /**
- * Requests about batches, each made until it is answered: what a server or a network does meanwhile is waited out, as
+ * Requests about batches and background responses, each made until it is answered: what a server or a network does meanwhile is waited out, as
  * long as the run may wait for a server at all.
  */
 import type { BatchRecord } from '../../core/batch-record.js';
@@ -42,6 +42,8 @@ export interface ServerOptions {
 }
 
 const FIRST_WAIT_MS = 1_000;
+/** So that what was handed in together is not asked for together. */
+const JITTER = 0.2;
 
 export class Server {
   readonly #options: ServerOptions;
@@ -138,6 +140,15 @@ export class Server {
     if (!mayPass || clock.monotonicMs() - sinceMs >= maxWaitMs) throw new BatchRefused(failure);
     await this.sleep(Math.max(failure.retryAfterMs ?? 0, backoffMs(failures, FIRST_WAIT_MS, random)));
   }
+}
+
+export function jittered(delayMs: number, random: Random): number {
+  return delayMs * (1 - JITTER + 2 * JITTER * random());
+}
+
+/** For what a server may refuse: a `catch` that lets nothing else pass. */
+export function isRefused(error: unknown): void {
+  if (!(error instanceof BatchRefused)) throw error;
 }
 
 /** What a run has at a provider whom it does not name any more. */

@@ -1,6 +1,6 @@
 /** The requests about background responses (`/responses/ID`) behind the port to them. */
 import type { ProviderFailure } from '../../core/failure.js';
-import { isJsonObject, type Json, parseForeignJson } from '../../core/json.js';
+import type { JsonObject } from '../../core/json.js';
 import { ENDPOINTS } from '../../endpoints/endpoints.js';
 import type { ProviderRequest, SendOptions } from '../provider.js';
 import type { RemoteReply } from '../remote-batches.js';
@@ -31,7 +31,10 @@ export function createRemoteResponses(exchange: SendWireRequest): RemoteResponse
         // Whatever a gateway says in between is nothing that the response has come to.
         const read = readObject(received, context);
         if (!read.ok) return read;
-        if (readId(read.value) !== null) return { ok: true, value: readResponse(request, received, context) };
+        if (readId(read.value) !== null) {
+          const open = readOpen(read.value, received, context);
+          return { ok: true, value: open ?? readAnswer(request, received, context) };
+        }
         const message = `The server's answer is no response (${context.method} ${context.url})`;
         return { ok: false, failure: buildFailure('bad_output', message, context, received) };
       }),
@@ -41,8 +44,14 @@ export function createRemoteResponses(exchange: SendWireRequest): RemoteResponse
     async create(request, options) {
       const { path, inBackground } = ENDPOINTS[request.endpoint];
       const bodyJson = inBackground === null ? request.bodyJson : inBackground(request.bodyJson);
-      const reply = await exchange({ method: 'post', path, bodyJson }, options, (received, context) =>
-        readResponse(request, received, context),
+      const reply = await exchange(
+        { method: 'post', path, bodyJson },
+        options,
+        (received, context): ResponseReply => {
+          const read = readObject(received, context);
+          const open = read.ok ? readOpen(read.value, received, context) : null;
+          return open ?? readAnswer(request, received, context);
+        },
       );
       return reply.ok || 'aborted' in reply ? reply : { ...reply, failure: told(reply.failure) };
     },
@@ -59,24 +68,14 @@ function pathOf(id: string): string {
   return `${ENDPOINTS.responses.path}/${encodeURIComponent(id)}`;
 }
 
-function readResponse(
-  request: ProviderRequest,
-  received: ReceivedResponse,
-  context: FailureContext,
-): ResponseReply {
-  return readOpen(received, context) ?? readAnswer(request, received, context);
-}
-
 /** @returns null for one that has ended, and for what is no response */
-function readOpen({ content, headers }: ReceivedResponse, { nowMs }: FailureContext): OpenResponse | null {
-  let body: Json;
-  try {
-    body = parseForeignJson(content);
-  } catch {
-    return null;
-  }
-  const id = isJsonObject(body) ? readId(body) : null;
-  if (id === null || !isJsonObject(body)) return null;
+function readOpen(
+  body: JsonObject,
+  { headers }: ReceivedResponse,
+  { nowMs }: FailureContext,
+): OpenResponse | null {
+  const id = readId(body);
+  if (id === null) return null;
   const state = String(body['status']).toLowerCase();
   if (!OPEN_STATES.includes(state)) return null;
   return { ok: true, isOpen: true, id, state, usage: null, hints: readRateLimitHints(headers, nowMs) };
