@@ -136,7 +136,9 @@ describe('run --background', () => {
     life.kill('SIGINT');
     const { stderr, exitCode } = await life.ended;
     expect(exitCode, stderr).toBe(130);
-    expect(stderr).toContain('4 background responses go on at the provider');
+    expect(stderr).toContain(
+      '4 background responses go on at the provider; `llm-batch resume docs` fetches the answers',
+    );
     expect((await program('status', 'docs')).stdout).toMatch(
       /remote +4 background responses at the provider/,
     );

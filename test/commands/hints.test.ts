@@ -144,6 +144,27 @@ describe('the commands of a hint', () => {
     );
   });
 
+  it.each<[typed: readonly string[], named: string]>([
+    [['--store', 'b.db'], '--store b.db'],
+    [
+      ['--store=postgres://ann:pa%40ss@h/d?password=pass', '--schema-name', 'ours'],
+      '--store postgres://ann@h/d --schema-name ours',
+    ],
+    [['--store', 'postgres://ann:pa:ss@[h/d'], ''],
+  ])('name the store of %j, and no password', (typed, named) => {
+    const said = commandsAsTyped(['status', ...typed], {})('try llm-batch resume x');
+    expect(said).toBe(`try llm-batch resume ${named === '' ? '' : `${named} `}x`);
+  });
+
+  it('after documents are left to workers name the store', async () => {
+    workspace.writeDocuments(DOCS, [FINE]);
+    const left = await run('--detach', '--store', 'ours.db');
+    expect(commandsIn(left.said)).toEqual([
+      "llm-batch worker --store ours.db --run 'my docs'",
+      "llm-batch status --store ours.db 'my docs'",
+    ]);
+  });
+
   it('are followed as npx printed them', async () => {
     workspace.writeDocuments(DOCS, [FINE, BAD]);
     const ran = await type(['run', DOCS], { npm_command: 'exec' });
