@@ -165,6 +165,14 @@ describe('run --background', () => {
     expect((await statusOf('docs')).documents).toMatchObject({ failed: 0, pending: 60 });
   });
 
+  it('is no way that a run has to be sent by again, whichever server it keeps', async () => {
+    await serve();
+    workspace.writeDocuments('docs.jsonl', numberedDocuments(2));
+    expect(await run(...BACKGROUND)).toMatchObject({ exitCode: 0 });
+    const asked = ['run', 'docs.jsonl', '--endpoint', 'responses', '--prompt', '{{text}}'];
+    expect(await program(...asked, '--remote')).toMatchObject({ exitCode: 0 });
+  });
+
   it('waits out a server that will not be asked, and does not ask twice for what was paid for', async () => {
     await serve({
       routeFaults: [
