@@ -157,8 +157,9 @@ describe('the commands of a hint', () => {
     expect(said).toBe(`try llm-batch resume ${named === '' ? '' : `${named} `}x`);
   });
 
-  it('after documents are left to workers name the store', async () => {
+  it('after documents are left to workers name the store, whatever stands where no worker writes', async () => {
     workspace.writeDocuments(DOCS, [FINE]);
+    workspace.write('my docs.results.jsonl', 'mine\n');
     const left = await run('--detach', '--store', 'ours.db');
     expect(commandsIn(left.said)).toEqual([
       "llm-batch worker --store ours.db --run 'my docs'",
