@@ -91,7 +91,8 @@ function startSpooled(
     });
     await ownStore(context, store, name);
     const paths = options.pathsOf(givenName({ name, inputPath, simulated }));
-    await checkOutputs(store, existing, { paths, inputPath, force: rules.force });
+    // Workers write no files.
+    if (!options.detached) await checkOutputs(store, existing, { paths, inputPath, force: rules.force });
     options.onPlaces(paths, await homeFolders(context, settings));
     const run = await importDocuments({
       store,

@@ -83,18 +83,10 @@ export function withGivenFlags(
   workingFolder: string,
 ): RunSettings {
   const { settings, given } = resolved;
-  const pick = <Part extends object>(before: Part, now: Part): Part => {
-    const changed = Object.entries(now).filter(([name]) => given.has(name as keyof Settings));
-    return { ...before, ...Object.fromEntries(changed) };
-  };
+  const pick = <Part extends object>(before: Part, now: Part): Part => withGiven(given, before, now);
   const changed: RunSettings = {
     ...stored,
-    connection: {
-      ...pick(stored.connection, connectionSettings(settings)),
-      // A key or an address given now replaces the lanes; an edited config file replaces them too.
-      lanes:
-        given.has('apiKeyEnv') || given.has('baseUrl') ? null : (resolved.lanes ?? stored.connection.lanes),
-    },
+    connection: connectionWithGivenFlags(stored.connection, resolved),
     pacing: pick(stored.pacing, pickGroup(settings, 'pacing')),
     remote: pick(stored.remote, pickGroup(settings, 'remote')),
     budget: pick(stored.budget, pickGroup(settings, 'budget')),
@@ -103,6 +95,23 @@ export function withGivenFlags(
   };
   checkBackground(changed);
   return changed;
+}
+
+/** The same for its servers and keys alone. */
+export function connectionWithGivenFlags(
+  stored: RunSettings['connection'],
+  { settings, given, lanes }: ResolvedSettings,
+): RunSettings['connection'] {
+  return {
+    ...withGiven(given, stored, connectionSettings(settings)),
+    // A key or an address given now replaces the lanes; an edited config file replaces them too.
+    lanes: given.has('apiKeyEnv') || given.has('baseUrl') ? null : (lanes ?? stored.lanes),
+  };
+}
+
+function withGiven<Part extends object>(given: ResolvedSettings['given'], before: Part, now: Part): Part {
+  const changed = Object.entries(now).filter(([name]) => given.has(name as keyof Settings));
+  return { ...before, ...Object.fromEntries(changed) };
 }
 
 /**

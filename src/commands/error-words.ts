@@ -104,7 +104,7 @@ export const WAYS_OUT: Readonly<Record<string, Words>> = {
     `run the input again, it goes on where it was: llm-batch run ${shellWord(String(input))}`,
   RUN_NAME_TAKEN: () => 'Choose another with --name, or go on with it: `llm-batch resume`.',
   RUN_OTHER_QUERY: ({ run }) =>
-    `--name NEW for a run of its own, or --name ${run} to bring that run in line with the new query`,
+    `--name NEW for a run of its own, or --name ${shellWord(String(run))} to bring that run in line with the new query`,
   RUN_REMOTE: ({ run }) => `one process sends it: llm-batch resume ${shellWord(String(run))}`,
   RUN_SIMULATED_MIX: () => 'choose another --name',
 
@@ -135,7 +135,7 @@ export const WAYS_OUT: Readonly<Record<string, Words>> = {
   STORE_CORRUPT: ({ path }, hint) =>
     path === undefined
       ? hint
-      : `Nothing was changed. Save a copy, then try: sqlite3 ${path} .recover | sqlite3 recovered.db (or name another file with --db).`,
+      : `Nothing was changed. Save a copy, then try: sqlite3 ${shellWord(String(path))} .recover | sqlite3 recovered.db (or name another file with --db).`,
   STORE_FOREIGN: () =>
     'It was left untouched. Name another file with --db, or another schema with --schema-name.',
   STORE_LOCKED: (_, hint) =>
@@ -184,7 +184,10 @@ export function wayOutOf({ code, facts, hint }: WayOut): string | undefined {
   return WAYS_OUT[code]?.(facts, hint) ?? hint;
 }
 
-/** For a shell: a copy of a table with names above it. @param field the names that are known, so many of all columns */
+/**
+ * For a shell: a copy of a table with names above it; the names alone where the table is no file.
+ * @param field the names that are known, so many of all columns
+ */
 function headerCommand(
   input: unknown,
   field: unknown,
@@ -196,9 +199,16 @@ function headerCommand(
     { length: Math.max(0, Number(columns) - Number(given)) },
     (_, index) => `column_${Number(given) + index + 1}`,
   );
-  const names = [String(field), ...others].join(String(delimiter));
-  const named = `named${/\.[a-z]+$/.exec(String(input))?.[0] ?? '.csv'}`;
-  return `(echo ${shellWord(names)}; cat ${shellWord(String(input))}) > ${named}`;
+  const names = [String(field), ...others];
+  // A tab in a command is lost on its way through a terminal.
+  const header =
+    delimiter === '\t'
+      ? `printf '%b\\n' ${shellWord(names.join('\\t'))}`
+      : `echo ${shellWord(names.join(String(delimiter)))}`;
+  const table = String(input);
+  if (table === 'standard input' || /[*?]/.test(table)) return header;
+  const [, ending = '.csv', zipped] = /(\.[a-z]+?)?(\.gz)?$/i.exec(table) ?? [];
+  return `(${header}; ${zipped === undefined ? 'cat' : 'zcat'} ${shellWord(table)}) > named${ending}`;
 }
 
 function unwritten(facts: ErrorFacts, hint: string | undefined): string {

@@ -39,7 +39,7 @@ export function refuseFamiliarFlags(verb: Command, words: readonly string[]): vo
       continue;
     }
     const setting = flag.startsWith('--') ? familiarSetting(flag.slice(2)) : null;
-    const own = setting?.flags.replace('-no-', '-');
+    const own = setting?.flags;
     const hasSetting = verb.options.some(({ flags }) => own !== undefined && flags.endsWith(own));
     const hint = WORDS[flag] ?? (hasSetting ? `did you mean ${own}?` : null);
     if (hint !== null) {

@@ -5,7 +5,7 @@ import type { ResolvedSettings } from '../config/load.js';
 import { EXIT_CODES, LlmBatchError } from '../core/errors.js';
 import { findRunForInput } from '../runs/find-run.js';
 import { type RunSettings, settingsOfRun } from '../runs/run-settings.js';
-import { withGivenFlags } from './asked-settings.js';
+import { connectionWithGivenFlags } from './asked-settings.js';
 import { trustStoredRun } from './stored-reach.js';
 
 /**
@@ -27,8 +27,7 @@ export async function keepServer(
   if (wanted.inputPath === '-' && wanted.name === null) return asked;
   const stored = await storedSettings(context, resolved, wanted);
   if (stored === null) return asked;
-  const { connection } = withGivenFlags(stored, resolved, context.workingFolder);
-  const kept = { ...asked, connection };
+  const kept = { ...asked, connection: connectionWithGivenFlags(stored.connection, resolved) };
   await trustStoredRun(context, kept, resolved, await homeFolders(context, settings), isSure);
   return kept;
 }

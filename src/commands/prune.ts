@@ -4,6 +4,7 @@ import type { CommandContext } from '../app/context.js';
 import { withStore } from '../app/open-store.js';
 import { parseDuration } from '../config/values.js';
 import { EXIT_CODES, type ExitCode, usageError } from '../core/errors.js';
+import { printable } from '../core/foreign-text.js';
 import {
   findRunsToPrune,
   type OldRun,
@@ -12,6 +13,7 @@ import {
   pruneRuns,
 } from '../runs/prune-runs.js';
 import { appearanceOf } from '../ui/colours.js';
+import { shellWord } from '../ui/next-command.js';
 import { formatBytes, formatQuantity } from '../ui/numbers.js';
 import { renderOldRuns } from '../ui/prune-page.js';
 import type { Action } from './action.js';
@@ -120,7 +122,7 @@ function leftAtProvider(old: readonly OldRun[]): string {
     .filter(({ openBatches }) => openBatches > 0)
     .map(
       ({ run: { name }, openBatches }) =>
-        `${name} has work with its provider (${formatQuantity(openBatches, 'batch', 'batches')}), which goes on and is billed when the run is deleted: \`llm-batch cancel ${name}\` cancels it first.\n`,
+        `${printable(name)} has work with its provider (${formatQuantity(openBatches, 'batch', 'batches')}), which goes on and is billed when the run is deleted: \`llm-batch cancel ${shellWord(name)}\` cancels it first.\n`,
     )
     .join('');
 }

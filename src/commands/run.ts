@@ -185,8 +185,10 @@ async function run(
   if (!settings.quiet && !settings.logJson) {
     const name = shellWord(sent.detached.name);
     context.stderr.write(
-      `Nothing is sent yet: workers do that, \`llm-batch worker --run ${name}\` here or anywhere with this store.\n` +
-        `Next: llm-batch status ${name}\n`,
+      context.command(
+        `Nothing is sent yet: workers do that, \`llm-batch worker --run ${name}\` here or anywhere with this store.\n` +
+          `Next: llm-batch status ${name}\n`,
+      ),
     );
   }
   return EXIT_CODES.completed;

@@ -1,13 +1,12 @@
 /** The JSON of `status --json`. A contract with scripts: fields are added, never renamed. */
 
-import type { BatchRecord } from '../core/batch-record.js';
 import type { TokenUsage } from '../core/usage.js';
 import { documentCounts } from '../results/document-counts.js';
 import { isoTime } from '../results/result-line.js';
 import type { RunInspection } from '../runs/inspect-run.js';
 import { haltReasonText } from '../ui/halt-reason.js';
 
-export function statusJson({ run, summary, owner, batches, ...rates }: RunInspection): object {
+export function statusJson({ run, summary, owner, batches, responses, ...rates }: RunInspection): object {
   const { counts, calls, usage } = summary;
   return {
     run: run.name,
@@ -66,7 +65,7 @@ export function statusJson({ run, summary, owner, batches, ...rates }: RunInspec
       requests_per_day: limit.requestsPerDay,
     })),
     outages: rates.outages.map(({ lane, sinceMs, message }) => ({ lane, since: isoTime(sinceMs), message })),
-    remote_batches: batches.filter(isBatch).map((batch) => ({
+    remote_batches: batches.map((batch) => ({
       shard: batch.shard,
       lane: batch.lane,
       endpoint: batch.endpoint,
@@ -82,22 +81,16 @@ export function statusJson({ run, summary, owner, batches, ...rates }: RunInspec
       submitted_at: batch.submittedAtMs === null ? null : isoTime(batch.submittedAtMs),
       message: batch.message,
     })),
-    background_responses: batches
-      .filter((batch) => !isBatch(batch) && batch.state !== 'settled')
-      .map((response) => ({
-        lane: response.lane,
-        model: response.model,
-        remote_id: response.remoteId,
-        most_cost_usd: response.mostCostMicroUsd / 1_000_000,
-        created_at: isoTime(response.createdAtMs),
-      })),
+    background_responses: responses.map((response) => ({
+      lane: response.lane,
+      model: response.model,
+      remote_id: response.remoteId,
+      most_cost_usd: response.mostCostMicroUsd / 1_000_000,
+      created_at: isoTime(response.createdAtMs),
+    })),
     eta_ms: rates.etaMs === null ? null : Math.round(rates.etaMs),
     files: run.outputPaths,
   };
-}
-
-function isBatch({ kind }: BatchRecord): boolean {
-  return kind === 'batch';
 }
 
 function tokens(usage: TokenUsage): object {

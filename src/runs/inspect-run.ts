@@ -12,8 +12,10 @@ import { type MinuteUse, sumOfKnown, timeLeftMs } from './time-left.js';
 export interface RunInspection extends RunObservations {
   readonly run: RunRecord;
   readonly summary: RunSummary;
-  /** That providers work on, or have. */
+  /** Remote batches, settled or not. */
   readonly batches: readonly BatchRecord[];
+  /** Background responses that are not settled, the oldest first. */
+  readonly responses: readonly BatchRecord[];
   /** The process that drains this very run, null when none does. */
   readonly owner: StoreOwner | null;
   readonly nowMs: number;
@@ -50,9 +52,11 @@ export async function inspectRun(store: Store, run: RunRecord, clock: Clock): Pr
     tokenLimit: sumOfKnown(lanes.map((lane) => lane.tpm)),
   };
   const { ready, delayed, in_progress } = summary.counts;
+  const atProviders = await store.remote.list(run.id);
   return {
     ...observed,
-    batches: await store.remote.list(run.id),
+    batches: atProviders.filter(({ kind }) => kind === 'batch'),
+    responses: atProviders.filter(({ kind, state }) => kind === 'response' && state !== 'settled'),
     run,
     summary,
     owner: drains,

@@ -9,6 +9,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
+import { EXIT_CODES, LlmBatchError } from '../core/errors.js';
 import { ImportInterrupted } from './import-input.js';
 
 export interface SpooledInput {
@@ -18,9 +19,14 @@ export interface SpooledInput {
   remove(): Promise<void>;
 }
 
-/** @throws ImportInterrupted when `signal` aborts before its end */
+/**
+ * @throws ImportInterrupted when `signal` aborts before its end
+ * @throws LlmBatchError STDIN_NOT_KEPT (exit 2) where the temporary folder does not take it
+ */
 export async function spoolStandardInput(stdin: Readable, signal: AbortSignal): Promise<SpooledInput> {
-  const folder = await mkdtemp(join(tmpdir(), 'llm-batch-stdin-'));
+  const folder = await mkdtemp(join(tmpdir(), 'llm-batch-stdin-')).catch((error: unknown) => {
+    throw notKept(error);
+  });
   const remove = (): Promise<void> => rm(folder, { recursive: true, force: true });
   const path = join(folder, 'stdin.jsonl');
   try {
@@ -35,6 +41,25 @@ export async function spoolStandardInput(stdin: Readable, signal: AbortSignal): 
     return { path, sha256: hash.digest('hex'), remove };
   } catch (error) {
     await remove();
-    throw signal.aborted ? new ImportInterrupted() : error;
+    if (signal.aborted) throw new ImportInterrupted();
+    throw isOfFolder(error) ? notKept(error) : error;
   }
+}
+
+/** Standard input is read, the file in the folder is not. */
+function isOfFolder(error: unknown): boolean {
+  return error instanceof Error && 'syscall' in error && error.syscall !== 'read';
+}
+
+function notKept(error: unknown): LlmBatchError {
+  const reason = error instanceof Error ? error.message : String(error);
+  return new LlmBatchError(
+    `Standard input could not be kept in the folder for temporary files, ${tmpdir()}: ${reason}`,
+    {
+      code: 'STDIN_NOT_KEPT',
+      exitCode: EXIT_CODES.usage,
+      hint: 'make room there, name another folder in TMPDIR, or write the documents to a file and name that',
+      cause: error,
+    },
+  );
 }

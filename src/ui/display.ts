@@ -1,5 +1,4 @@
 /** What `run` and `resume` show on standard error, from the first line read to the summary: a subscriber of events. */
-import { relative } from 'node:path';
 import type { Clock } from '../core/clock.js';
 import type { RunEvent } from '../core/event.js';
 import { EMPTY_SNAPSHOT, type ProgressSnapshot } from '../core/progress-snapshot.js';
@@ -9,6 +8,7 @@ import { eventLines } from './event-lines.js';
 import type { TerminalStream } from './frame-terminal.js';
 import { formatCount } from './numbers.js';
 import { createProgress, type Progress } from './progress.js';
+import { shownPath } from './run-words.js';
 import { openOf, totalOf } from './summary-facts.js';
 import { renderSummary } from './summary-page.js';
 import { renderTry } from './try-page.js';
@@ -100,7 +100,7 @@ export class Display {
     const { appearance } = this.#options;
     switch (event.type) {
       case 'bad_lines': {
-        const name = event.input === '-' ? event.input : this.#shownPath(event.input);
+        const name = this.#shownPath(event.input);
         return renderBadLines(event.first, event.count, name, this.#columns, appearance);
       }
       case 'tried':
@@ -159,8 +159,7 @@ export class Display {
   }
 
   #shownPath(path: string): string {
-    const short = relative(this.#options.workingFolder, path);
-    return short === '' || short.startsWith('..') ? path : short;
+    return shownPath(path, this.#options.workingFolder);
   }
 }
 

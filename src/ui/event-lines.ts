@@ -16,10 +16,11 @@ import { sharingParts } from './summary-facts.js';
  * @returns none for what is only shown as progress, or not at all
  */
 export function eventLines(event: RunEvent, appearance: Appearance, run: string): string[] {
-  return sentencesOf(event, appearance, shellWord(run)).map(printableSentence);
+  const sentences = sentencesOf(event, appearance, shellWord(run));
+  return sentences.map((sentence) => appearance.command(printableSentence(sentence)));
 }
 
-function sentencesOf(event: RunEvent, { colours, command }: Appearance, run: string): string[] {
+function sentencesOf(event: RunEvent, { colours }: Appearance, run: string): string[] {
   switch (event.type) {
     case 'imported': {
       const repeats =
@@ -93,7 +94,7 @@ function sentencesOf(event: RunEvent, { colours, command }: Appearance, run: str
         colours.red(`stopping: ${failure.kind}: ${failure.message}`),
         ...(series === null ? [] : seriesLines(failure, series)),
         `  try: ${adviceOn(failure).advice}`,
-        ...(series === null ? [] : [command(`  or go on all the same: llm-batch resume ${run} --no-guard`)]),
+        ...(series === null ? [] : [`  or go on all the same: llm-batch resume ${run} --no-guard`]),
       ];
     }
     case 'remote_submitted':
@@ -123,15 +124,13 @@ function sentencesOf(event: RunEvent, { colours, command }: Appearance, run: str
     case 'remote_left': {
       const batches = formatQuantity(event.batches, 'remote batch', 'remote batches');
       return [
-        command(
-          `${batches} with ${formatQuantity(event.documents, 'document')} go on at the provider; \`llm-batch resume ${run}\` fetches the answers`,
-        ),
+        `${batches} with ${formatQuantity(event.documents, 'document')} go on at the provider; \`llm-batch resume ${run}\` fetches the answers`,
       ];
     }
     case 'responses_left': {
       const responses = formatQuantity(event.responses, 'background response');
       const words = event.responses === 1 ? 'goes on at the provider' : 'go on at the provider';
-      return [`${responses} ${words}; \`llm-batch resume\` fetches the answers`];
+      return [`${responses} ${words}; \`llm-batch resume ${run}\` fetches the answers`];
     }
     case 'response_kept':
       return [
@@ -146,7 +145,7 @@ function sentencesOf(event: RunEvent, { colours, command }: Appearance, run: str
     case 'salvaged': {
       const them = event.outcomes === 1 ? 'it' : 'them';
       return [
-        `${formatQuantity(event.outcomes, 'answer')} kept in ${event.path}; ${command(`\`llm-batch resume ${run}\``)} stores ${them}`,
+        `${formatQuantity(event.outcomes, 'answer')} kept in ${event.path}; \`llm-batch resume ${run}\` stores ${them}`,
       ];
     }
     case 'interrupted': {

@@ -1,5 +1,6 @@
 /** Commands for the user to copy. */
 import { printable } from '../core/foreign-text.js';
+import { withoutPassword } from '../core/server-url.js';
 
 /** A word for a POSIX shell, quoted only where it has to be; printable, for it stands in sentences. */
 export function shellWord(word: string): string {
@@ -7,12 +8,14 @@ export function shellWord(word: string): string {
   return isPlain ? word : `'${printable(word).replaceAll("'", "'\\''")}'`;
 }
 
-/** Of verbs that take no `--db`. */
+/** The flags that say which store is meant. */
+const STORE_FLAGS = ['--store', '--db', '--schema-name'];
+/** Of verbs that take none of them. */
 const WITHOUT_STORE = ['simulate', 'completion', 'trust', 'help'];
 
 /**
  * Makes the commands in a sentence of this program work where they are typed: with `npx` in front where the program was
- * started so, and with the store that this command line names.
+ * started so, and with the store that this command line names; a password in its URL is not shown again.
  * @param argv the program's own, with Node and the script first
  */
 export function commandsAsTyped(
@@ -21,8 +24,11 @@ export function commandsAsTyped(
 ): (sentence: string) => string {
   const isByNpm = (environment['npm_command'] ?? environment['npm_execpath'] ?? '') !== '';
   const program = isByNpm ? 'npx llm-batch' : 'llm-batch';
-  const store = storeIn(argv);
-  const named = store === null ? '' : ` --db ${shellWord(store)}`;
+  const named = STORE_FLAGS.flatMap((flag) => {
+    const value = valueIn(argv, flag);
+    const shown = value?.includes('://') ? withoutPassword(value) : value;
+    return shown === null ? [] : [` ${flag} ${shellWord(shown)}`];
+  }).join('');
   return (sentence) =>
     sentence.replace(
       /(?<![\w./@-])llm-batch (?=[a-z<[-])([a-z]*)/g,
@@ -30,10 +36,12 @@ export function commandsAsTyped(
     );
 }
 
-function storeIn(argv: readonly string[]): string | null {
-  const index = argv.findLastIndex((word) => /^--db(=|$)/.test(word));
-  const word = argv[index] ?? '';
-  return index < 0 ? null : word.startsWith('--db=') ? word.slice('--db='.length) : (argv[index + 1] ?? null);
+/** The last one counts, as everywhere; null where the flag is not given. */
+function valueIn(argv: readonly string[], flag: string): string | null {
+  const index = argv.findLastIndex((word) => word === flag || word.startsWith(`${flag}=`));
+  const word = argv[index];
+  if (word === undefined) return null;
+  return word === flag ? (argv[index + 1] ?? null) : word.slice(flag.length + 1);
 }
 
 export interface RunOutcome {

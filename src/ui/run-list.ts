@@ -1,11 +1,10 @@
 /** The runs of a store, a line each. */
-import { isAbsolute, relative } from 'node:path';
 import type { RunRecord } from '../core/run.js';
 import type { RunSummary } from '../core/run-summary.js';
 import type { Appearance } from './colours.js';
 import { dotted } from './facts.js';
 import { formatAgo, formatCount, formatMoney } from './numbers.js';
-import { inputWords, stateWord } from './run-words.js';
+import { inputWords, shownPath, stateWord } from './run-words.js';
 import { openOf, totalOf } from './summary-facts.js';
 import { renderTable } from './table.js';
 
@@ -52,12 +51,6 @@ export function renderRunList(
     columns,
     appearance,
   );
-}
-
-/** As it is named there, where it lies inside. */
-function shownPath(path: string, workingFolder: string): string {
-  const short = isAbsolute(path) ? relative(workingFolder, path) : path;
-  return short === '' || short.startsWith('..') ? path : short;
 }
 
 function costOf({ simulated }: RunRecord, { costMicroUsd, callsWithoutCost }: RunSummary): string {

@@ -125,8 +125,7 @@ function speedFacts(view: RunInspection): Fact[] {
 }
 
 /** One a line, but for those that are done with. */
-function batchFacts({ batches: all, nowMs }: RunInspection): Fact[] {
-  const batches = all.filter(({ kind }) => kind === 'batch');
+function batchFacts({ batches, nowMs }: RunInspection): Fact[] {
   const open = batches.filter(({ state }) => state !== 'settled');
   const settled = batches.length - open.length;
   const lines = open.map((batch) => {
@@ -145,8 +144,7 @@ function batchFacts({ batches: all, nowMs }: RunInspection): Fact[] {
 }
 
 /** All in one line: there may be as many as documents. */
-function responseFacts({ batches, nowMs }: RunInspection): Fact[] {
-  const responses = batches.filter(({ kind, state }) => kind === 'response' && state !== 'settled');
+function responseFacts({ responses, nowMs }: RunInspection): Fact[] {
   const [oldest] = responses;
   if (oldest === undefined) return [];
   const mostMicroUsd = responses.reduce((sum, { mostCostMicroUsd }) => sum + mostCostMicroUsd, 0);

@@ -136,7 +136,9 @@ describe('run --background', () => {
     life.kill('SIGINT');
     const { stderr, exitCode } = await life.ended;
     expect(exitCode, stderr).toBe(130);
-    expect(stderr).toContain('4 background responses go on at the provider');
+    expect(stderr).toContain(
+      '4 background responses go on at the provider; `llm-batch resume docs` fetches the answers',
+    );
     expect((await program('status', 'docs')).stdout).toMatch(
       /remote +4 background responses at the provider/,
     );
@@ -161,6 +163,14 @@ describe('run --background', () => {
     expect(end.stderr).toContain('The server makes no responses in the background');
     expect(end.stderr).toContain('run it again without --background');
     expect((await statusOf('docs')).documents).toMatchObject({ failed: 0, pending: 60 });
+  });
+
+  it('is no way that a run has to be sent by again, whichever server it keeps', async () => {
+    await serve();
+    workspace.writeDocuments('docs.jsonl', numberedDocuments(2));
+    expect(await run(...BACKGROUND)).toMatchObject({ exitCode: 0 });
+    const asked = ['run', 'docs.jsonl', '--endpoint', 'responses', '--prompt', '{{text}}'];
+    expect(await program(...asked, '--remote')).toMatchObject({ exitCode: 0 });
   });
 
   it('waits out a server that will not be asked, and does not ask twice for what was paid for', async () => {

@@ -1,5 +1,5 @@
 /** What a user types and what comes back: exit codes, words, files, and data on standard output alone. */
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -217,6 +217,27 @@ describe('input', () => {
     expect(workspace.readLines('stdin.results.jsonl').map(({ id }) => id)).toEqual(
       documents.map(({ id }) => id),
     );
+  });
+
+  it('comes from standard input, of which the folder for temporary files keeps nothing, whatever the end', async () => {
+    mkdirSync(workspace.path('tmp'));
+    const environment = { TMPDIR: workspace.path('tmp') };
+    const kept = (): string[] => readdirSync(workspace.path('tmp'));
+    const args = ['run', '-', '--simulate'];
+    const cut = workspace.start(args, { environment, keepStdinOpen: true });
+    await waitFor('standard input to be kept', () => kept().length > 0);
+    cut.kill('SIGINT');
+    expect(await cut.ended).toMatchObject({ exitCode: 130 });
+    expect(kept()).toEqual([]);
+    const input = '{"text":"a"}\n';
+    expect(await workspace.run(args, { environment, input })).toMatchObject({ exitCode: 0 });
+    expect(kept()).toEqual([]);
+
+    rmSync(workspace.path('tmp'), { recursive: true });
+    const end = await workspace.run(args, { environment, input });
+    expect(end.exitCode).toBe(2);
+    expect(end.stderr).toContain(`the folder for temporary files, ${workspace.path('tmp')}: ENOENT`);
+    expect(end.stderr).toContain('name another folder in TMPDIR');
   });
 
   it('may be compressed, and may hold request bodies and Batch API lines', async () => {

@@ -2,6 +2,7 @@
 import { execFileSync } from 'node:child_process';
 import { readdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
+import { gzipSync } from 'node:zlib';
 import type { Command } from 'commander';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { CommandContext } from '../../src/app/context.js';
@@ -144,6 +145,28 @@ describe('the commands of a hint', () => {
     );
   });
 
+  it.each<[typed: readonly string[], named: string]>([
+    [['--store', 'b.db'], '--store b.db'],
+    [
+      ['--store=postgres://ann:pa%40ss@h/d?password=pass', '--schema-name', 'ours'],
+      '--store postgres://ann@h/d --schema-name ours',
+    ],
+    [['--store', 'postgres://ann:pa:ss@[h/d'], ''],
+  ])('name the store of %j, and no password', (typed, named) => {
+    const said = commandsAsTyped(['status', ...typed], {})('try llm-batch resume x');
+    expect(said).toBe(`try llm-batch resume ${named === '' ? '' : `${named} `}x`);
+  });
+
+  it('after documents are left to workers name the store, whatever stands where no worker writes', async () => {
+    workspace.writeDocuments(DOCS, [FINE]);
+    workspace.write('my docs.results.jsonl', 'mine\n');
+    const left = await run('--detach', '--store', 'ours.db');
+    expect(commandsIn(left.said)).toEqual([
+      "llm-batch worker --store ours.db --run 'my docs'",
+      "llm-batch status --store ours.db 'my docs'",
+    ]);
+  });
+
   it('are followed as npx printed them', async () => {
     workspace.writeDocuments(DOCS, [FINE, BAD]);
     const ran = await type(['run', DOCS], { npm_command: 'exec' });
@@ -152,14 +175,29 @@ describe('the commands of a hint', () => {
   });
 });
 
-it('a table without a header is told with a command that puts one above it', async () => {
-  workspace.write('no header.csv', 'good,5\nbad,1\n');
-  const end = await type(['run', 'no header.csv', '--prompt', 'Judge: {{text}}']);
+it.each([
+  ['no header.csv', 'named.csv', ','],
+  ['no header.csv.gz', 'named.csv', ','],
+  ['no header.tsv', 'named.tsv', '\t'],
+])('%s is told with a command that puts a header above it', async (name, named, delimiter) => {
+  const rows = `good${delimiter}5\nbad${delimiter}1\n`;
+  workspace.write(name, name.endsWith('.gz') ? gzipSync(rows) : rows);
+  const end = await type(['run', name, '--prompt', 'Judge: {{text}}']);
   expect(end).toMatchObject({ exitCode: 2 });
-  const command = /above it: (\(.*csv)$/m.exec(end.said)?.[1] ?? '';
+  const command = /above it: (\(.*[ct]sv)$/m.exec(end.said)?.[1] ?? '';
   execFileSync('sh', ['-c', command], { cwd: workspace.folder });
-  expect(workspace.read('named.csv')).toBe('text,column_2\ngood,5\nbad,1\n');
-  expect(await type(['run', 'named.csv', '--prompt', 'Judge: {{text}}'])).toMatchObject({ exitCode: 0 });
+  expect(workspace.read(named)).toBe(`text${delimiter}column_2\n${rows}`);
+  expect(await type(['run', named, '--prompt', 'Judge: {{text}}'])).toMatchObject({ exitCode: 0 });
+});
+
+it('several tables without a header are told with the names alone', async () => {
+  for (const name of ['1.csv', '2.csv']) workspace.write(name, 'good,5\nbad,1\n');
+  const end = await type(['run', '*.csv', '--prompt', 'Judge: {{text}}']);
+  expect(end.said).toMatch(/above it: echo text,column_2$/m);
+});
+
+it('a table without a header is told so where the field was guessed', async () => {
+  workspace.write('no header.csv', 'good,5\nbad,1\n');
   expect((await type(['run', 'no header.csv', '-o', 'x.jsonl'])).said).toContain(
     "(echo text,column_2; cat 'no header.csv')",
   );

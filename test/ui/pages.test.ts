@@ -100,6 +100,7 @@ describe('the summary', () => {
 
 const view: RunInspection = {
   batches: [],
+  responses: [],
   run,
   summary: {
     ...summary,

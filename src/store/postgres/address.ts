@@ -1,5 +1,6 @@
 /** Where a PostgreSQL store lies, and how that is told without its password. */
 import { usageError } from '../../core/errors.js';
+import { withoutPassword } from '../../core/server-url.js';
 
 export interface Address {
   /** As it was given, password included: for the driver alone. */
@@ -11,7 +12,6 @@ export interface Address {
 
 /** What needs no quotes as an identifier, so that no name has two spellings. */
 const SCHEMA_NAME = /^[a-z_][a-z0-9_]{0,62}$/;
-const SECRET_PARAMETERS = ['password', 'sslpassword'];
 
 /** @throws LlmBatchError STORE_URL_ODD, STORE_SCHEMA_NAME (exit 2); neither holds what was given */
 export function addressOf(url: string, schema: string): Address {
@@ -21,22 +21,13 @@ export function addressOf(url: string, schema: string): Address {
       `"${schema}" is no name for a schema: lower-case letters, digits and underscores, at most 63, not starting with pg_.`,
     );
   }
-  return { url, place: `${withoutPassword(url)} (schema ${schema})`, schema };
-}
-
-/** The URL of a server without what is secret in it. @throws LlmBatchError STORE_URL_ODD (exit 2) */
-export function withoutPassword(url: string): string {
-  let parsed: URL;
-  try {
-    parsed = new URL(url);
-  } catch {
+  const shown = withoutPassword(url);
+  if (shown === null) {
     throw usageError(
       'STORE_URL_ODD',
       'The address of the store is no URL.',
       'It looks like postgres://user@host:5432/database; signs like @ : / # in a password are written as %40 %3A %2F %23.',
     );
   }
-  parsed.password = '';
-  for (const name of SECRET_PARAMETERS) parsed.searchParams.delete(name);
-  return parsed.href;
+  return { url, place: `${shown} (schema ${schema})`, schema };
 }
