@@ -16,7 +16,7 @@ import type { RemoteStore } from '../remote-store.js';
 import { storableCount, storableInteger, storableIntegerOrNull, storableReal } from '../storable.js';
 import type { Connections, Parameter, Transaction } from './connections.js';
 import { Ledger } from './ledger.js';
-import { CLAIMED, type LeasedRow, leasedTask } from './queue.js';
+import { type LeasedRow, leasedFrom, leasedTask } from './queue.js';
 import { getRun, runExists } from './runs.js';
 import { settleTasks } from './settlements.js';
 
@@ -136,11 +136,11 @@ async function tasksOfBatch(
     taskIds === null
       ? ['ORDER BY id LIMIT $2', [batchId, limit]]
       : ['AND id IN (SELECT json_array_elements_text($2)::bigint) ORDER BY id', [batchId, taskIds]];
-  const rows = await transaction.all<LeasedRow & { attempt_token: string; now_ms: number }>(
-    `SELECT attempt_token, now_ms() AS now_ms, ${CLAIMED} FROM tasks WHERE remote_batch_id = $1 ${which}`,
+  const rows = await transaction.all<LeasedRow>(
+    `${leasedFrom('tasks')} WHERE remote_batch_id = $1 ${which}`,
     ...parameters,
   );
-  return rows.map((row) => leasedTask(row, row.attempt_token, row.now_ms));
+  return rows.map(leasedTask);
 }
 
 /** @returns the tasks that were not the batch's any more */

@@ -11,6 +11,7 @@ import { storableInteger, storableReal, storableText } from '../storable.js';
 import type { ImportMatch, ImportTally, ReimportOptions } from '../store.js';
 import type { Transaction } from './connections.js';
 import { keepAnswers, takeAnswers } from './earlier-answers.js';
+import { type ColumnRow, rowsOf, toColumns } from './wire.js';
 
 type KeyOfDocument = Pick<NewTask, 'key' | 'occurrence'>;
 
@@ -22,13 +23,25 @@ interface ExistingTask {
   answered_before: boolean;
 }
 
-const DOCUMENT = `key_hash uuid, key text, occurrence integer, request_hash text, line bigint, priority double precision,
+const KEY_HASH = { key_hash: 'text' } as const;
+const DOCUMENT = `key text, occurrence integer, request_hash text, line bigint, priority double precision,
   id_is_number smallint, metadata_json text, body text`;
+const NEW_DOCUMENT = {
+  task_id: 'bigint',
+  key: 'text',
+  occurrence: 'bigint',
+  request_hash: 'text',
+  line: 'bigint',
+  priority: 'double precision',
+  id_is_number: 'bigint',
+  metadata_json: 'text',
+  body: 'text',
+} as const;
 
-function documentOf(task: NewTask): object {
+function documentOf(task: NewTask): ColumnRow<typeof NEW_DOCUMENT> {
   const { key, occurrence, body, metadataJson } = task;
   return {
-    ...{ key_hash: keyHash(task), key, occurrence, body },
+    ...{ key, occurrence, body },
     request_hash: task.requestHash,
     line: storableInteger(task.line),
     priority: storableReal(task.priority),
@@ -52,26 +65,37 @@ export async function addTasks(
 ): Promise<{ added: number; duplicates: number }> {
   const generation = await generationOf(transaction, runId);
   if (tasks.length === 0) return { added: 0, duplicates: 0 };
-  const added = await transaction.run(
-    `WITH document AS MATERIALIZED (SELECT * FROM json_to_recordset($3) AS document (ordinal integer, ${DOCUMENT})),
-     added AS (
-       INSERT INTO task_keys (run_id, key_hash, task_id)
-       SELECT $1, key_hash, nextval(pg_get_serial_sequence('tasks', 'id'))
-       FROM (SELECT key_hash FROM document ORDER BY ordinal) AS in_order
-       ON CONFLICT DO NOTHING RETURNING key_hash, task_id),
-     fresh AS MATERIALIZED (
-       SELECT DISTINCT ON (task_id) task_id, document.* FROM document JOIN added USING (key_hash)
-       ORDER BY task_id, ordinal),
+  const hashes = tasks.map(keyHash);
+  const fresh = await transaction.all<{ key_hash: string; task_id: number }>(
+    `INSERT INTO task_keys (run_id, key_hash, task_id)
+     SELECT $1, key_hash::uuid, nextval('tasks_id_seq') FROM ${rowsOf(KEY_HASH, 'document', 2)}
+     ON CONFLICT DO NOTHING RETURNING replace(key_hash::text, '-', '') AS key_hash, task_id`,
+    runId,
+    ...toColumns(
+      KEY_HASH,
+      hashes.map((key_hash) => ({ key_hash })),
+    ),
+  );
+  // Of documents that share a key the first has the number.
+  const ids = new Map(fresh.map(({ key_hash, task_id }) => [key_hash, task_id]));
+  const added = tasks.flatMap((task, ordinal) => {
+    const hash = hashes[ordinal] ?? '';
+    const task_id = ids.get(hash);
+    ids.delete(hash);
+    return task_id === undefined ? [] : [{ task_id, ...documentOf(task) }];
+  });
+  await transaction.run(
+    `WITH document AS MATERIALIZED (SELECT * FROM ${rowsOf(NEW_DOCUMENT, 'document', 3)}),
      stored AS (
        INSERT INTO documents (task_id, id_is_number, metadata_json, body)
-       SELECT task_id, id_is_number, metadata_json, body FROM fresh)
+       SELECT task_id, id_is_number, metadata_json, body FROM document)
      INSERT INTO tasks (id, run_id, line, priority, import_generation, occurrence, state, key, request_hash)
-     SELECT task_id, $1, line, priority, $2, occurrence, 'ready', key, request_hash FROM fresh`,
+     SELECT task_id, $1, line, priority, $2, occurrence, 'ready', key, request_hash FROM document`,
     runId,
     generation,
-    tasks.map((task, ordinal) => ({ ordinal, ...documentOf(task) })),
+    ...toColumns(NEW_DOCUMENT, added),
   );
-  return { added, duplicates: tasks.length - added };
+  return { added: added.length, duplicates: tasks.length - added.length };
 }
 
 export async function matchTasks(

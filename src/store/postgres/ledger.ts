@@ -8,6 +8,7 @@ import { type CallSums, LANE_SUMS, RUN_SUMS, sumsOf } from '../call-sums.js';
 import { ENDING, endingColumns, type OutcomeColumn } from '../outcome-columns.js';
 import { storableCount, storableInteger, storableReal, storableText } from '../storable.js';
 import type { Transaction } from './connections.js';
+import { type Columns, namesOf, rowsOf, toColumns } from './wire.js';
 
 /** Counts and moments are whole; latencies and costs are fractions. */
 const TYPES: Readonly<Record<OutcomeColumn, 'bigint' | 'double precision' | 'text'>> = {
@@ -18,14 +19,36 @@ const TYPES: Readonly<Record<OutcomeColumn, 'bigint' | 'double precision' | 'tex
   ...{ partial_output_json: 'text', output_json: 'text', details_json: 'text' },
 };
 
-/** What `json_to_recordset` is told to give. */
-export function definitionOf(columns: readonly OutcomeColumn[]): string {
-  return columns.map((column) => `${column} ${TYPES[column]}`).join(', ');
+export function columnsOf(names: readonly OutcomeColumn[]): Columns {
+  return Object.fromEntries(names.map((name) => [name, TYPES[name]]));
 }
 
+const ASKED = { ordinal: 'bigint', task_id: 'bigint', token: 'text' } as const;
+/** What is known of a call before it leaves. */
+const START = {
+  run_id: 'bigint',
+  lane: 'text',
+  started_at_ms: 'bigint',
+  reserved_tokens: 'bigint',
+  most_tokens: 'bigint',
+  most_cost_micro_usd: 'double precision',
+  worker_id: 'bigint',
+} as const;
+const AFTER_START = Object.keys(START).length + 1;
+/** `number`: that of its call among those that are written with it, from 1 on. */
+const TASK_OF_CALL = { number: 'bigint', task_id: 'bigint' } as const;
 /** How a request ended. */
-const ENDING_DEFINITION = definitionOf(ENDING);
-const ENDING_COLUMNS = ENDING.join(', ');
+const ENDING_COLUMNS = columnsOf(ENDING);
+const ENDED = { finished_at_ms: 'bigint', latency_ms: 'double precision', ...ENDING_COLUMNS } as const;
+const END = { id: 'bigint', ...ENDED } as const;
+const OF_REMOTE = {
+  started_at_ms: 'bigint',
+  finished_at_ms: 'bigint',
+  most_tokens: 'bigint',
+  most_cost_micro_usd: 'double precision',
+  ...ENDING_COLUMNS,
+} as const;
+const REMOTE = { task_id: 'bigint', ...OF_REMOTE } as const;
 
 /** Where a request was worked off. */
 export interface RemoteOrigin {
@@ -38,9 +61,8 @@ interface CallRow {
   id: number;
   run_id: number;
   lane: string;
+  /** 1: it had been given up, and so it ends for the second time. */
   lost: number;
-  finished_at_ms: number | null;
-  latency_ms: number | null;
   most_tokens: number | null;
   most_cost_micro_usd: number | null;
 }
@@ -69,37 +91,38 @@ export class Ledger {
       return workerId === undefined ? [] : [{ call, ordinal, workerId }];
     });
     if (started.length === 0) return calls.map(() => null);
-    const rows = await this.#transaction.all<{ ordinal: number; id: number }>(
-      `WITH started AS MATERIALIZED (
-         SELECT nextval(pg_get_serial_sequence('calls', 'id')) AS id, call.* FROM json_to_recordset($1) AS call (
-           ordinal integer, run_id bigint, lane text, started_at_ms bigint, reserved_tokens bigint, most_tokens bigint,
-           most_cost_micro_usd double precision, worker_id bigint)),
-       stored AS (
-         INSERT INTO calls (id, run_id, lane, started_at_ms, reserved_tokens, most_tokens, most_cost_micro_usd, worker_id)
-         SELECT id, run_id, lane, started_at_ms, reserved_tokens, most_tokens, most_cost_micro_usd, worker_id FROM started),
+    const rows = await this.#transaction.all<{ id: number }>(
+      `WITH started AS MATERIALIZED (SELECT nextval('calls_id_seq') AS id, call.* FROM ${rowsOf(START, 'call')}),
+       stored AS (INSERT INTO calls (id, ${namesOf(START)}) SELECT id, ${namesOf(START)} FROM started),
        their_tasks AS (
-         INSERT INTO call_tasks (call_id, task_id) SELECT id, task_id
-         FROM json_to_recordset($2) AS task (ordinal integer, task_id bigint) JOIN started USING (ordinal)
-         ON CONFLICT DO NOTHING)
-       SELECT ordinal, id FROM started`,
-      started.map(({ call, ordinal, workerId }) => ({
-        ordinal,
-        run_id: call.runId,
-        lane: call.lane,
-        started_at_ms: storableInteger(call.startedAtMs),
-        reserved_tokens: storableCount(call.reservedTokens),
-        most_tokens: storableCount(call.mostTokens),
-        most_cost_micro_usd: call.mostCostMicroUsd,
-        worker_id: workerId,
-      })),
-      started.flatMap(({ call, ordinal }) => call.tasks.map(({ taskId }) => ({ ordinal, task_id: taskId }))),
+         INSERT INTO call_tasks (call_id, task_id) SELECT (ARRAY(SELECT id FROM started))[number::int], task_id
+         FROM ${rowsOf(TASK_OF_CALL, 'task', AFTER_START)} ON CONFLICT DO NOTHING)
+       SELECT id FROM started`,
+      ...toColumns(
+        START,
+        started.map(({ call, workerId }) => ({
+          run_id: call.runId,
+          lane: call.lane,
+          started_at_ms: storableInteger(call.startedAtMs),
+          reserved_tokens: storableCount(call.reservedTokens),
+          most_tokens: storableCount(call.mostTokens),
+          most_cost_micro_usd: call.mostCostMicroUsd,
+          worker_id: workerId,
+        })),
+      ),
+      ...toColumns(
+        TASK_OF_CALL,
+        started.flatMap(({ call }, index) =>
+          call.tasks.map(({ taskId }) => ({ number: index + 1, task_id: taskId })),
+        ),
+      ),
     );
     for (const { call } of started) {
       const added = this.#addedTo(call.runId);
       added.made(storableText(call.lane), 1);
       added.seen(storableInteger(call.startedAtMs));
     }
-    const ids = new Map(rows.map(({ ordinal, id }) => [ordinal, id]));
+    const ids = new Map(started.map(({ ordinal }, index) => [ordinal, rows[index]?.id]));
     return calls.map((_, ordinal) => ids.get(ordinal) ?? null);
   }
 
@@ -110,11 +133,11 @@ export class Ledger {
     );
     const owned = await this.#transaction.all<{ ordinal: number; worker_id: number }>(
       `WITH owned AS MATERIALIZED (
-         SELECT ordinal, worker_id FROM json_to_recordset($1) AS asked (ordinal integer, task_id bigint, token text)
+         SELECT ordinal, worker_id FROM ${rowsOf(ASKED, 'asked')}
          JOIN tasks ON tasks.id = task_id AND attempt_token = token),
        alive AS (SELECT id FROM workers WHERE id IN (SELECT worker_id FROM owned) FOR KEY SHARE)
        SELECT ordinal, worker_id FROM owned JOIN alive ON alive.id = worker_id`,
-      asked,
+      ...toColumns(ASKED, asked),
     );
     const owners = calls.map((): number[] => []);
     for (const { ordinal, worker_id } of owned) owners[ordinal]?.push(worker_id);
@@ -128,38 +151,29 @@ export class Ledger {
    */
   async end(calls: readonly CallEnd[]): Promise<ReadonlySet<number>> {
     if (calls.length === 0) return new Set();
-    const rows = await this.#transaction.all<CallRow>(
-      `SELECT id, run_id, lane, lost, finished_at_ms, latency_ms, most_tokens, most_cost_micro_usd FROM calls
-       WHERE id IN (SELECT json_array_elements_text($1)::bigint) ORDER BY id FOR NO KEY UPDATE`,
-      calls.map(({ callId }) => callId),
+    // Of two that end one call the first does. All lock calls by ascending number.
+    const first = new Map([...calls].reverse().map((call) => [call.callId, call]));
+    const ends = [...first.values()].sort((one, other) => one.callId - other.callId);
+    const ended = await this.#transaction.all<CallRow>(
+      `UPDATE calls SET worker_id = NULL, (${namesOf(ENDED)}) = (${namesOf(ENDED, 'ended.')})
+       FROM ${rowsOf(END, 'ended')}
+       WHERE calls.id = ended.id AND (calls.finished_at_ms IS NULL OR (lost = 1 AND calls.latency_ms IS NULL))
+       RETURNING calls.id, run_id, lane, lost, most_tokens, most_cost_micro_usd`,
+      ...toColumns(
+        END,
+        ends.map((call) => ({
+          ...endingColumns(call),
+          id: call.callId,
+          finished_at_ms: storableInteger(call.finishedAtMs),
+          latency_ms: storableReal(call.latencyMs),
+        })),
+      ),
     );
-    const open = new Map(
-      rows
-        .filter((row) => row.finished_at_ms === null || (row.lost === 1 && row.latency_ms === null))
-        .map((row) => [row.id, row]),
-    );
-    const ended = new Map<number, object>();
-    for (const call of calls) {
-      const row = open.get(call.callId);
-      if (row === undefined || ended.has(row.id)) continue;
-      ended.set(row.id, {
-        id: row.id,
-        finished_at_ms: storableInteger(call.finishedAtMs),
-        latency_ms: storableReal(call.latencyMs),
-        ...endingColumns(call),
-      });
-      this.#addedTo(row.run_id).end(row.lane, call, row, row.finished_at_ms !== null);
+    for (const row of ended) {
+      const call = first.get(row.id);
+      if (call !== undefined) this.#addedTo(row.run_id).end(row.lane, call, row, row.lost === 1);
     }
-    if (ended.size > 0) {
-      await this.#transaction.run(
-        `UPDATE calls SET worker_id = NULL, (finished_at_ms, latency_ms, ${ENDING_COLUMNS}) =
-           (ended.finished_at_ms, ended.latency_ms, ${ENDING.map((column) => `ended.${column}`).join(', ')})
-         FROM json_to_recordset($1) AS ended (id bigint, finished_at_ms bigint, latency_ms double precision, ${ENDING_DEFINITION})
-         WHERE calls.id = ended.id`,
-        [...ended.values()],
-      );
-    }
-    return new Set(ended.keys());
+    return new Set(ended.map(({ id }) => id));
   }
 
   /** Requests that were worked off in a batch. */
@@ -170,25 +184,24 @@ export class Ledger {
     if (calls.length === 0) return;
     await this.#transaction.run(
       `WITH ended AS MATERIALIZED (
-         SELECT nextval(pg_get_serial_sequence('calls', 'id')) AS id, call.* FROM json_to_recordset($4) AS call (
-           task_id bigint, started_at_ms bigint, finished_at_ms bigint, most_tokens bigint,
-           most_cost_micro_usd double precision, ${ENDING_DEFINITION})),
+         SELECT nextval('calls_id_seq') AS id, call.* FROM ${rowsOf(REMOTE, 'call', 4)}),
        their_tasks AS (INSERT INTO call_tasks (call_id, task_id) SELECT id, task_id FROM ended)
-       INSERT INTO calls (id, run_id, lane, remote_batch_id, started_at_ms, reserved_tokens, most_tokens,
-         most_cost_micro_usd, finished_at_ms, ${ENDING_COLUMNS})
-       SELECT id, $1, $2, $3, started_at_ms, 0, most_tokens, most_cost_micro_usd, finished_at_ms, ${ENDING_COLUMNS}
-       FROM ended`,
+       INSERT INTO calls (id, run_id, lane, remote_batch_id, reserved_tokens, ${namesOf(OF_REMOTE)})
+       SELECT id, $1, $2, $3, 0, ${namesOf(OF_REMOTE)} FROM ended`,
       runId,
       lane,
       batchId,
-      calls.map(({ call, taskId }) => ({
-        task_id: taskId,
-        started_at_ms: storableInteger(call.startedAtMs),
-        finished_at_ms: storableInteger(call.finishedAtMs),
-        most_tokens: storableCount(call.mostTokens),
-        most_cost_micro_usd: call.mostCostMicroUsd,
-        ...endingColumns(call),
-      })),
+      ...toColumns(
+        REMOTE,
+        calls.map(({ call, taskId }) => ({
+          ...endingColumns(call),
+          task_id: taskId,
+          started_at_ms: storableInteger(call.startedAtMs),
+          finished_at_ms: storableInteger(call.finishedAtMs),
+          most_tokens: storableCount(call.mostTokens),
+          most_cost_micro_usd: call.mostCostMicroUsd,
+        })),
+      ),
     );
     const added = this.#addedTo(runId);
     for (const { call } of calls) {

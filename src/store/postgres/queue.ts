@@ -31,12 +31,13 @@ const IN_ORDER = 'priority DESC, line, id';
 const FAILED = `run_id = $1 AND state = 'failed' AND gone = 0 AND failure_kind = coalesce($2, failure_kind)
   AND key = coalesce($3, key)`;
 
-/** What a worker is told of a task that it has claimed. */
-export const CLAIMED = `id, line, key, attempts, crash_count, throttled_since_ms,
-  (SELECT body FROM documents WHERE task_id = tasks.id) AS body,
-  (SELECT max_attempts FROM served_tasks WHERE task_id = tasks.id) AS max_attempts,
-  (SELECT traceparent FROM served_tasks WHERE task_id = tasks.id) AS traceparent,
-  (SELECT submitted_at_ms FROM served_tasks WHERE task_id = tasks.id) AS submitted_at_ms`;
+const OF_TASK = 'id, line, key, attempts, crash_count, throttled_since_ms, attempt_token, priority';
+
+/** What a worker is told of tasks that it has. @param tasks a table, or what a statement before gives, with `OF_TASK` */
+export function leasedFrom(tasks: string): string {
+  return `SELECT ${OF_TASK}, body, max_attempts, traceparent, submitted_at_ms, (SELECT now_ms()) AS now_ms
+    FROM ${tasks} JOIN documents ON documents.task_id = id LEFT JOIN served_tasks ON served_tasks.task_id = id`;
+}
 
 export interface LeasedRow {
   id: number;
@@ -49,11 +50,13 @@ export interface LeasedRow {
   max_attempts: number | null;
   traceparent: string | null;
   submitted_at_ms: number | null;
+  attempt_token: string;
+  now_ms: number;
 }
 
-export function leasedTask(row: LeasedRow, attemptToken: string, nowMs: number): LeasedTask {
+export function leasedTask(row: LeasedRow): LeasedTask {
   const { id, line, key, attempts, crash_count, throttled_since_ms, body } = row;
-  const { max_attempts, traceparent, submitted_at_ms } = row;
+  const { max_attempts, traceparent, submitted_at_ms, attempt_token, now_ms } = row;
   return toLeasedTask(
     [
       id,
@@ -67,8 +70,8 @@ export function leasedTask(row: LeasedRow, attemptToken: string, nowMs: number):
       traceparent,
       submitted_at_ms,
     ],
-    attemptToken,
-    nowMs,
+    attempt_token,
+    now_ms,
   );
 }
 
@@ -115,16 +118,17 @@ export async function claimTasks(
   const token = `${randomBytes(TOKEN_BYTES).toString('base64url')}.`;
   const lease = async (candidates: string, ...parameters: Parameter[]): Promise<LeasedTask[]> => {
     const next = wanted.length + parameters.length;
-    const rows = await transaction.all<LeasedRow & { priority: number; now_ms: number }>(
-      `UPDATE tasks SET state = 'in_progress', attempt_token = $${next + 1} || id, worker_id = $${next + 2}
-       WHERE id = ANY (ARRAY(${candidates})) RETURNING ${CLAIMED}, priority, (SELECT now_ms()) AS now_ms`,
+    const rows = await transaction.all<LeasedRow>(
+      `WITH claimed AS (
+         UPDATE tasks SET state = 'in_progress', attempt_token = $${next + 1} || id, worker_id = $${next + 2}
+         WHERE id = ANY (ARRAY(${candidates})) RETURNING ${OF_TASK})
+       ${leasedFrom('claimed')} ORDER BY ${IN_ORDER}`,
       ...wanted,
       ...parameters,
       token,
       workerId,
     );
-    rows.sort((one, other) => other.priority - one.priority || one.line - other.line || one.id - other.id);
-    return rows.map((row) => leasedTask(row, token + row.id, row.now_ms));
+    return rows.map(leasedTask);
   };
 
   const [limitAt, crashedAt] = [wanted.length + 1, wanted.length + 2];

@@ -6,23 +6,37 @@ import type { RemoteCall } from '../../core/batch-record.js';
 import type { CallEnd, CallStart } from '../../core/call.js';
 import type { Settlement, TaskOutcome } from '../../core/outcome.js';
 import { blameOf } from '../crash-blame.js';
-import {
-  type EndOfCall,
-  RESULT,
-  resultOf,
-  resultWithoutCall,
-  type StoredResult,
-} from '../outcome-columns.js';
+import { type EndOfCall, RESULT, resultOf, resultWithoutCall } from '../outcome-columns.js';
 import { UNOWNED } from '../sql/parts.js';
 import { storableInteger } from '../storable.js';
 import type { RecordedProgress, RescueReport } from '../store.js';
 import type { Transaction } from './connections.js';
-import { definitionOf, Ledger, type ShareOfTask } from './ledger.js';
+import { columnsOf, Ledger, type ShareOfTask } from './ledger.js';
+import { type ColumnRow, namesOf, rowsOf, toColumns } from './wire.js';
 import { forgetWorkers, lockDeadWorkers } from './workers.js';
 
-const RESULT_DEFINITION = definitionOf(RESULT);
-const STORED_COLUMNS = [...RESULT, 'response_packed'];
-const OR_REPLACE = `ON CONFLICT (task_id) DO UPDATE SET ${STORED_COLUMNS.map((column) => `${column} = excluded.${column}`).join(', ')}`;
+const RESULT_COLUMNS = columnsOf(RESULT);
+const PACKED = { response_packed: 'bytea' } as const;
+const STORED_COLUMNS = { ...RESULT_COLUMNS, ...PACKED };
+const STORED = namesOf(STORED_COLUMNS);
+const OUTCOME = {
+  ordinal: 'bigint',
+  task_id: 'bigint',
+  token: 'text',
+  state: 'text',
+  failure_kind: 'text',
+  attempts: 'bigint',
+  delay_ms: 'bigint',
+  is_throttled: 'bigint',
+} as const;
+const RESCUED = {
+  task_id: 'bigint',
+  state: 'text',
+  crash_count: 'bigint',
+  lone_crash_count: 'bigint',
+  ...RESULT_COLUMNS,
+} as const;
+const OR_REPLACE = `ON CONFLICT (task_id) DO UPDATE SET (${STORED}) = (${namesOf(STORED_COLUMNS, 'excluded.')})`;
 
 /** One task's outcome, with the call that led to it. */
 export interface OutcomeOfCall {
@@ -71,43 +85,45 @@ export async function settleTasks(
 ): Promise<ReadonlySet<number>> {
   // Of two that name one lease the first has used it up.
   const named = new Set<string>();
-  const rows = outcomes.flatMap(({ call, outcome }, ordinal) => {
+  const leased = outcomes.flatMap(({ call, outcome }, ordinal) => {
     const lease = `${outcome.taskId} ${outcome.attemptToken}`;
     if (named.has(lease)) return [];
     named.add(lease);
-    return [
-      {
-        ...stateOf(outcome),
-        ordinal,
-        task_id: outcome.taskId,
-        token: outcome.attemptToken,
-        ...resultRow(resultOf(outcome, call)),
-      },
-    ];
+    return [{ outcome, ordinal, result: resultOf(outcome, call) }];
   });
-  if (rows.length === 0) return new Set();
+  if (leased.length === 0) return new Set();
   const settled = await transaction.all<{ ordinal: number }>(
-    `WITH outcome AS MATERIALIZED (
-       SELECT * FROM json_to_recordset($1) AS outcome (ordinal integer, task_id bigint, token text, state text,
-         failure_kind text, attempts integer, delay_ms bigint, is_throttled boolean, ${RESULT_DEFINITION}, packed text)),
-     settled AS (
+    `WITH settled AS (
        UPDATE tasks SET state = outcome.state, failure_kind = outcome.failure_kind,
-         attempts = tasks.attempts + outcome.attempts, not_before_ms = now_ms() + outcome.delay_ms,
-         throttled_since_ms = CASE WHEN is_throttled THEN coalesce(throttled_since_ms, now_ms()) END, ${UNOWNED}
-       FROM outcome
+         attempts = tasks.attempts + outcome.attempts, not_before_ms = (SELECT now_ms()) + outcome.delay_ms,
+         throttled_since_ms = CASE is_throttled WHEN 1 THEN coalesce(throttled_since_ms, (SELECT now_ms())) END, ${UNOWNED}
+       FROM ${rowsOf({ ...OUTCOME, ...STORED_COLUMNS }, 'outcome')}
        WHERE tasks.id = outcome.task_id AND tasks.attempt_token = outcome.token AND tasks.state = 'in_progress'
-       RETURNING outcome.ordinal),
+       RETURNING outcome.*),
      stored AS (
-       INSERT INTO results (task_id, ${STORED_COLUMNS.join(', ')})
-       SELECT task_id, ${RESULT.join(', ')}, decode(packed, 'base64')
-       FROM outcome JOIN settled USING (ordinal) WHERE settled_at_ms IS NOT NULL ${OR_REPLACE})
+       INSERT INTO results (task_id, ${STORED})
+       SELECT task_id, ${STORED} FROM settled WHERE settled_at_ms IS NOT NULL ${OR_REPLACE})
      SELECT ordinal FROM settled`,
-    rows,
+    ...toColumns(
+      OUTCOME,
+      leased.map(({ outcome, ordinal }) => ({
+        ...stateOf(outcome),
+        ...{ ordinal, task_id: outcome.taskId, token: outcome.attemptToken },
+      })),
+    ),
+    ...toColumns(
+      RESULT_COLUMNS,
+      leased.map(({ result }) => result?.columns ?? {}),
+    ),
+    ...toColumns(
+      PACKED,
+      leased.map(({ result }) => ({ response_packed: result?.responsePacked })),
+    ),
   );
   return new Set(settled.map(({ ordinal }) => ordinal));
 }
 
-function stateOf(outcome: TaskOutcome): object {
+function stateOf(outcome: TaskOutcome): ColumnRow<typeof OUTCOME> {
   switch (outcome.action) {
     case 'completed':
       return { state: 'completed', attempts: 1 };
@@ -119,16 +135,9 @@ function stateOf(outcome: TaskOutcome): object {
       const { delayMs, isThrottled } = outcome;
       const state = delayMs === null ? 'ready' : 'delayed';
       const delay = delayMs === null ? null : storableInteger(delayMs);
-      return { state, delay_ms: delay, is_throttled: isThrottled, attempts: 0 };
+      return { state, delay_ms: delay, is_throttled: isThrottled ? 1 : 0, attempts: 0 };
     }
   }
-}
-
-/** The packed body, which JSON cannot hold as it is, goes as base64. */
-function resultRow(result: StoredResult | null): object {
-  return result === null
-    ? {}
-    : { ...result.columns, packed: result.responsePacked?.toString('base64') ?? null };
 }
 
 interface OwnedRow {
@@ -165,14 +174,12 @@ export async function rescueTasks(
     return {
       ...{ task_id: task.id, state: poison === null ? 'ready' : 'failed' },
       ...crashes,
-      ...(poison !== null && resultRow(resultWithoutCall(poison, 0))),
+      ...(poison !== null && resultWithoutCall(poison, 0).columns),
     };
   });
   if (rows.length > 0) {
     await transaction.run(
-      `WITH rescued AS MATERIALIZED (
-         SELECT * FROM json_to_recordset($1) AS rescued (task_id bigint, state text, crash_count integer,
-           lone_crash_count integer, ${RESULT_DEFINITION})),
+      `WITH rescued AS MATERIALIZED (SELECT * FROM ${rowsOf(RESCUED, 'rescued')}),
        stored AS (
          INSERT INTO results (task_id, ${RESULT.join(', ')})
          SELECT task_id, now_ms(), ${RESULT.slice(1).join(', ')} FROM rescued WHERE error_kind IS NOT NULL
@@ -180,7 +187,7 @@ export async function rescueTasks(
        UPDATE tasks SET state = rescued.state, failure_kind = rescued.error_kind, crash_count = rescued.crash_count,
          lone_crash_count = rescued.lone_crash_count, ${UNOWNED}
        FROM rescued WHERE tasks.id = rescued.task_id`,
-      rows,
+      ...toColumns(RESCUED, rows),
     );
   }
   await forgetWorkers(transaction, ids);
