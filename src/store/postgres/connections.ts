@@ -103,8 +103,8 @@ export class Connections {
   ): Promise<T> {
     return this.#patiently(() =>
       this.#withClient(isLong, async (client, ask) => {
-        await ask(client, `BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY${settingsOf(isLong)}`);
-        const result = await work(transactionOn(client, ask));
+        const begun = ask(client, `BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY${settingsOf(isLong)}`);
+        const [result] = await Promise.all([work(transactionOn(client, ask)), begun]);
         await ask(client, 'COMMIT');
         return result;
       }),
@@ -132,15 +132,12 @@ export class Connections {
       try {
         return await this.#withClient(isLong, async (client, ask) => {
           const session = await this.#sessionOf(client, ask);
-          await ask(client, `BEGIN READ WRITE${settingsOf(isLong)}`);
-          const result = await work(transactionOn(client, ask));
+          const begun = ask(client, `BEGIN READ WRITE${settingsOf(isLong)}`);
+          const [result] = await Promise.all([work(transactionOn(client, ask)), begun]);
           session.number += 1;
           done = { result, session: { ...session } };
-          // In one round trip: both are ours, and no parameter is needed.
-          await ask(
-            client,
-            `UPDATE sessions SET number = ${session.number}, used_at_ms = now_ms() WHERE id = '${session.id}'; COMMIT`,
-          );
+          // In one round trip.
+          await ask(client, `EXECUTE count_up (${session.number}); COMMIT`);
           return result;
         });
       } catch (error) {
@@ -250,7 +247,11 @@ export class Connections {
     if (known !== undefined) return known;
     const session = { id: randomUUID(), number: 0 };
     // Committed before it is needed: an unsure transaction must find it.
-    await ask(client, 'INSERT INTO sessions (id, number, used_at_ms) VALUES ($1, 0, now_ms())', [session.id]);
+    await ask(
+      client,
+      `INSERT INTO sessions (id, number, used_at_ms) VALUES ('${session.id}', 0, now_ms());
+       PREPARE count_up (bigint) AS UPDATE sessions SET number = $1, used_at_ms = now_ms() WHERE id = '${session.id}'`,
+    );
     this.#sessions.set(client, session);
     return session;
   }
@@ -336,5 +337,6 @@ function clientConfig({ url }: Address): pg.ClientConfig {
     keepAlive: true,
     keepAliveInitialDelayMillis: KEEPALIVE_AFTER_MS,
     types: COLUMN_TYPES,
+    pipeline: true,
   };
 }

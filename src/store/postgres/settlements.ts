@@ -50,7 +50,6 @@ export async function recordProgress(
   settlements: readonly Settlement[],
 ): Promise<Omit<RecordedProgress, 'responseIds'>> {
   const ledger = new Ledger(transaction);
-  const callIds = await ledger.start(started);
   const withdrawn: number[] = [];
   const ends: CallEnd[] = [];
   for (const { call } of settlements) {
@@ -58,13 +57,17 @@ export async function recordProgress(
     if ('isWithdrawn' in call) withdrawn.push(call.callId);
     else ends.push(call);
   }
-  await ledger.withdraw(withdrawn);
-  const ended = await ledger.end(ends);
-  await ledger.share(settlements.flatMap((settlement) => sharesOf(settlement, ended)));
   const outcomes = settlements.flatMap(({ call, outcomes }) =>
     outcomes.map((outcome) => ({ call: call === null || 'isWithdrawn' in call ? null : call, outcome })),
   );
-  const settled = await settleTasks(transaction, outcomes);
+  // None waits for what another says: they are on their way together.
+  const [callIds, , ended, settled] = await Promise.all([
+    ledger.start(started),
+    ledger.withdraw(withdrawn),
+    ledger.end(ends),
+    settleTasks(transaction, outcomes),
+  ]);
+  await ledger.share(settlements.flatMap((settlement) => sharesOf(settlement, ended)));
   await ledger.flush();
   return {
     callIds,
