@@ -1,5 +1,6 @@
 // Durable submissions a second over HTTP: 100 connections, each with its own idempotency key, into an empty store and into
-// one with a backlog; beside them how fast a task is asked for. The service runs in a process of its own.
+// one with a backlog; beside them how fast a task is asked for. On SQLite, and then on PostgreSQL, each commit on the disk.
+// The service runs in a process of its own.
 //   node bench/serve.mjs [seconds] [backlog]
 import { spawn } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -7,29 +8,43 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import autocannon from 'autocannon';
+import { startServer } from './postgres-server.mjs';
 
 const seconds = Number(process.argv[2] ?? 10);
 const backlog = Number(process.argv[3] ?? 100_000);
 const connections = 100;
 
-const folder = mkdtempSync(join(tmpdir(), 'llm-batch-bench-'));
-const cli = join(import.meta.dirname, '..', 'dist', 'cli.js');
-const service = spawn(process.execPath, [cli, 'serve', '--port', '0', '--no-drain', '--simulate'], {
-  cwd: folder,
-  stdio: ['ignore', 'pipe', 'inherit'],
-});
+await measureService('SQLite', {});
+const server = await startServer();
 try {
-  const [line] = await once(createInterface({ input: service.stdout }), 'line');
-  const { url } = JSON.parse(line);
-  await measure('submissions, empty store', url, submission());
-  await fill(url, backlog);
-  await measure(`submissions, ${backlog} waiting`, url, submission());
-  const { headers } = await post(url);
-  await measure('status of a task', `${url}${headers.get('location')}`, { method: 'GET' });
+  await measureService('PostgreSQL', {
+    LLM_BATCH_STORE: server.url,
+    LLM_BATCH_SCHEMA_NAME: `bench_${process.pid}`,
+  });
 } finally {
-  service.kill('SIGTERM');
-  await new Promise((resolve) => service.once('exit', resolve));
-  rmSync(folder, { recursive: true, force: true });
+  await server.remove();
+}
+
+async function measureService(store, environment) {
+  const folder = mkdtempSync(join(tmpdir(), 'llm-batch-bench-'));
+  const cli = join(import.meta.dirname, '..', 'dist', 'cli.js');
+  const service = spawn(process.execPath, [cli, 'serve', '--port', '0', '--no-drain', '--simulate'], {
+    ...{ cwd: folder, env: { ...process.env, ...environment } },
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  try {
+    const [line] = await once(createInterface({ input: service.stdout }), 'line');
+    const { url } = JSON.parse(line);
+    await measure(`${store}: submissions, empty store`, url, submission());
+    await fill(url, backlog);
+    await measure(`${store}: submissions, ${backlog} waiting`, url, submission());
+    const { headers } = await post(url);
+    await measure(`${store}: status of a task`, `${url}${headers.get('location')}`, { method: 'GET' });
+  } finally {
+    service.kill('SIGTERM');
+    await new Promise((resolve) => service.once('exit', resolve));
+    rmSync(folder, { recursive: true, force: true });
+  }
 }
 
 function once(emitter, event) {

@@ -17,7 +17,7 @@ import { storableCount, storableInteger, storableIntegerOrNull, storableReal } f
 import type { Connections, Parameter, Transaction } from './connections.js';
 import { Ledger } from './ledger.js';
 import { type LeasedRow, leasedFrom, leasedTask } from './queue.js';
-import { getRun, runExists } from './runs.js';
+import { getRun, runIsThere } from './runs.js';
 import { settleTasks } from './settlements.js';
 
 const SETTLED = `state = 'settled', most_tokens = 0, most_cost_micro_usd = 0`;
@@ -30,7 +30,7 @@ export function remoteStore(connections: Connections): RemoteStore {
     note: (batchId, progress) =>
       connections.write((transaction) => noteBatch(transaction, batchId, progress)),
     tasksOf: (batchId, { taskIds, limit }) =>
-      connections.read((transaction) => tasksOfBatch(transaction, batchId, taskIds ?? null, limit)),
+      connections.readOnce((transaction) => tasksOfBatch(transaction, batchId, taskIds ?? null, limit)),
     settle: (batchId, settlements) =>
       connections.write((transaction) => settleBatch(transaction, batchId, settlements)),
     giveBack: (batchId, limit) =>
@@ -44,8 +44,8 @@ export function remoteStore(connections: Connections): RemoteStore {
       ),
     end: (batchId) => connections.write((transaction) => endBatch(transaction, batchId)),
     list: (runId) =>
-      connections.read(async (transaction) =>
-        (await runExists(transaction, runId)) ? batchesWhere(transaction, 'run_id = $1', runId) : [],
+      connections.readOnce((transaction) =>
+        batchesWhere(transaction, `run_id = $1 AND ${runIsThere('$1')}`, runId),
       ),
     responsesOf: (runId) => connections.read((transaction) => responsesOf(transaction, runId)),
   };

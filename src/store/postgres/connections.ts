@@ -37,8 +37,9 @@ const FIRST_PATIENCE_MS = 5_000;
  * Ordinary statements find a few rows by an index, one after the other, whatever the planner thinks of tables that have
  * grown since it last looked: planned while a table is empty, a join by merging or hashing goes over all of it for ever.
  * So they are planned once a connection, which takes longer than to carry one out; and entries of an index that lead
- * nowhere any more are marked on the way, so that the next claim need not follow them. No statement joins two long
- * lists that have no index.
+ * nowhere any more are marked on the way, so that the next claim need not follow them. No statement may join two long
+ * lists that have no index; and one that finds rows for a list by more than their number says `= ANY` of the numbers
+ * too, which leaves the planner no cheaper way round.
  */
 const PLANS_BY_INDEX = [
   'enable_seqscan = off',
@@ -113,9 +114,12 @@ export class Connections {
 
   /** One statement that changes nothing. @throws LlmBatchError STORE_* (exit 5) */
   all<Row extends object>(sql: string, ...parameters: Parameter[]): Promise<Row[]> {
-    return this.#patiently(() =>
-      this.#withClient(false, (client, ask) => transactionOn(client, ask).all<Row>(sql, ...parameters)),
-    );
+    return this.readOnce((statement) => statement.all<Row>(sql, ...parameters));
+  }
+
+  /** As `read`, where `work` is one statement: it is a snapshot by itself. */
+  readOnce<T>(work: (statement: Transaction) => Promise<T>): Promise<T> {
+    return this.#patiently(() => this.#withClient(false, (client, ask) => work(transactionOn(client, ask))));
   }
 
   /**

@@ -24,6 +24,7 @@ interface ExistingTask {
 }
 
 const KEY_HASH = { key_hash: 'text' } as const;
+const WANTED = { key_hash: 'text', ordinal: 'bigint', request_hash: 'text' } as const;
 const DOCUMENT = `key text, occurrence integer, request_hash text, line bigint, priority double precision,
   id_is_number smallint, metadata_json text, body text`;
 const NEW_DOCUMENT = {
@@ -122,14 +123,18 @@ async function existingTasks(
     `SELECT ordinal, tasks.id, state, tasks.request_hash, EXISTS (
          SELECT 1 FROM earlier_answers WHERE earlier_answers.task_id = tasks.id
            AND earlier_answers.request_hash = document.request_hash AND answered_by = $2) AS answered_before
-     FROM json_to_recordset($3) AS document (ordinal integer, key_hash uuid, request_hash text)
-     JOIN task_keys ON task_keys.run_id = $1 AND task_keys.key_hash = document.key_hash
+     FROM ${rowsOf(WANTED, 'document', 3)}
+     JOIN task_keys ON task_keys.run_id = $1 AND task_keys.key_hash = document.key_hash::uuid
+       AND task_keys.key_hash = ANY ($3::text[]::uuid[])
      JOIN tasks ON tasks.id = task_keys.task_id`,
     runId,
     answeredBy,
-    documents.map((document, ordinal) => ({
-      ...{ ordinal, key_hash: keyHash(document), request_hash: document.requestHash },
-    })),
+    ...toColumns(
+      WANTED,
+      documents.map((document, ordinal) => ({
+        ...{ ordinal, key_hash: keyHash(document), request_hash: document.requestHash },
+      })),
+    ),
   );
   return new Map(rows.map((row) => [row.ordinal, row]));
 }

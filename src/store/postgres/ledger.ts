@@ -23,7 +23,7 @@ export function columnsOf(names: readonly OutcomeColumn[]): Columns {
   return Object.fromEntries(names.map((name) => [name, TYPES[name]]));
 }
 
-const ASKED = { ordinal: 'bigint', task_id: 'bigint', token: 'text' } as const;
+const ASKED = { task_id: 'bigint', ordinal: 'bigint', token: 'text' } as const;
 /** What is known of a call before it leaves. */
 const START = {
   run_id: 'bigint',
@@ -134,7 +134,7 @@ export class Ledger {
     const owned = await this.#transaction.all<{ ordinal: number; worker_id: number }>(
       `WITH owned AS MATERIALIZED (
          SELECT ordinal, worker_id FROM ${rowsOf(ASKED, 'asked')}
-         JOIN tasks ON tasks.id = task_id AND attempt_token = token),
+         JOIN tasks ON tasks.id = task_id AND tasks.id = ANY ($1) AND attempt_token = token),
        alive AS (SELECT id FROM workers WHERE id IN (SELECT worker_id FROM owned) FOR KEY SHARE)
        SELECT ordinal, worker_id FROM owned JOIN alive ON alive.id = worker_id`,
       ...toColumns(ASKED, asked),
@@ -157,7 +157,8 @@ export class Ledger {
     const ended = await this.#transaction.all<CallRow>(
       `UPDATE calls SET worker_id = NULL, (${namesOf(ENDED)}) = (${namesOf(ENDED, 'ended.')})
        FROM ${rowsOf(END, 'ended')}
-       WHERE calls.id = ended.id AND (calls.finished_at_ms IS NULL OR (lost = 1 AND calls.latency_ms IS NULL))
+       WHERE calls.id = ended.id AND calls.id = ANY ($1)
+         AND (calls.finished_at_ms IS NULL OR (lost = 1 AND calls.latency_ms IS NULL))
        RETURNING calls.id, run_id, lane, lost, most_tokens, most_cost_micro_usd`,
       ...toColumns(
         END,

@@ -129,8 +129,13 @@ export async function reopenRun(transaction: Transaction, runId: number): Promis
   await transaction.run(`UPDATE runs SET status = 'open' WHERE id = $1 AND status = 'finished'`, runId);
 }
 
+/** Asked once a statement. */
+export function runIsThere(runId: string): string {
+  return `EXISTS (SELECT 1 FROM runs WHERE id = ${runId} AND deleted = 0)`;
+}
+
 export async function runExists(transaction: Transaction, runId: number): Promise<boolean> {
-  return (await transaction.one('SELECT 1 FROM runs WHERE id = $1 AND deleted = 0', runId)) !== undefined;
+  return (await transaction.one(`SELECT 1 WHERE ${runIsThere('$1')}`, runId)) !== undefined;
 }
 
 export async function cancelRun(transaction: Transaction, runId: number): Promise<void> {

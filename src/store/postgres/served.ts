@@ -26,19 +26,19 @@ const IDS = '(SELECT json_array_elements_text($1)::bigint)';
 export function servedStore(connections: Connections): ServedStore {
   return {
     adoptRun: (runId, isBulk) => connections.write((transaction) => adoptRun(transaction, runId, isBulk)),
-    listRuns: () => connections.read(servedRuns),
+    listRuns: () => connections.readOnce(servedRuns),
     submit: (runId, tasks, options) =>
       connections.write((transaction) => submitTasks(transaction, runId, tasks, options)),
     openRun: (runId, publicId, idempotency) =>
       connections.write((transaction) => openServedRun(transaction, runId, publicId, idempotency)),
-    find: (publicId) => connections.read((transaction) => findTask(transaction, publicId)),
+    find: (publicId) => connections.readOnce((transaction) => findTask(transaction, publicId)),
     cancel: (publicId) => connections.write((transaction) => cancelTask(transaction, publicId)),
     takeWebhooks: (limit, holdMs) =>
       connections.write((transaction) => takeWebhooks(transaction, limit, holdMs)),
     noteWebhooks: (tries) => connections.write((transaction) => noteWebhooks(transaction, tries)),
-    nextWebhookMs: () => connections.read(nextWebhookMs),
+    nextWebhookMs: () => connections.readOnce(nextWebhookMs),
     listWebhooks: (afterTaskId, limit) =>
-      connections.read((transaction) =>
+      connections.readOnce((transaction) =>
         transaction.all<WebhookRecord>(
           `SELECT ${MESSAGE}, webhooks.attempts, webhooks.state, http_status AS "httpStatus", problem
            FROM webhooks ${OF_MESSAGE} WHERE webhooks.state = 'parked' AND webhooks.task_id > $1
@@ -55,7 +55,7 @@ export function servedStore(connections: Connections): ServedStore {
           publicId,
         ),
       ),
-    countWebhooks: () => connections.read(countWebhooks),
+    countWebhooks: () => connections.readOnce(countWebhooks),
     expire: (ttlMs, cursor, limit) =>
       connections.write((transaction) => expireTasks(transaction, ttlMs, cursor, limit)),
   };

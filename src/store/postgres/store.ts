@@ -146,7 +146,7 @@ class PostgresStore implements Store {
     documents: readonly Pick<NewTask, 'key' | 'occurrence' | 'requestHash'>[],
     answeredBy: string,
   ): Promise<readonly ImportMatch[]> {
-    return this.#connections.read((transaction) => matchTasks(transaction, runId, documents, answeredBy));
+    return this.#connections.readOnce((transaction) => matchTasks(transaction, runId, documents, answeredBy));
   }
 
   /** Whoever works on the run meanwhile would not know what becomes of it. */
@@ -184,15 +184,15 @@ class PostgresStore implements Store {
   }
 
   listWork(): Promise<readonly RunWork[]> {
-    return this.#connections.read((transaction) => listWork(transaction));
+    return this.#connections.readOnce((transaction) => listWork(transaction));
   }
 
   readBacklog(): Promise<Backlog> {
-    return this.#connections.read((transaction) => readBacklog(transaction));
+    return this.#connections.readOnce((transaction) => readBacklog(transaction));
   }
 
   nextDueMs(runId: number, among?: readonly number[]): Promise<number | null> {
-    return this.#connections.read((transaction) => nextDueMs(transaction, runId, among));
+    return this.#connections.readOnce((transaction) => nextDueMs(transaction, runId, among));
   }
 
   async record(
@@ -238,15 +238,11 @@ class PostgresStore implements Store {
   }
 
   listTasks(runId: number, afterTaskId: number, limit: number): Promise<readonly TaskPlace[]> {
-    return this.#connections.read(async (transaction) =>
-      (await runExists(transaction, runId)) ? listTasks(transaction, runId, afterTaskId, limit) : [],
-    );
+    return this.#connections.readOnce((transaction) => listTasks(transaction, runId, afterTaskId, limit));
   }
 
   readTasks(runId: number, taskIds: readonly number[], includeBody = true): Promise<readonly TaskRow[]> {
-    return this.#connections.read(async (transaction) =>
-      (await runExists(transaction, runId)) ? readTasks(transaction, runId, taskIds, includeBody) : [],
-    );
+    return this.#connections.readOnce((transaction) => readTasks(transaction, runId, taskIds, includeBody));
   }
 
   summarizeRun(runId: number): Promise<RunSummary> {
@@ -262,7 +258,7 @@ class PostgresStore implements Store {
   }
 
   readRecentCalls(withinMs: number): Promise<readonly RecentCall[]> {
-    return this.#connections.read((transaction) => recentCalls(transaction, withinMs));
+    return this.#connections.readOnce((transaction) => recentCalls(transaction, withinMs));
   }
 
   async close(): Promise<void> {

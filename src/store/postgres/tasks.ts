@@ -3,6 +3,7 @@ import type { TaskRow } from '../../core/result-row.js';
 import type { TaskPlace } from '../../core/task.js';
 import { type AnyTaskRow, RESULT_COLUMNS, toTaskRow } from '../rows.js';
 import type { Transaction } from './connections.js';
+import { runIsThere } from './runs.js';
 
 export function listTasks(
   transaction: Transaction,
@@ -12,7 +13,8 @@ export function listTasks(
 ): Promise<TaskPlace[]> {
   // In the table's own order: no index holds tasks of all states, and one would cost every import and every claim.
   return transaction.all(
-    'SELECT id AS "taskId", line FROM tasks WHERE id > $1 AND run_id = $2 AND gone = 0 ORDER BY id LIMIT $3',
+    `SELECT id AS "taskId", line FROM tasks WHERE id > $1 AND run_id = $2 AND gone = 0 AND ${runIsThere('$2')}
+     ORDER BY id LIMIT $3`,
     afterTaskId,
     runId,
     limit,
@@ -33,7 +35,7 @@ export async function readTasks(
      JOIN tasks ON tasks.id = wanted.id AND tasks.run_id = $2 AND tasks.gone = 0
      JOIN documents ON documents.task_id = tasks.id
      LEFT JOIN results ON results.task_id = tasks.id AND tasks.state IN ('completed', 'failed')
-     ORDER BY wanted.ordinal`,
+     WHERE ${runIsThere('$2')} ORDER BY wanted.ordinal`,
     taskIds.map((id, ordinal) => ({ ordinal, id })),
     runId,
   );
