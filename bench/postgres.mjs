@@ -1,38 +1,37 @@
 // The store on PostgreSQL with every commit on its disk: import, claims among a million, and what some workers drain from
-// it when answers take no time. On a server of its own, or LLM_BATCH_TEST_POSTGRES_URL.
+// it when answers take no time. On a server of its own, whose processor time is told too, or LLM_BATCH_TEST_POSTGRES_URL.
 import { fork } from 'node:child_process';
-import { readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { transformWithOxc } from 'vite';
 import { systemClock } from '../dist/core/clock.js';
 import { openStore } from '../dist/store/open.js';
+import { startServer } from './postgres-server.mjs';
 import { round } from './round.mjs';
 
 const DOCUMENTS = Number(process.env.DOCUMENTS ?? 1_000_000);
-const DRAINED = Number(process.env.DRAINED ?? 20_000);
+const DRAINED = Number(process.env.DRAINED ?? 200_000);
 const WORKERS = Number(process.env.WORKERS ?? 4);
-const CLAIMS = 1_000;
+/** Of each size. */
+const CLAIMS = 500;
+const SIZES = [1, 16, 32, 64];
 /** As many as a worker has calls open. */
 const PER_CLAIM = 64;
 const PAGE = 1_000;
 const TEXT = 'The battery lasts two days and the screen is bright, but the strap broke after a week. '.repeat(
   12,
 );
+const OUTPUT_JSON = JSON.stringify(TEXT);
 const LEASE_MS = 60_000;
 
 if (process.send !== undefined) {
-  process.on('message', async (order) => {
-    process.send(await drain(order));
-    process.disconnect();
-  });
+  await work();
 } else {
   await main();
 }
 
 async function main() {
-  const given = process.env.LLM_BATCH_TEST_POSTGRES_URL;
-  const server = given === undefined ? await startServer() : null;
-  const url = given ?? server.url;
+  const server = await startServer();
+  const { url } = server;
   const schemaName = `bench_${process.pid}`;
   const store = await open(url, schemaName);
   try {
@@ -49,67 +48,105 @@ async function main() {
       await store.updateRun(run.id, { status: 'open' });
     });
     console.log(`import: ${Math.round(DOCUMENTS / imported)} documents of 1 KB a second (${DOCUMENTS})`);
-
-    const times = [];
-    for (let turn = 0; turn < CLAIMS; turn += 1) {
-      const startedAt = performance.now();
-      const tasks = await store.claimTasks({
-        runId: run.id,
-        workerId: 'claimer',
-        limit: PER_CLAIM,
-        leaseMs: LEASE_MS,
-      });
-      times.push(performance.now() - startedAt);
-      await store.record(
-        [],
-        tasks.map((task) => ({ call: null, outcomes: [releaseOf(task)] })),
-      );
-    }
-    times.sort((one, other) => one - other);
-    const at = (share) => round(times[Math.floor(share * times.length)]);
-    console.log(
-      `claims of ${PER_CLAIM} among ${DOCUMENTS}: p50 ${at(0.5)} ms, p99 ${at(0.99)} ms (target 3), ${CLAIMS} of them`,
-    );
-
-    let drained = 0;
-    const drainSeconds = await secondsOf(async () => {
-      const orders = Array.from({ length: WORKERS }, (_, index) => ({
-        ...{ url, schemaName, runId: run.id, workerId: `worker-${index}`, most: DRAINED / WORKERS },
-      }));
-      for (const tasks of await Promise.all(orders.map(inChild))) drained += tasks;
-    });
-    console.log(
-      `drain: ${Math.round(drained / drainSeconds)} tasks a second by ${WORKERS} workers with answers of 1 KB (target 5,000), ${drained} tasks, start of the processes included`,
-    );
+    for (const size of SIZES) await measureClaims(store, run.id, size);
+    await measureDrain(run.id, url, schemaName);
     const { counts } = await store.summarizeRun(run.id);
     console.log(
       `completed ${counts.completed}, in progress ${counts.in_progress}; recount: ${(await store.maintenance.recount()).length} differences`,
     );
   } finally {
     await store.close();
-    await server?.remove();
+    await server.remove();
   }
 }
 
-/** That of the tests. */
-async function startServer() {
-  const source = fileURLToPath(new URL('../test/support/postgres-server.ts', import.meta.url));
-  const compiled = source.replace('.ts', `-${process.pid}.mjs`);
-  writeFileSync(compiled, (await transformWithOxc(readFileSync(source, 'utf8'), source)).code);
-  try {
-    const { startPostgres } = await import(compiled);
-    return await startPostgres({ durable: true });
-  } finally {
-    rmSync(compiled);
+/** What was claimed is called and settled before the next claim, as in a drain. */
+async function measureClaims(store, runId, limit) {
+  const times = [];
+  for (let turn = 0; turn < CLAIMS; turn += 1) {
+    const startedAt = performance.now();
+    const tasks = await store.claimTasks({ runId, workerId: 'claimer', limit, leaseMs: LEASE_MS });
+    times.push(performance.now() - startedAt);
+    const { callIds } = await store.record(
+      tasks.map((task) => startOf(runId, task)),
+      [],
+    );
+    await store.record(
+      [],
+      tasks.map((task, index) => settlementOf(task, callIds[index])),
+    );
   }
+  times.sort((one, other) => one - other);
+  const at = (share) => round(times[Math.floor(share * times.length)]);
+  console.log(
+    `claims of ${limit} among ${DOCUMENTS}: p50 ${at(0.5)} ms, p90 ${at(0.9)} ms, p99 ${at(0.99)} ms (target 3), ${CLAIMS} of them`,
+  );
+}
+
+async function measureDrain(runId, url, schemaName) {
+  const children = await Promise.all(
+    Array.from({ length: WORKERS }, async (_, index) => {
+      const child = fork(fileURLToPath(import.meta.url));
+      const most = DRAINED / WORKERS;
+      await answerOf(child, { url, schemaName, runId, workerId: `worker-${index}`, most });
+      return child;
+    }),
+  );
+  const spentBefore = serverSeconds(url);
+  let tasks = 0;
+  let workerSeconds = 0;
+  const seconds = await secondsOf(async () => {
+    for (const drained of await Promise.all(children.map((child) => answerOf(child, 'go')))) {
+      tasks += drained.tasks;
+      workerSeconds += drained.processorSeconds;
+    }
+  });
+  const spent = serverSeconds(url) - spentBefore;
+  const perTask = (total) => `${round((1_000 * total) / tasks, 3)} ms`;
+  console.log(
+    `drain: ${Math.round(tasks / seconds)} tasks a second by ${WORKERS} workers with answers of 1 KB (target 5,000), ${tasks} tasks; ` +
+      `processor time of a task: ${perTask(workerSeconds)} of the workers, ${perTask(spent)} of the server`,
+  );
+}
+
+/** Processor time of the server at that port and of the processes that it has started, where this machine tells. */
+function serverSeconds(url) {
+  const TICKS_A_SECOND = 100;
+  const port = `port=${new URL(url).port}`;
+  const processes = new Map();
+  try {
+    for (const id of readdirSync('/proc').filter((name) => /^\d+$/.test(name))) {
+      try {
+        const stat = readFileSync(`/proc/${id}/stat`, 'utf8');
+        const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+        const commandLine = readFileSync(`/proc/${id}/cmdline`, 'utf8').split('\0');
+        processes.set(id, {
+          parent: fields[1],
+          fields,
+          isServer: commandLine.includes(port) && /postgres$/.test(commandLine[0]),
+        });
+      } catch {
+        // It has ended.
+      }
+    }
+  } catch {
+    return Number.NaN;
+  }
+  const server = [...processes].find(([, { isServer }]) => isServer)?.[0];
+  const own = ({ fields }) => Number(fields[11]) + Number(fields[12]);
+  let ticks = 0;
+  for (const [id, each] of processes) {
+    if (id === server) ticks += own(each) + Number(each.fields[13]) + Number(each.fields[14]);
+    else if (each.parent === server) ticks += own(each);
+  }
+  return server === undefined ? Number.NaN : ticks / TICKS_A_SECOND;
 }
 
 function open(url, schemaName) {
   return openStore(url, { mode: 'write', clock: systemClock, schemaName });
 }
 
-async function inChild(order) {
-  const child = fork(fileURLToPath(import.meta.url));
+function answerOf(child, order) {
   return new Promise((resolve, reject) => {
     child.once('message', resolve);
     child.once('exit', (code) => reject(new Error(`a worker ended with ${code}`)));
@@ -117,9 +154,28 @@ async function inChild(order) {
   });
 }
 
+/** A worker: opens the store at the first order, and drains at the second. */
+async function work() {
+  let order;
+  let store;
+  process.on('message', async (message) => {
+    if (message !== 'go') {
+      order = message;
+      store = await open(order.url, order.schemaName);
+      process.send('ready');
+      return;
+    }
+    const before = process.cpuUsage();
+    const tasks = await drain(store, order);
+    const { user, system } = process.cpuUsage(before);
+    process.send({ tasks, processorSeconds: (user + system) / 1e6 });
+    await store.close();
+    process.disconnect();
+  });
+}
+
 /** As the engine does: starts of the next calls and what came of the last go in one commit. @returns how many tasks */
-async function drain({ url, schemaName, runId, workerId, most }) {
-  const store = await open(url, schemaName);
+async function drain(store, { runId, workerId, most }) {
   let done = 0;
   let settlements = [];
   const claim = () => store.claimTasks({ runId, workerId, limit: PER_CLAIM, leaseMs: LEASE_MS });
@@ -133,7 +189,6 @@ async function drain({ url, schemaName, runId, workerId, most }) {
     const { callIds } = await store.record(starts, settlements);
     settlements = tasks.map((task, index) => settlementOf(task, callIds[index]));
   }
-  await store.close();
   return done;
 }
 
@@ -165,7 +220,7 @@ function settlementOf({ taskId, attemptToken }, callId) {
     },
     ...{ requestId: `req-${taskId}`, message: null },
   };
-  const result = { outputJson: JSON.stringify(TEXT), model: 'model-1', finishReason: 'stop' };
+  const result = { outputJson: OUTPUT_JSON, model: 'model-1', finishReason: 'stop' };
   const outcome = {
     taskId,
     attemptToken,
@@ -175,10 +230,6 @@ function settlementOf({ taskId, attemptToken }, callId) {
     share: { usage, costMicroUsd: 42 },
   };
   return { call, outcomes: [outcome] };
-}
-
-function releaseOf({ taskId, attemptToken }) {
-  return { taskId, attemptToken, action: 'released', delayMs: null, isThrottled: false, share: null };
 }
 
 async function secondsOf(work) {

@@ -31,8 +31,14 @@ export interface PostgresServer {
   remove(): Promise<void>;
 }
 
-/** @param durable whether a commit is on the disk: for tests that kill the server; all others are faster without */
-export async function startPostgres({ durable = false } = {}): Promise<PostgresServer> {
+/**
+ * @param durable whether a commit is on the disk: for tests that kill the server; all others are faster without
+ * @param memory what it may keep in memory, and the log that it may write between two checkpoints
+ */
+export async function startPostgres({
+  durable = false,
+  memory = ['shared_buffers=64MB', 'max_wal_size=256MB'],
+} = {}): Promise<PostgresServer> {
   const folder = mkdtempSync(join(tmpdir(), 'llm-batch-postgres-'));
   const data = join(folder, 'data');
   const user = unprivilegedUser();
@@ -51,7 +57,7 @@ export async function startPostgres({ durable = false } = {}): Promise<PostgresS
   const port = await freePort();
   const settings = [
     ...[`port=${port}`, 'listen_addresses=127.0.0.1', 'unix_socket_directories=', 'max_connections=200'],
-    ...['log_min_messages=fatal', 'max_wal_size=256MB', 'shared_buffers=64MB'],
+    ...['log_min_messages=fatal', ...memory],
     ...(durable ? [] : ['fsync=off', 'synchronous_commit=off', 'full_page_writes=off']),
   ].flatMap((setting) => ['-c', setting]);
   let keeper: ChildProcess | null = null;
