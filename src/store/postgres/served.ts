@@ -15,12 +15,29 @@ import type { ServedStore, SubmitOptions } from '../served-store.js';
 import { TABLES_OF_TASK, UNOWNED, UNPAIRED } from '../sql/parts.js';
 import { storableInteger, storableIntegerOrNull, storableReal } from '../storable.js';
 import type { Connections, Transaction } from './connections.js';
+import { namesOf, rowsOf, toColumns } from './wire.js';
 
 const IS_OPEN = `state IN ('ready', 'delayed', 'in_progress')`;
 const MESSAGE = `webhooks.task_id AS "taskId", tasks.run_id AS "runId", public_id AS "publicId", webhook_url AS url,
   message_id AS "messageId"`;
 const OF_MESSAGE = `JOIN served_tasks ON served_tasks.task_id = webhooks.task_id
   JOIN tasks ON tasks.id = webhooks.task_id`;
+/** What only a task has that was handed in. */
+const SERVED = {
+  public_id: 'text',
+  idempotency_key: 'text',
+  body_hash: 'text',
+  max_attempts: 'bigint',
+  webhook_url: 'text',
+  traceparent: 'text',
+} as const;
+const SUBMITTED = {
+  ...SERVED,
+  priority: 'double precision',
+  request_hash: 'text',
+  metadata_json: 'text',
+  body: 'text',
+} as const;
 const IDS = '(SELECT json_array_elements_text($1)::bigint)';
 
 export function servedStore(connections: Connections): ServedStore {
@@ -94,18 +111,22 @@ async function submitTasks(
   tasks: readonly NewServedTask[],
   { mostOpen, ttlMs }: SubmitOptions,
 ): Promise<SubmissionOutcome[]> {
-  if ((await lockedState(transaction, runId)) === 'cancelled') {
+  // They are on their way together: what the others find is of after the lock.
+  const [status, open, known] = await Promise.all([
+    lockedState(transaction, runId),
+    transaction.one<{ tasks: number }>(
+      `SELECT coalesce(sum(tasks), 0) AS tasks FROM task_counts WHERE run_id = $1 AND ${IS_OPEN}`,
+      runId,
+    ),
+    submittedBefore(
+      transaction,
+      tasks.flatMap(({ idempotency }) => idempotency ?? []),
+    ),
+  ]);
+  if (status === 'cancelled') {
     throw usageError('RUN_CANCELLED', 'The run of these tasks was cancelled for good.');
   }
-  const open = await transaction.one<{ tasks: number }>(
-    `SELECT coalesce(sum(tasks), 0) AS tasks FROM task_counts WHERE run_id = $1 AND ${IS_OPEN}`,
-    runId,
-  );
   const room = mostOpen - (open?.tasks ?? 0);
-  const known = await submittedBefore(
-    transaction,
-    tasks.flatMap(({ idempotency }) => idempotency ?? []),
-  );
   const accepted: NewServedTask[] = [];
   const outcomes = tasks.map((task): SubmissionOutcome => {
     const { idempotency, publicId } = task;
@@ -117,11 +138,13 @@ async function submitTasks(
     return { type: 'accepted' };
   });
   if (accepted.length > 0) {
-    await insertTasks(transaction, runId, accepted, ttlMs);
-    await transaction.run(
-      `UPDATE runs SET status = 'open', halt_reason = NULL WHERE id = $1 AND status = 'finished'`,
-      runId,
-    );
+    await Promise.all([
+      insertTasks(transaction, runId, accepted, ttlMs),
+      transaction.run(
+        `UPDATE runs SET status = 'open', halt_reason = NULL WHERE id = $1 AND status = 'finished'`,
+        runId,
+      ),
+    ]);
   }
   return outcomes;
 }
@@ -163,28 +186,30 @@ async function insertTasks(
 ): Promise<void> {
   await transaction.run(
     `WITH submitted AS MATERIALIZED (
-       SELECT nextval(pg_get_serial_sequence('tasks', 'id')) AS id, in_order.* FROM (
-         SELECT * FROM json_to_recordset($2) AS submitted (ordinal integer, public_id text, priority double precision,
-           request_hash text, metadata_json text, body text, idempotency_key text, body_hash text, max_attempts bigint,
-           webhook_url text, traceparent text) ORDER BY ordinal) AS in_order),
+       SELECT nextval('tasks_id_seq') AS id, submitted.* FROM ${rowsOf(SUBMITTED, 'submitted', 3)}),
      their_documents AS (
        INSERT INTO documents (task_id, metadata_json, body) SELECT id, metadata_json, body FROM submitted),
      served AS (
-       INSERT INTO served_tasks (task_id, public_id, submitted_at_ms, expires_at_ms, idempotency_key, body_hash,
-         max_attempts, webhook_url, traceparent)
-       SELECT id, public_id, now_ms(), now_ms() + $3, idempotency_key, body_hash, max_attempts, webhook_url, traceparent
-       FROM submitted)
+       INSERT INTO served_tasks (task_id, submitted_at_ms, expires_at_ms, ${namesOf(SERVED)})
+       SELECT id, (SELECT now_ms()), (SELECT now_ms()) + $2, ${namesOf(SERVED)} FROM submitted)
      -- The order in which they came is that of their ids, whatever was removed meanwhile.
      INSERT INTO tasks (id, run_id, line, priority, import_generation, occurrence, key, request_hash, state)
      SELECT id, $1, id, priority, 0, 0, public_id, request_hash, 'ready' FROM submitted`,
     runId,
-    tasks.map((task, ordinal) => ({
-      ...{ ordinal, public_id: task.publicId, priority: storableReal(task.priority), body: task.body },
-      ...{ request_hash: task.requestHash, metadata_json: task.metadataJson, traceparent: task.traceparent },
-      ...{ idempotency_key: task.idempotency?.key ?? null, body_hash: task.idempotency?.bodyHash ?? null },
-      ...{ max_attempts: storableIntegerOrNull(task.maxAttempts), webhook_url: task.webhookUrl },
-    })),
     storableInteger(ttlMs),
+    ...toColumns(
+      SUBMITTED,
+      tasks.map((task) => ({
+        ...{ public_id: task.publicId, priority: storableReal(task.priority), body: task.body },
+        ...{
+          request_hash: task.requestHash,
+          metadata_json: task.metadataJson,
+          traceparent: task.traceparent,
+        },
+        ...{ idempotency_key: task.idempotency?.key, body_hash: task.idempotency?.bodyHash },
+        ...{ max_attempts: storableIntegerOrNull(task.maxAttempts), webhook_url: task.webhookUrl },
+      })),
+    ),
   );
 }
 
