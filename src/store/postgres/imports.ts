@@ -15,16 +15,18 @@ import { type ColumnRow, rowsOf, toColumns } from './wire.js';
 
 type KeyOfDocument = Pick<NewTask, 'key' | 'occurrence'>;
 
-interface ExistingTask {
-  ordinal: number;
+interface StoredTask {
+  key_hash: string;
   id: number;
   state: TaskState;
   request_hash: string;
-  answered_before: boolean;
+  /** Hashes of requests that have an earlier answer. */
+  answered: readonly string[] | null;
 }
 
+type ExistingTask = Pick<StoredTask, 'id' | 'state' | 'request_hash'> & { readonly answered_before: boolean };
+
 const KEY_HASH = { key_hash: 'text' } as const;
-const WANTED = { key_hash: 'text', ordinal: 'bigint', request_hash: 'text' } as const;
 const DOCUMENT = `key text, occurrence integer, request_hash text, line bigint, priority double precision,
   id_is_number smallint, metadata_json text, body text`;
 const NEW_DOCUMENT = {
@@ -119,24 +121,28 @@ async function existingTasks(
   documents: readonly Pick<NewTask, 'key' | 'occurrence' | 'requestHash'>[],
   answeredBy: string,
 ): Promise<ReadonlyMap<number, ExistingTask>> {
-  const rows = await transaction.all<ExistingTask>(
-    `SELECT ordinal, tasks.id, state, tasks.request_hash, EXISTS (
-         SELECT 1 FROM earlier_answers WHERE earlier_answers.task_id = tasks.id
-           AND earlier_answers.request_hash = document.request_hash AND answered_by = $2) AS answered_before
-     FROM ${rowsOf(WANTED, 'document', 3)}
-     JOIN task_keys ON task_keys.run_id = $1 AND task_keys.key_hash = document.key_hash::uuid
-       AND task_keys.key_hash = ANY ($3::text[]::uuid[])
-     JOIN tasks ON tasks.id = task_keys.task_id`,
+  const hashes = documents.map(keyHash);
+  const rows = await transaction.all<StoredTask>(
+    `SELECT replace(key_hash::text, '-', '') AS key_hash, tasks.id, state, tasks.request_hash,
+       (SELECT json_agg(request_hash) FROM earlier_answers WHERE task_id = tasks.id AND answered_by = $2) AS answered
+     FROM task_keys JOIN tasks ON tasks.id = task_keys.task_id
+     WHERE task_keys.run_id = $1 AND task_keys.key_hash = ANY ($3::text[]::uuid[])`,
     runId,
     answeredBy,
     ...toColumns(
-      WANTED,
-      documents.map((document, ordinal) => ({
-        ...{ ordinal, key_hash: keyHash(document), request_hash: document.requestHash },
-      })),
+      KEY_HASH,
+      hashes.map((key_hash) => ({ key_hash })),
     ),
   );
-  return new Map(rows.map((row) => [row.ordinal, row]));
+  const tasks = new Map(rows.map((row) => [row.key_hash, row]));
+  return new Map(
+    documents.flatMap(({ requestHash }, ordinal) => {
+      const task = tasks.get(hashes[ordinal] ?? '');
+      if (task === undefined) return [];
+      const answered_before = task.answered?.includes(storableText(requestHash)) ?? false;
+      return [[ordinal, { ...task, answered_before }]];
+    }),
+  );
 }
 
 function compare(

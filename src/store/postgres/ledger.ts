@@ -96,7 +96,7 @@ export class Ledger {
        stored AS (INSERT INTO calls (id, ${namesOf(START)}) SELECT id, ${namesOf(START)} FROM started),
        their_tasks AS (
          INSERT INTO call_tasks (call_id, task_id) SELECT (ARRAY(SELECT id FROM started))[number::int], task_id
-         FROM ${rowsOf(TASK_OF_CALL, 'task', AFTER_START)} ON CONFLICT DO NOTHING)
+         FROM ${rowsOf(TASK_OF_CALL, 'task', AFTER_START)})
        SELECT id FROM started`,
       ...toColumns(
         START,
@@ -113,7 +113,9 @@ export class Ledger {
       ...toColumns(
         TASK_OF_CALL,
         started.flatMap(({ call }, index) =>
-          call.tasks.map(({ taskId }) => ({ number: index + 1, task_id: taskId })),
+          [...new Set(call.tasks.map(({ taskId }) => taskId))].map((taskId) => ({
+            ...{ number: index + 1, task_id: taskId },
+          })),
         ),
       ),
     );
@@ -134,7 +136,7 @@ export class Ledger {
     const owned = await this.#transaction.all<{ ordinal: number; worker_id: number }>(
       `WITH owned AS MATERIALIZED (
          SELECT ordinal, worker_id FROM ${rowsOf(ASKED, 'asked')}
-         JOIN tasks ON tasks.id = task_id AND tasks.id = ANY ($1) AND attempt_token = token),
+         JOIN tasks ON tasks.id = task_id AND attempt_token = token),
        alive AS (SELECT id FROM workers WHERE id IN (SELECT worker_id FROM owned) FOR KEY SHARE)
        SELECT ordinal, worker_id FROM owned JOIN alive ON alive.id = worker_id`,
       ...toColumns(ASKED, asked),
@@ -157,8 +159,7 @@ export class Ledger {
     const ended = await this.#transaction.all<CallRow>(
       `UPDATE calls SET worker_id = NULL, (${namesOf(ENDED)}) = (${namesOf(ENDED, 'ended.')})
        FROM ${rowsOf(END, 'ended')}
-       WHERE calls.id = ended.id AND calls.id = ANY ($1)
-         AND (calls.finished_at_ms IS NULL OR (lost = 1 AND calls.latency_ms IS NULL))
+       WHERE calls.id = ended.id AND (calls.finished_at_ms IS NULL OR (lost = 1 AND calls.latency_ms IS NULL))
        RETURNING calls.id, run_id, lane, lost, most_tokens, most_cost_micro_usd`,
       ...toColumns(
         END,

@@ -101,8 +101,7 @@ export async function settleTasks(
          attempts = tasks.attempts + outcome.attempts, not_before_ms = (SELECT now_ms()) + outcome.delay_ms,
          throttled_since_ms = CASE is_throttled WHEN 1 THEN coalesce(throttled_since_ms, (SELECT now_ms())) END, ${UNOWNED}
        FROM ${rowsOf({ ...OUTCOME, ...STORED_COLUMNS }, 'outcome')}
-       WHERE tasks.id = outcome.task_id AND tasks.id = ANY ($1)
-         AND tasks.attempt_token = outcome.token AND tasks.state = 'in_progress'
+       WHERE tasks.id = outcome.task_id AND tasks.attempt_token = outcome.token AND tasks.state = 'in_progress'
        RETURNING outcome.*),
      stored AS (
        INSERT INTO results (task_id, ${STORED})
