@@ -116,6 +116,11 @@ export function toColumns<Names extends Columns>(
   );
 }
 
+/** NaN is nothing to SQLite and to JSON either; a column that held it would spoil every sum. */
+function isNothing(value: Value | null | undefined): boolean {
+  return value === null || value === undefined || Number.isNaN(value);
+}
+
 const ARRAY_HEADER_BYTES = 20;
 const LENGTH_BYTES = 4;
 
@@ -124,10 +129,8 @@ function toArray(format: ValueFormat, given: readonly (Value | null | undefined)
   const values =
     prepared === undefined
       ? given
-      : given.map((value) => (value === null || value === undefined ? null : prepared(value as string)));
-  const lengths = values.map((value) =>
-    value === null || value === undefined ? -1 : format.bytes(value as never),
-  );
+      : given.map((value) => (isNothing(value) ? null : prepared(value as string)));
+  const lengths = values.map((value) => (isNothing(value) ? -1 : format.bytes(value as never)));
   const size = lengths.reduce((sum, length) => sum + LENGTH_BYTES + Math.max(0, length), ARRAY_HEADER_BYTES);
   const array = Buffer.allocUnsafe(size);
   // One dimension, which begins at 1; some of it may be null.

@@ -50,13 +50,13 @@ it('has the server see rows as they were given, column by column, and null for w
   try {
     await fc.assert(
       fc.asyncProperty(fc.array(row, { maxLength: 20 }), async (rows) => {
-        const given = [...rows, {}];
+        const given = [...rows, {}, { fraction: Number.NaN }];
         const { rows: seen } = await client.query(
           `SELECT ${namesOf(COLUMNS)} FROM ${rowsOf(COLUMNS, 'given')}`,
           toColumns(COLUMNS, given),
         );
         const nothing = { whole: null, fraction: null, words: null, bytes: null };
-        expect(seen).toEqual(given.map((each) => ({ ...nothing, ...each })));
+        expect(seen).toEqual([...rows, nothing, nothing].map((each) => ({ ...nothing, ...each })));
       }),
     );
   } finally {
