@@ -8,6 +8,7 @@ import { EXIT_CODES, type ExitCode } from '../core/errors.js';
 import { parseParameters } from '../documents/parameter.js';
 import { createRequestBuilder } from '../documents/request.js';
 import { checkTokenLimit } from '../runs/token-limit.js';
+import { writeNotice } from '../ui/notice.js';
 import type { Action } from './action.js';
 import { runSettingsFrom } from './asked-settings.js';
 import { collect } from './repeated-flag.js';
@@ -73,9 +74,9 @@ async function serve(
       },
       onListening(url) {
         context.stdout.write(`${JSON.stringify({ url })}\n`);
-        if (!settings.quiet) context.stderr.write(`Listening on ${url}. Ctrl-C ends it.\n`);
+        if (!settings.quiet) writeNotice(context.stderr, `Listening on ${url}. Ctrl-C ends it.`);
       },
-      notice: (text) => context.stderr.write(`${text}\n`),
+      notice: (text) => writeNotice(context.stderr, text),
     });
   } finally {
     close();

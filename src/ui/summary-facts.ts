@@ -125,7 +125,14 @@ export function priceTableText({ source, date }: PriceTable): string {
 }
 
 function costText(summary: RunSummary): string {
-  return dotted([knownCostText(summary), summary.inDoubt.costMicroUsd > 0 ? doubtText(summary) : null]);
+  const { costMicroUsd, callsWithoutCost, inDoubt } = summary;
+  const isUnknown = costMicroUsd === 0 && callsWithoutCost > 0;
+  const known = isUnknown ? 'not known: no price for this model and tier' : formatMoney(costMicroUsd);
+  if (inDoubt.costMicroUsd > 0) {
+    return dotted([known, isUnknown ? `at most ${formatMoney(inDoubt.costMicroUsd)}` : doubtText(summary)]);
+  }
+  const without = `${formatQuantity(callsWithoutCost, 'call')} without a known price`;
+  return dotted([known, isUnknown || callsWithoutCost === 0 ? null : `and ${without}`]);
 }
 
 /** What calls may have cost of which nobody knows whether they were billed, or at which price. */
@@ -138,13 +145,6 @@ export function doubtText({ inDoubt, callsWithoutCost }: RunSummary): string {
     .filter(({ calls }) => calls > 0)
     .map(({ calls, words }) => `${formatQuantity(calls, 'call')} ${words}`);
   return `up to ${formatMoney(inDoubt.costMicroUsd)} more for ${why.join(', ')}`;
-}
-
-function knownCostText(summary: RunSummary): string {
-  const unknown = summary.callsWithoutCost;
-  if (unknown === 0) return formatMoney(summary.costMicroUsd);
-  if (summary.costMicroUsd === 0) return 'not known: no price for this model and tier';
-  return `${formatMoney(summary.costMicroUsd)} · and ${formatQuantity(unknown, 'call')} without a known price`;
 }
 
 /** Of calls that had several documents. */

@@ -73,16 +73,18 @@ export function padToWidth(text: string, columns: number, side: 'start' | 'end' 
   return side === 'end' ? text + padding : padding + text;
 }
 
+const WORDS = /(?:`[^`]*`|[^ ])+/g;
+
 /**
  * Breaks text at spaces into lines of at most `columns`. A word that is wider (a path, a URL) gets a line of
- * its own and is left whole, so that it can still be copied.
+ * its own and is left whole, so that it can still be copied; so is a command between backticks. Colours have no width.
  */
 export function wrapToWidth(text: string, columns: number): string[] {
   const lines: string[] = [];
   let line = '';
   let width = 0;
-  for (const word of text.split(' ')) {
-    const wordWidth = displayWidth(word);
+  for (const word of text.match(WORDS) ?? []) {
+    const wordWidth = displayWidth(withoutColour(word));
     if (line !== '' && width + 1 + wordWidth > columns) {
       lines.push(line);
       line = word;
@@ -94,4 +96,9 @@ export function wrapToWidth(text: string, columns: number): string[] {
   }
   lines.push(line);
   return lines;
+}
+
+export function withoutColour(text: string): string {
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: colour is made of control characters
+  return text.replace(/\x1b\[[0-9;]*m/g, '');
 }

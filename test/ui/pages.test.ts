@@ -86,6 +86,15 @@ describe('the summary', () => {
     expect(stopped).toMatch(/next {7}llm-batch resume reviews$/);
   });
 
+  it.each([
+    [0, 'not known: no price for this model and tier · at most $5.91'],
+    [2_000_000, '$2.00 · up to $5.91 more for 600 calls without a known price'],
+  ])('of calls without a known price tells once what they can have cost at most', (costMicroUsd, words) => {
+    const inDoubt = { calls: 0, withoutUsage: 0, tokens: 0, costMicroUsd: 5_910_000 };
+    const priceless = { ...summary, costMicroUsd, callsWithoutCost: 600, inDoubt };
+    expect(summaryOf({ summary: priceless })).toContain(`  cost       ${words}\n`);
+  });
+
   it('of a run that was interrupted or cancelled is told apart', () => {
     const open = { ...summary, counts: { ...summary.counts, ready: 5 } };
     expect(summaryOf({ summary: open })).toMatch(
