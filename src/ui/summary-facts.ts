@@ -90,7 +90,7 @@ export function callFacts(
         formatCount(calls.made),
         callsPerSecond,
         calls.failed > 0 ? `${formatCount(calls.failed)} failed` : null,
-        calls.repeated > 0 ? `${formatCount(calls.repeated)} repeated after a crash` : null,
+        ...repeatParts(calls),
       ]),
     },
     {
@@ -117,6 +117,14 @@ export function callFacts(
     });
   }
   return facts;
+}
+
+/** Calls that were made again, and what became of the first ones. */
+export function repeatParts({ repeated, late }: RunSummary['calls']): string[] {
+  return [
+    ...(repeated > 0 ? [`${formatCount(repeated)} repeated after a crash`] : []),
+    ...(late > 0 ? [`${formatCount(late)} of them answered too late`] : []),
+  ];
 }
 
 /** `prices.json of 2026-11-01` */

@@ -47,7 +47,7 @@ describe('the summary', () => {
     const small = {
       ...summary,
       counts: { ...summary.counts, completed: 1, failed: 0 },
-      calls: { made: 1, open: 0, failed: 0, repeated: 0 },
+      calls: { made: 1, open: 0, failed: 0, repeated: 0, late: 0 },
       usage: { inputTokens: 42, outputTokens: 7, cachedTokens: 0, reasoningTokens: 5 },
       costMicroUsd: 0,
       callsWithoutCost: 1,
@@ -93,6 +93,13 @@ describe('the summary', () => {
     const inDoubt = { calls: 0, withoutUsage: 0, tokens: 0, costMicroUsd: 5_910_000 };
     const priceless = { ...summary, costMicroUsd, callsWithoutCost: 600, inDoubt };
     expect(summaryOf({ summary: priceless })).toContain(`  cost       ${words}\n`);
+  });
+
+  it('tells calls that were made again, and those of them whose answers came too late', () => {
+    const calls = { ...summary.calls, repeated: 5, late: 2 };
+    expect(summaryOf({ summary: { ...summary, calls } }, 100)).toContain(
+      ' · 5 repeated after a crash · 2 of them answered too late\n',
+    );
   });
 
   it('of a run that was interrupted or cancelled is told apart', () => {
