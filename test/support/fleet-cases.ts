@@ -65,11 +65,10 @@ export async function fourWorkersStand(options: FleetCase): Promise<void> {
         `refused by the server: ${JSON.stringify(refusedByStatus)}; peak ${JSON.stringify(peak)}`,
     );
     expect(violations.overLimit).toBe(0);
-    // Those of the worker that died, and of the one that was away.
-    expect(repeatedCalls).toBeLessThanOrEqual(2 * concurrency);
-    expect(repeatedCalls, 'those that the ledger gave up').toBeLessThanOrEqual(calls.repeated);
+    // Those of the worker that died, and of the one that was away: open, or answered and not yet committed.
+    expect(repeatedCalls, 'those that were open').toBeLessThanOrEqual(calls.repeated);
+    expect(calls.repeated).toBeLessThanOrEqual(2 * 2 * concurrency);
     expect(calls.late, 'late answers that are counted').toBeGreaterThan(0);
-    expect(calls.late).toBeLessThanOrEqual(concurrency);
     expect(stopped.refused(), 'what the stopped worker is told').toBeGreaterThanOrEqual(calls.late);
     expect(await fleet.answersByCall()).toEqual({ ofCalls: documents, ofLostCalls: 0 });
   } finally {

@@ -130,6 +130,7 @@ const view: RunInspection = {
   requestsPerMinuteLimit: 1_250,
   tokensPerMinuteLimit: 2_000_000,
   learntLimits: [],
+  traceparent: null,
   etaMs: 3_840_000,
   groups: null,
   prices: { source: 'prices.json', date: null },
