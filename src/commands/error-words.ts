@@ -39,12 +39,17 @@ export const WAYS_OUT: Readonly<Record<string, Words>> = {
   SERVICE_UNREACHABLE: () => 'start one with llm-batch serve, or name it with --server URL',
   TASK_MISSING: () =>
     'Give the id that the service answered with, or leave it out: `llm-batch webhooks list`.',
-  SUBMIT_REFUSED: ({ status }) =>
-    status === 401
-      ? 'export LLM_BATCH_SERVER_TOKEN=…, one of its tokens'
-      : status === 503
-        ? 'try again later'
-        : 'mend what it names',
+  SERVER_ADDRESS: () =>
+    'for example --server https://batch.example:8080, and export LLM_BATCH_SERVER_TOKEN=…, one of its tokens, where it wants one',
+  SUBMIT_REFUSED: ({ status, code }) => {
+    if (status === 401) return 'export LLM_BATCH_SERVER_TOKEN=…, one of its tokens';
+    if (status === 404) return 'check --server: it names where `llm-batch serve` listens';
+    if (status === 503) return 'try again later';
+    if (status === 409) return 'give this file a key of its own with --idempotency-key, or none';
+    return code === 'bad_lines'
+      ? 'mend them; `llm-batch check`, with the same file, says how'
+      : 'mend what it names';
+  },
 
   // Inputs and what becomes of them.
   CHANGED_ANSWERED: ({ run, simulated }) =>

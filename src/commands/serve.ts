@@ -8,7 +8,6 @@ import { EXIT_CODES, type ExitCode } from '../core/errors.js';
 import { parseParameters } from '../documents/parameter.js';
 import { createRequestBuilder } from '../documents/request.js';
 import { checkTokenLimit } from '../runs/token-limit.js';
-import { writeNotice } from '../ui/notice.js';
 import type { Action } from './action.js';
 import { runSettingsFrom } from './asked-settings.js';
 import { collect } from './repeated-flag.js';
@@ -65,7 +64,7 @@ async function serve(
   await checkPrices(runSettings, context);
   const { runService } = await import('../app/run-service.js');
   const { settings } = resolved;
-  const { tell, close } = watchRuns(context, settings);
+  const { tell, say, close } = watchRuns(context, settings);
   try {
     await runService(context, {
       ...{ settings, runSettings, tell },
@@ -73,10 +72,11 @@ async function serve(
         refuseUntrusted(context, storedSettings, resolved, await homeFolders(context, settings));
       },
       onListening(url) {
-        context.stdout.write(`${JSON.stringify({ url })}\n`);
-        if (!settings.quiet) writeNotice(context.stderr, `Listening on ${url}. Ctrl-C ends it.`);
+        // For programs; a person reads the sentence, and has it drawn over by nothing.
+        if (context.stdout.isTTY !== true) context.stdout.write(`${JSON.stringify({ url })}\n`);
+        say(`Listening on ${url}. Ctrl-C ends it.`);
       },
-      notice: (text) => writeNotice(context.stderr, text),
+      notice: (message) => tell({ type: 'warning', message }, null),
     });
   } finally {
     close();

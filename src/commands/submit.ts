@@ -4,10 +4,11 @@ import { resolve } from 'node:path';
 import type { Readable } from 'node:stream';
 import type { Command } from 'commander';
 import type { CommandContext } from '../app/context.js';
-import { LlmBatchClient, ServiceProblem } from '../client/service-client.js';
+import { type ClientOptions, LlmBatchClient, ServiceProblem } from '../client/service-client.js';
 import { EXIT_CODES, type ExitCode, LlmBatchError, usageError } from '../core/errors.js';
 import { printable } from '../core/foreign-text.js';
 import { unreadable } from '../input/bytes.js';
+import { writeNotice } from '../ui/notice.js';
 import type { Action } from './action.js';
 import { addSettingFlags, readSettings } from './setting-flags.js';
 
@@ -51,8 +52,13 @@ async function submit(
 ): Promise<ExitCode> {
   const { settings } = await readSettings(command, context);
   const { stdin, stdout, stderr, clock, random, takeSecret, workingFolder, interrupts } = context;
-  const client = new LlmBatchClient({
+  let isUnanswered = false;
+  const client = clientOf({
     ...{ server: settings.server, token: takeSecret('LLM_BATCH_SERVER_TOKEN') ?? null, clock, random },
+    onUnanswered(error) {
+      if (!isUnanswered && !settings.quiet) writeNotice(stderr, waitingFor(error, settings.server));
+      isUnanswered = true;
+    },
   });
   const ending = new AbortController();
   const stopListening = interrupts.subscribe(() => ending.abort());
@@ -93,19 +99,42 @@ async function openFile(file: string, path: string): Promise<Readable> {
   throw usageError('INPUT_IS_FOLDER', `The input ${file} is a folder.`, 'Name a file inside it.');
 }
 
+/** @throws LlmBatchError SERVER_ADDRESS (exit 2) */
+function clientOf(options: ClientOptions): LlmBatchClient {
+  try {
+    return new LlmBatchClient(options);
+  } catch (error) {
+    const { message } = error as Error;
+    throw usageError('SERVER_ADDRESS', `The service cannot be asked: its ${message}.`);
+  }
+}
+
+function waitingFor(error: unknown, server: string): string {
+  const why =
+    error instanceof ServiceProblem ? `answers ${error.status}` : `does not answer (${whyNot(error)})`;
+  return printable(`${server} ${why}; it is asked again until it has the results. Ctrl-C ends the wait.`);
+}
+
+/** Places that are named; more are with the file itself. */
+const MOST_PLACES = 3;
+
 function asOwnError(error: unknown, server: string): unknown {
   if (error instanceof ServiceProblem) {
-    const places = error.errors.map(({ field, message }) => `\n  ${field}: ${message}`).join('');
-    return new LlmBatchError(
-      printable(`${server} answered ${error.status}: ${error.message}`) + printable(places),
-      {
-        code: 'SUBMIT_REFUSED',
-        exitCode: EXIT_CODES.usage,
-        facts: { status: error.status },
-      },
-    );
+    const { status, code, message, errors } = error;
+    // A single place is mostly in the sentence already.
+    const named = errors.filter(({ message: words }) => !message.includes(words));
+    const places = named.slice(0, MOST_PLACES).map((place) => `${place.field}: ${place.message}`);
+    if (named.length > MOST_PLACES) places.push('…');
+    const inPlaces = places.length === 0 ? '' : ` (${places.join('; ')})`;
+    return new LlmBatchError(`${server} answered ${status}: ${message.replace(/\.$/, '')}${inPlaces}.`, {
+      ...{ code: 'SUBMIT_REFUSED', exitCode: EXIT_CODES.usage, facts: { status, code } },
+    });
   }
   if (!(error instanceof TypeError)) return error;
-  const { code, message } = (error.cause ?? error) as NodeJS.ErrnoException;
-  return usageError('SERVICE_UNREACHABLE', `No service answers at ${server}: ${code ?? message}.`);
+  return usageError('SERVICE_UNREACHABLE', `No service answers at ${server}: ${whyNot(error)}.`);
+}
+
+function whyNot(error: unknown): string {
+  const { code, message } = ((error as Error).cause ?? error) as NodeJS.ErrnoException;
+  return code ?? message;
 }

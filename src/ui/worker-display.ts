@@ -47,6 +47,11 @@ export class WorkerDisplay {
     }
   };
 
+  /** Tells what is of no run. */
+  say(sentence: string): void {
+    this.#print(sentence);
+  }
+
   /** Leaves the last line standing. */
   close(): void {
     this.#cancelTimer();
