@@ -29,6 +29,14 @@ it('a notice is broken at words on a terminal, beside a bar and without one', ()
   expect([...screen.tooWide, ...besideBar.tooWide]).toEqual([]);
 });
 
+it('what a service says of itself stands above its line, which goes on', () => {
+  const screen = new Screen(60);
+  new WorkerDisplay(optionsFor(screen)).say('Listening on http://127.0.0.1:8080. Ctrl-C ends it.');
+  expect(screen.text).toBe(
+    'Listening on http://127.0.0.1:8080. Ctrl-C ends it.\nwaiting for work · 0 answered',
+  );
+});
+
 it('a notice is one line of a log, however long', () => {
   const log = new Log();
   new Display(optionsFor(log)).tell(WARNING);
