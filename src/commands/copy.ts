@@ -39,7 +39,7 @@ async function copy(command: Command, context: CommandContext, { to }: CopyFlags
   const { settings } = await readSettings(command, context);
   const { stderr, interrupts } = context;
   const { schemaName } = settings;
-  if (!isServerUrl(to)) throw wrongDirection();
+  if (!isServerUrl(to) || isServerUrl(storeUrl(context, settings))) throw wrongDirection();
   const place = serverPlace(to, schemaName);
   const leave = new AbortController();
   const stopListening = interrupts.subscribe(() => leave.abort());
@@ -79,7 +79,7 @@ async function copy(command: Command, context: CommandContext, { to }: CopyFlags
   return EXIT_CODES.completed;
 }
 
-/** Of the two stores only the one that is copied to is on a server, whose errors name their place. */
+/** Of the two stores only the one that is copied to is on a server: errors that name its place are of that one. */
 function ofCopy(error: unknown): unknown {
   if (!(error instanceof LlmBatchError) || error.facts['place'] === undefined) return error;
   const { message, code, exitCode, hint, facts, cause } = error;

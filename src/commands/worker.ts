@@ -80,6 +80,8 @@ async function worker(command: Command, context: CommandContext, flags: WorkerFl
           if (flags.trustStore !== true) refuseUntrusted(context, runSettings, resolved, homes);
         },
       });
+      if (!report.isStopped && report.runs.size + report.passedOver.length === 0)
+        say('There was nothing to send.');
       return exitCodeOfWork(report);
     } finally {
       close();

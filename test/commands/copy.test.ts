@@ -83,6 +83,8 @@ describe('copy', () => {
     expect(refused.exitCode).toBe(2);
     expect(refused.stderr).toContain('--to postgres://');
     expect(() => workspace.read('other.db')).toThrow();
+    const fromServer = await llmBatch('copy', '--to', url, '--store', 'postgres://someone@127.0.0.1:1/none');
+    expect(fromServer).toMatchObject({ exitCode: 2, stderr: expect.stringContaining('no other way') });
   });
 
   it('names its own flag where the server is not there', async () => {

@@ -26,10 +26,14 @@ export async function fourWorkersStand(options: FleetCase): Promise<void> {
         withinMs,
       );
     const startedAtMs = performance.now();
+    const secondsSoFar = (): number => Math.round((performance.now() - startedAtMs) / 1_000);
+    const moments: string[] = [];
+    const note = (what: string): void => void moments.push(`${what} at ${secondsSoFar()} s`);
     const start = () => fleet.start(3 * options.leaseMs);
     const [killed, stopped] = [start(), start(), start(), start()];
     await reached(0.1);
     killed.kill('SIGKILL');
+    note('killed');
     await reached(0.25);
     // In the middle of a call, so that its answer comes too late.
     await waitFor('the worker that is stopped to have a call open', async () => {
@@ -38,9 +42,11 @@ export async function fourWorkersStand(options: FleetCase): Promise<void> {
       stopped.kill('SIGCONT');
       return false;
     });
+    note('stopped');
     const wokenAtMs = performance.now() + stoppedMs;
     await reached(0.4);
     await server.kill();
+    note('database killed');
     await server.start();
     await waitFor(
       'the end of the stop, and its documents to be taken over',
@@ -48,6 +54,7 @@ export async function fourWorkersStand(options: FleetCase): Promise<void> {
       withinMs,
     );
     stopped.kill('SIGCONT');
+    note('woken');
     await reached(1);
     const ends = await Promise.all(fleet.workers.map(({ ended }) => ended));
     expect(ends.filter((code) => code !== 0)).toEqual([null]);
@@ -56,13 +63,13 @@ export async function fourWorkersStand(options: FleetCase): Promise<void> {
     expect(counts).toMatchObject({ completed: documents, failed: 0, ready: 0, in_progress: 0 });
     expect(await fleet.wrongAnswers()).toEqual([]);
     expect((await fleet.store.listRuns())[0]?.status).toBe('finished');
-    const { repeatedCalls, violations, refusedByStatus, peak } = await fleet.simulator.books();
-    const seconds = Math.round((performance.now() - startedAtMs) / 1_000);
+    const { repeatedCalls, violations, refusedByStatus, peak, timeline } = await fleet.simulator.books();
+    const refusedAt = timeline.filter(({ refused }) => refused > 0).map(({ second }) => second);
     const open = fleet.eventsOf('rescued').map(({ lostCalls }) => lostCalls);
     console.log(
-      `${documents} documents in ${seconds} s; calls open at each rescue: ${open}, ${repeatedCalls} repeated; ` +
+      `${documents} documents in ${secondsSoFar()} s (${moments.join(', ')}); calls open at each rescue: ${open}, ${repeatedCalls} repeated; ` +
         `refused to the stopped worker: ${stopped.refused()} documents, ${calls.late} of them answered; ` +
-        `refused by the server: ${JSON.stringify(refusedByStatus)}; peak ${JSON.stringify(peak)}`,
+        `refused by the server: ${JSON.stringify(refusedByStatus)} at ${refusedAt} s; peak ${JSON.stringify(peak)}`,
     );
     expect(violations.overLimit).toBe(0);
     // Those of the worker that died, and of the one that was away: open, or answered and not yet committed.
