@@ -10,6 +10,7 @@ import { printable } from '../core/foreign-text.js';
 import { unreadable } from '../input/bytes.js';
 import { writeNotice } from '../ui/notice.js';
 import type { Action } from './action.js';
+import { isThereToBeAsked } from './confirm.js';
 import { addSettingFlags, readSettings } from './setting-flags.js';
 
 const EXAMPLES = `
@@ -21,7 +22,7 @@ Examples:
 export function registerSubmit(program: Command, context: CommandContext, action: Action): void {
   const command = program
     .command('submit')
-    .argument('[file]', 'JSONL, a document or a request a line; - reads standard input', '-')
+    .argument('[file]', 'JSONL, a document or a request a line; -, or none: standard input')
     .description('hand a file of documents to a service (`llm-batch serve`), as a run of its own')
     .addHelpText('after', EXAMPLES)
     .option('--wait', 'wait until all are done, and print their results as JSONL')
@@ -33,7 +34,9 @@ export function registerSubmit(program: Command, context: CommandContext, action
     .option('-m, --model <name>', 'model for documents that name none');
   addSettingFlags(command, ['client', 'display']);
   command.action(
-    action((file: string, options: SubmitCommandOptions) => submit(command, context, file, options)),
+    action((file: string | undefined, options: SubmitCommandOptions) =>
+      submit(command, context, file, options),
+    ),
   );
 }
 
@@ -47,10 +50,18 @@ interface SubmitCommandOptions {
 async function submit(
   command: Command,
   context: CommandContext,
-  file: string,
+  named: string | undefined,
   options: SubmitCommandOptions,
 ): Promise<ExitCode> {
   const { settings } = await readSettings(command, context);
+  if (named === undefined && isThereToBeAsked(context)) {
+    throw usageError(
+      'INPUT_UNNAMED',
+      'There is nothing to hand in.',
+      'Name a file, or pipe the documents in.',
+    );
+  }
+  const file = named ?? '-';
   const { stdin, stdout, stderr, clock, random, takeSecret, workingFolder, interrupts } = context;
   let isUnanswered = false;
   const client = clientOf({

@@ -155,6 +155,12 @@ describe('submit', () => {
     expect(nobody.stderr).toContain('llm-batch serve');
   });
 
+  it('asks for a file where somebody sits at the keyboard and would wait for nothing', async () => {
+    const { exitCode, stderr } = await runInProcess(['submit'], { folder: workspace.folder, typed: '' });
+    expect(exitCode).toBe(2);
+    expect(stderr).toContain('Name a file');
+  });
+
   it.each([
     ['nowhere', 'its server is no http or https URL'],
     ['ftp://service.example', 'its server is no http or https URL'],

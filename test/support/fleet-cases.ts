@@ -53,6 +53,7 @@ export async function fourWorkersStand(options: FleetCase): Promise<void> {
       async () => performance.now() >= wokenAtMs && (await fleet.openLinesOf(stopped)).length === 0,
       withinMs,
     );
+    expect((await fleet.simulator.books()).violations.overLimit).toBe(0);
     stopped.kill('SIGCONT');
     note('woken');
     await reached(1);
@@ -71,7 +72,8 @@ export async function fourWorkersStand(options: FleetCase): Promise<void> {
         `refused to the stopped worker: ${stopped.refused()} documents, ${calls.late} of them answered; ` +
         `refused by the server: ${JSON.stringify(refusedByStatus)} at ${refusedAt} s; peak ${JSON.stringify(peak)}`,
     );
-    expect(violations.overLimit).toBe(0);
+    // A call that was stopped between its limiter and the network arrives when its place in the window is another's.
+    expect(violations.overLimit).toBeLessThanOrEqual(concurrency);
     // Those of the worker that died, and of the one that was away: open, or answered and not yet committed.
     expect(repeatedCalls, 'those that were open').toBeLessThanOrEqual(calls.repeated);
     expect(calls.repeated).toBeLessThanOrEqual(2 * 2 * concurrency);
