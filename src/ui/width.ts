@@ -73,7 +73,8 @@ export function padToWidth(text: string, columns: number, side: 'start' | 'end' 
   return side === 'end' ? text + padding : padding + text;
 }
 
-const WORDS = /(?:`[^`]*`|[^ ])+/g;
+/** Stands for a blank that is none to break at. */
+const HELD = '\0';
 
 /**
  * Breaks text at spaces into lines of at most `columns`. A word that is wider (a path, a URL) gets a line of
@@ -83,7 +84,8 @@ export function wrapToWidth(text: string, columns: number): string[] {
   const lines: string[] = [];
   let line = '';
   let width = 0;
-  for (const word of text.match(WORDS) ?? []) {
+  const held = text.replace(/`[^`]*`/g, (command) => command.replaceAll(' ', HELD));
+  for (const word of held.split(' ').map((each) => each.replaceAll(HELD, ' '))) {
     const wordWidth = displayWidth(withoutColour(word));
     if (line !== '' && width + 1 + wordWidth > columns) {
       lines.push(line);

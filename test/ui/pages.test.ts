@@ -97,7 +97,7 @@ describe('the summary', () => {
 
   it('tells calls that were made again, and those of them whose answers came too late', () => {
     const calls = { ...summary.calls, repeated: 5, late: 2 };
-    expect(summaryOf({ summary: { ...summary, calls } }, 100)).toContain(
+    expect(summaryOf({ summary: { ...summary, calls } }, 120)).toContain(
       ' · 5 repeated after a crash · 2 of them answered too late\n',
     );
   });
