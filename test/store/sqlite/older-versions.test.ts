@@ -153,7 +153,7 @@ describe.each(VERSIONS.slice(0, 3))('a store from before calls had several tasks
     expect(observationsOf(run)).toEqual({
       learntLimits: [{ lane: 'simulator', ...limit }],
       outages: [],
-      groups: null,
+      ...{ groups: null, traceparent: null },
       prices: noted.prices,
     });
     const { prices: _, ...asked } = settings as { prices?: object };
