@@ -16,14 +16,19 @@ export function watchRun(context: CommandContext, settings: Settings): TellEvent
   return pacedEvents(tell, clock, settings.verbose);
 }
 
-/**
- * The same for a process that sends several runs.
- * @returns `close`: nothing is told any more
- */
+export interface WatchedRuns {
+  readonly tell: (event: RunEvent, run: string | null) => void;
+  /** To people alone: what is no event. */
+  readonly say: (sentence: string) => void;
+  /** Nothing is told any more. */
+  readonly close: () => void;
+}
+
+/** The same for a process that sends several runs. */
 export function watchRuns(
   { stderr, environment, clock }: CommandContext,
   { logJson, quiet, verbose, color }: Settings,
-): { readonly tell: (event: RunEvent, run: string | null) => void; readonly close: () => void } {
+): WatchedRuns {
   const appearance = appearanceOf(stderr, environment, color);
   const display = logJson
     ? null
@@ -39,6 +44,7 @@ export function watchRuns(
       }
       tell(event);
     },
+    say: (sentence) => display?.say(sentence),
     close: () => display?.close(),
   };
 }

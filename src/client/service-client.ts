@@ -10,6 +10,8 @@ export interface ClientOptions {
   /** One of its tokens; null: it has none. */
   readonly token?: string | null;
   readonly fetch?: typeof globalThis.fetch;
+  /** Told each time that the service could not answer what is polled, which is asked again. */
+  readonly onUnanswered?: (error: unknown) => void;
   readonly clock?: Clock;
   readonly random?: Random;
 }
@@ -91,10 +93,21 @@ export class LlmBatchClient {
   readonly #server: string;
   readonly #token: string | null;
   readonly #fetch: typeof globalThis.fetch;
+  readonly #onUnanswered: (error: unknown) => void;
   readonly #clock: Clock;
   readonly #random: Random;
 
-  constructor({ server, token = null, fetch = globalThis.fetch, clock, random }: ClientOptions) {
+  /** @throws TypeError for a server that is no http or https URL, and a token that cannot be one; it does not repeat it */
+  constructor(options: ClientOptions) {
+    const { server, token = null, fetch = globalThis.fetch, onUnanswered, clock, random } = options;
+    const url = URL.canParse(server) ? new URL(server) : null;
+    if (url === null || !/^https?:$/.test(url.protocol))
+      throw new TypeError('server is no http or https URL');
+    if (url.username + url.password !== '') throw new TypeError('server holds a user name or a password');
+    if (token !== null && !/^[\x21-\x7e]+$/.test(token)) {
+      throw new TypeError('token is empty, or holds what no header can carry');
+    }
+    this.#onUnanswered = onUnanswered ?? (() => undefined);
     this.#server = server.replace(/\/+$/, '');
     this.#token = token;
     this.#fetch = fetch;
@@ -198,6 +211,7 @@ export class LlmBatchClient {
     } catch (error) {
       signal?.throwIfAborted();
       if (error instanceof ServiceProblem && error.status < 500) throw error;
+      this.#onUnanswered(error);
       return { value: null, retryAfterMs: error instanceof ServiceProblem ? error.retryAfterMs : null };
     }
   }

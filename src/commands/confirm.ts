@@ -73,6 +73,7 @@ export async function trustOrRefuse(
   for (const fact of facts) record.remember(fact);
 }
 
-function isThereToBeAsked({ stdin }: CommandContext): boolean {
+/** Somebody sits at the keyboard. */
+export function isThereToBeAsked({ stdin }: CommandContext): boolean {
   return (stdin as { isTTY?: boolean }).isTTY === true;
 }

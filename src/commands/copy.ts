@@ -2,10 +2,11 @@
 import type { Command } from 'commander';
 import type { CommandContext } from '../app/context.js';
 import { ownStore, salvageFile, storeUrl, withStore } from '../app/open-store.js';
-import { EXIT_CODES, type ExitCode } from '../core/errors.js';
+import { EXIT_CODES, type ExitCode, LlmBatchError } from '../core/errors.js';
 import { copyRuns } from '../runs/copy-runs.js';
 import { isServerUrl, serverPlace } from '../store/open.js';
 import { wrongDirection } from '../store/row-copy.js';
+import { writeNotice } from '../ui/notice.js';
 import { formatQuantity } from '../ui/numbers.js';
 import type { Action } from './action.js';
 import { addSettingFlags, readSettings } from './setting-flags.js';
@@ -38,7 +39,7 @@ async function copy(command: Command, context: CommandContext, { to }: CopyFlags
   const { settings } = await readSettings(command, context);
   const { stderr, interrupts } = context;
   const { schemaName } = settings;
-  if (!isServerUrl(to)) throw wrongDirection();
+  if (!isServerUrl(to) || isServerUrl(storeUrl(context, settings))) throw wrongDirection();
   const place = serverPlace(to, schemaName);
   const leave = new AbortController();
   const stopListening = interrupts.subscribe(() => leave.abort());
@@ -57,16 +58,33 @@ async function copy(command: Command, context: CommandContext, { to }: CopyFlags
         },
       }),
     );
-  }).finally(stopListening);
+  })
+    .catch((error: unknown) => {
+      throw ofCopy(error);
+    })
+    .finally(stopListening);
   if (copied === null) {
     stderr.write('Interrupted: nothing was copied.\n');
     return EXIT_CODES.interrupted;
   }
   const { runs, documents, results } = copied;
-  stderr.write(
-    `${formatQuantity(runs.length, 'run')} copied to ${place}: ${formatQuantity(documents, 'document')}, ${formatQuantity(results, 'result')}.\n` +
-      `They go on there from now on; what goes on in ${storeUrl(context, settings)} as well is sent twice.\n` +
-      'Next: llm-batch resume, with --store or LLM_BATCH_STORE naming that server\n',
+  writeNotice(
+    stderr,
+    context.command(
+      `${formatQuantity(runs.length, 'run')} copied to ${place}: ${formatQuantity(documents, 'document')}, ${formatQuantity(results, 'result')}.\n` +
+        `They go on there from now on; what goes on in ${storeUrl(context, settings)} as well is sent twice.\n` +
+        'Next: `llm-batch resume`, with --store or LLM_BATCH_STORE naming that server',
+    ),
   );
   return EXIT_CODES.completed;
+}
+
+/** Of the two stores only the one that is copied to is on a server: errors that name its place are of that one. */
+function ofCopy(error: unknown): unknown {
+  if (!(error instanceof LlmBatchError) || error.facts['place'] === undefined) return error;
+  const { message, code, exitCode, hint, facts, cause } = error;
+  return new LlmBatchError(message, {
+    ...{ code, exitCode, cause, facts: { ...facts, flag: '--to' } },
+    ...(hint === undefined ? {} : { hint }),
+  });
 }

@@ -37,12 +37,19 @@ export const WAYS_OUT: Readonly<Record<string, Words>> = {
   SERVE_LISTEN: ({ isOfFigures }) =>
     `choose another with ${isOfFigures === true ? '--metrics HOST:PORT' : '--port, or --host'}`,
   SERVICE_UNREACHABLE: () => 'start one with llm-batch serve, or name it with --server URL',
-  SUBMIT_REFUSED: ({ status }) =>
-    status === 401
-      ? 'export LLM_BATCH_SERVER_TOKEN=…, one of its tokens'
-      : status === 503
-        ? 'try again later'
-        : 'mend what it names',
+  TASK_MISSING: () =>
+    'Give the id that the service answered with, or leave it out: `llm-batch webhooks list`.',
+  SERVER_ADDRESS: () =>
+    'for example --server https://batch.example:8080, and export LLM_BATCH_SERVER_TOKEN=…, one of its tokens, where it wants one',
+  SUBMIT_REFUSED: ({ status, code }) => {
+    if (status === 401) return 'export LLM_BATCH_SERVER_TOKEN=…, one of its tokens';
+    if (status === 404) return 'check --server: it names where `llm-batch serve` listens';
+    if (status === 503) return 'try again later';
+    if (status === 409) return 'give this file a key of its own with --idempotency-key, or none';
+    return code === 'bad_lines'
+      ? 'mend them; `llm-batch check`, with the same file, says how'
+      : 'mend what it names';
+  },
 
   // Inputs and what becomes of them.
   CHANGED_ANSWERED: ({ run, simulated }) =>
@@ -148,14 +155,17 @@ export const WAYS_OUT: Readonly<Record<string, Words>> = {
   STORE_READ_ONLY: (_, hint) =>
     hint ??
     'Change the permissions of the file and its folder, or use a copy in a folder of your own with --db: even reading puts a file beside the store.',
-  STORE_REFUSED: () =>
-    'Check the user, the password (PGPASSWORD or ~/.pgpass) and the database of --store; the server has to have that database already.',
+  STORE_REFUSED: ({ flag = '--store' }) =>
+    `Check the user, the password (PGPASSWORD or ~/.pgpass) and the database of ${flag}; the server has to have that database already.`,
   STORE_RUN_ODD: () =>
     'Somebody has changed the store, or it is damaged: run the input again with another one, --db FILE.',
   STORE_SCHEMA_NAME: () => 'For example: --schema-name llm_batch',
-  STORE_UNFIT_SERVER: () => 'Name another server with --store, or a local file with --db.',
-  STORE_UNREACHABLE: () =>
-    'Check --store, and that the server runs and lets this machine in; `llm-batch resume` goes on once it is there.',
+  STORE_UNFIT_SERVER: ({ flag }) =>
+    flag === undefined
+      ? 'Name another server with --store, or a local file with --db.'
+      : `Name another server with ${flag}.`,
+  STORE_UNREACHABLE: ({ flag = '--store' }) =>
+    `Check ${flag}, and that the server runs and lets this machine in; ${flag === '--to' ? 'then copy again' : '`llm-batch resume` goes on once it is there'}.`,
   STORE_URL_EMPTY: () => 'For example: --db llm-batch.db',
   STORE_URL_UNSUPPORTED: () =>
     'Name a file with --db, or a server with --store postgres://user@host/database.',

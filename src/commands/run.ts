@@ -13,6 +13,7 @@ import { locateInput } from '../input/input-files.js';
 import { type OutputPaths, outputPathsFor } from '../results/output-paths.js';
 import { checkTokenLimit } from '../runs/token-limit.js';
 import { shellWord } from '../ui/next-command.js';
+import { writeNotice } from '../ui/notice.js';
 import type { Action } from './action.js';
 import { runSettingsFrom, unusedLanesNotice } from './asked-settings.js';
 import { choose } from './confirm.js';
@@ -184,10 +185,11 @@ async function run(
   if (!('detached' in sent)) return exitCodeOf(sent);
   if (!settings.quiet && !settings.logJson) {
     const name = shellWord(sent.detached.name);
-    context.stderr.write(
+    writeNotice(
+      context.stderr,
       context.command(
         `Nothing is sent yet: workers do that, \`llm-batch worker --run ${name}\` here or anywhere with this store.\n` +
-          `Next: llm-batch status ${name}\n`,
+          `Next: llm-batch status ${name}`,
       ),
     );
   }

@@ -64,7 +64,7 @@ async function serve(
   await checkPrices(runSettings, context);
   const { runService } = await import('../app/run-service.js');
   const { settings } = resolved;
-  const { tell, close } = watchRuns(context, settings);
+  const { tell, say, close } = watchRuns(context, settings);
   try {
     await runService(context, {
       ...{ settings, runSettings, tell },
@@ -72,10 +72,11 @@ async function serve(
         refuseUntrusted(context, storedSettings, resolved, await homeFolders(context, settings));
       },
       onListening(url) {
-        context.stdout.write(`${JSON.stringify({ url })}\n`);
-        if (!settings.quiet) context.stderr.write(`Listening on ${url}. Ctrl-C ends it.\n`);
+        // For programs; a person reads the sentence, and has it drawn over by nothing.
+        if (context.stdout.isTTY !== true) context.stdout.write(`${JSON.stringify({ url })}\n`);
+        say(`Listening on ${url}. Ctrl-C ends it.`);
       },
-      notice: (text) => context.stderr.write(`${text}\n`),
+      notice: (message) => tell({ type: 'warning', message }, null),
     });
   } finally {
     close();

@@ -4,11 +4,13 @@ import { resolve } from 'node:path';
 import type { Readable } from 'node:stream';
 import type { Command } from 'commander';
 import type { CommandContext } from '../app/context.js';
-import { LlmBatchClient, ServiceProblem } from '../client/service-client.js';
+import { type ClientOptions, LlmBatchClient, ServiceProblem } from '../client/service-client.js';
 import { EXIT_CODES, type ExitCode, LlmBatchError, usageError } from '../core/errors.js';
 import { printable } from '../core/foreign-text.js';
 import { unreadable } from '../input/bytes.js';
+import { writeNotice } from '../ui/notice.js';
 import type { Action } from './action.js';
+import { isThereToBeAsked } from './confirm.js';
 import { addSettingFlags, readSettings } from './setting-flags.js';
 
 const EXAMPLES = `
@@ -20,7 +22,7 @@ Examples:
 export function registerSubmit(program: Command, context: CommandContext, action: Action): void {
   const command = program
     .command('submit')
-    .argument('[file]', 'JSONL, a document or a request a line; - reads standard input', '-')
+    .argument('[file]', 'JSONL, a document or a request a line; -, or none: standard input')
     .description('hand a file of documents to a service (`llm-batch serve`), as a run of its own')
     .addHelpText('after', EXAMPLES)
     .option('--wait', 'wait until all are done, and print their results as JSONL')
@@ -32,7 +34,9 @@ export function registerSubmit(program: Command, context: CommandContext, action
     .option('-m, --model <name>', 'model for documents that name none');
   addSettingFlags(command, ['client', 'display']);
   command.action(
-    action((file: string, options: SubmitCommandOptions) => submit(command, context, file, options)),
+    action((file: string | undefined, options: SubmitCommandOptions) =>
+      submit(command, context, file, options),
+    ),
   );
 }
 
@@ -46,13 +50,26 @@ interface SubmitCommandOptions {
 async function submit(
   command: Command,
   context: CommandContext,
-  file: string,
+  named: string | undefined,
   options: SubmitCommandOptions,
 ): Promise<ExitCode> {
   const { settings } = await readSettings(command, context);
+  if (named === undefined && isThereToBeAsked(context)) {
+    throw usageError(
+      'INPUT_UNNAMED',
+      'There is nothing to hand in.',
+      'Name a file, or pipe the documents in.',
+    );
+  }
+  const file = named ?? '-';
   const { stdin, stdout, stderr, clock, random, takeSecret, workingFolder, interrupts } = context;
-  const client = new LlmBatchClient({
+  let isUnanswered = false;
+  const client = clientOf({
     ...{ server: settings.server, token: takeSecret('LLM_BATCH_SERVER_TOKEN') ?? null, clock, random },
+    onUnanswered(error) {
+      if (!isUnanswered && !settings.quiet) writeNotice(stderr, waitingFor(error, settings.server));
+      isUnanswered = true;
+    },
   });
   const ending = new AbortController();
   const stopListening = interrupts.subscribe(() => ending.abort());
@@ -93,19 +110,42 @@ async function openFile(file: string, path: string): Promise<Readable> {
   throw usageError('INPUT_IS_FOLDER', `The input ${file} is a folder.`, 'Name a file inside it.');
 }
 
+/** @throws LlmBatchError SERVER_ADDRESS (exit 2) */
+function clientOf(options: ClientOptions): LlmBatchClient {
+  try {
+    return new LlmBatchClient(options);
+  } catch (error) {
+    const { message } = error as Error;
+    throw usageError('SERVER_ADDRESS', `The service cannot be asked: its ${message}.`);
+  }
+}
+
+function waitingFor(error: unknown, server: string): string {
+  const why =
+    error instanceof ServiceProblem ? `answers ${error.status}` : `does not answer (${whyNot(error)})`;
+  return printable(`${server} ${why}; it is asked again until it has the results. Ctrl-C ends the wait.`);
+}
+
+/** Places that are named; more are with the file itself. */
+const MOST_PLACES = 3;
+
 function asOwnError(error: unknown, server: string): unknown {
   if (error instanceof ServiceProblem) {
-    const places = error.errors.map(({ field, message }) => `\n  ${field}: ${message}`).join('');
-    return new LlmBatchError(
-      printable(`${server} answered ${error.status}: ${error.message}`) + printable(places),
-      {
-        code: 'SUBMIT_REFUSED',
-        exitCode: EXIT_CODES.usage,
-        facts: { status: error.status },
-      },
-    );
+    const { status, code, message, errors } = error;
+    // A single place is mostly in the sentence already.
+    const named = errors.filter(({ message: words }) => !message.includes(words));
+    const places = named.slice(0, MOST_PLACES).map((place) => `${place.field}: ${place.message}`);
+    if (named.length > MOST_PLACES) places.push('…');
+    const inPlaces = places.length === 0 ? '' : ` (${places.join('; ')})`;
+    return new LlmBatchError(`${server} answered ${status}: ${message.replace(/\.$/, '')}${inPlaces}.`, {
+      ...{ code: 'SUBMIT_REFUSED', exitCode: EXIT_CODES.usage, facts: { status, code } },
+    });
   }
   if (!(error instanceof TypeError)) return error;
-  const { code, message } = (error.cause ?? error) as NodeJS.ErrnoException;
-  return usageError('SERVICE_UNREACHABLE', `No service answers at ${server}: ${code ?? message}.`);
+  return usageError('SERVICE_UNREACHABLE', `No service answers at ${server}: ${whyNot(error)}.`);
+}
+
+function whyNot(error: unknown): string {
+  const { code, message } = ((error as Error).cause ?? error) as NodeJS.ErrnoException;
+  return code ?? message;
 }

@@ -2,8 +2,11 @@
 import type { Command } from 'commander';
 import type { CommandContext } from '../app/context.js';
 import { withStore } from '../app/open-store.js';
-import { EXIT_CODES, type ExitCode } from '../core/errors.js';
+import { EXIT_CODES, type ExitCode, usageError } from '../core/errors.js';
 import { printable } from '../core/foreign-text.js';
+import type { ServedStore } from '../store/served-store.js';
+import { writeNotice } from '../ui/notice.js';
+import { formatCount, formatQuantity } from '../ui/numbers.js';
 import type { Action } from './action.js';
 import { addSettingFlags, readSettings } from './setting-flags.js';
 
@@ -38,33 +41,46 @@ async function webhooks(
   task: string | null,
 ): Promise<ExitCode> {
   const { settings } = await readSettings(command, context);
+  if (verb !== 'retry' && verb !== 'list') {
+    command.error(`error: expected list or retry, got ${printable(verb)}`);
+  }
+  const say = (sentence: string): void => {
+    if (!settings.quiet) writeNotice(context.stderr, context.command(sentence));
+  };
   if (verb === 'retry') {
     return withStore(context, settings, 'change', async ({ served }) => {
       const count = await served.retryWebhooks(task);
-      const what = count === 1 ? 'webhook' : 'webhooks';
-      context.stderr.write(context.command(`${count} ${what} to be sent again by \`llm-batch serve\`.\n`));
+      const again = `${formatQuantity(count, 'webhook')} to be sent again by \`llm-batch serve\`.`;
+      say(count > 0 ? again : await nothingGivenUp(served, task));
       return EXIT_CODES.completed;
     });
   }
-  if (verb !== 'list') command.error(`error: expected list or retry, got ${printable(verb)}`);
   return withStore(context, settings, 'read', async ({ served }) => {
+    let listed = 0;
     let page = await served.listWebhooks(0, PAGE_ROWS);
     while (page.length > 0) {
-      for (const { taskId: _, runId: _run, publicId, messageId, ...facts } of page) {
+      for (const { publicId, messageId, url, attempts, httpStatus, problem } of page) {
         if (task !== null && publicId !== task) continue;
-        const { url, attempts, httpStatus, problem } = facts;
-        const line = {
-          task: publicId,
-          webhook_id: messageId,
-          url,
-          attempts,
-          http_status: httpStatus,
-          problem,
-        };
+        const ids = { task: publicId, webhook_id: messageId };
+        const line = { ...ids, url, attempts, http_status: httpStatus, problem };
         context.stdout.write(`${JSON.stringify(line)}\n`);
+        listed += 1;
       }
       page = await served.listWebhooks(page.at(-1)?.taskId ?? 0, PAGE_ROWS);
     }
+    if (listed === 0) say(await nothingGivenUp(served, task));
     return EXIT_CODES.completed;
   });
+}
+
+/** Where nothing is to be done: that this is so, and what there is. @throws LlmBatchError TASK_MISSING (exit 2) */
+async function nothingGivenUp(served: ServedStore, task: string | null): Promise<string> {
+  if (task !== null) {
+    if ((await served.find(task)) === null) {
+      throw usageError('TASK_MISSING', `The store has no task ${JSON.stringify(task)} of a service.`);
+    }
+    return `The webhook of ${printable(task)} was not given up.`;
+  }
+  const { due, delivered } = await served.countWebhooks();
+  return `No webhook was given up; ${formatCount(due)} to be sent, ${formatCount(delivered)} delivered.`;
 }

@@ -66,10 +66,8 @@ async function worker(command: Command, context: CommandContext, flags: WorkerFl
     await ownStore(context, store, run?.name ?? null);
     const homes = await homeFolders(context, settings);
     const watched = await watchWorker(context, store, metricsAt);
-    const { tell, close } = watchRuns(context, settings);
-    if (watched.metricsUrl !== null && !settings.quiet) {
-      context.stderr.write(`Figures for Prometheus at ${watched.metricsUrl}/metrics.\n`);
-    }
+    const { tell, say, close } = watchRuns(context, settings);
+    if (watched.metricsUrl !== null) say(`Figures for Prometheus at ${watched.metricsUrl}/metrics.`);
     try {
       const report = await startWorker(context, {
         ...{ settings, store, runId: run?.id ?? null, idleExitMs, concurrency },
@@ -82,6 +80,8 @@ async function worker(command: Command, context: CommandContext, flags: WorkerFl
           if (flags.trustStore !== true) refuseUntrusted(context, runSettings, resolved, homes);
         },
       });
+      if (!report.isStopped && report.runs.size + report.passedOver.length === 0)
+        say('There was nothing to send.');
       return exitCodeOfWork(report);
     } finally {
       close();

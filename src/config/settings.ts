@@ -13,6 +13,7 @@ import {
   parseCountOrAuto,
   parseDuration,
   parseFailureLimit,
+  parseHosts,
   parseList,
   parseMoney,
   parseNumber,
@@ -20,6 +21,7 @@ import {
   parsePort,
   parseSwitch,
   parseText,
+  parseTimeToLive,
   parseUrlPath,
 } from './values.js';
 
@@ -553,7 +555,7 @@ const TABLE = {
     help: 'how long a result is kept after its task has ended',
     initial: 24 * 3_600_000,
     initialText: '24h',
-    parse: parseDuration,
+    parse: parseTimeToLive,
   }),
   maxBacklog: setting('service', {
     flags: '--max-backlog <n>',
@@ -569,7 +571,7 @@ const TABLE = {
     initialText: 'none: public addresses and https only',
     repeats: true,
     reaches: 'server',
-    parse: parseList,
+    parse: parseHosts,
   }),
   server: setting('client', {
     flags: '--server <url>',

@@ -18,6 +18,16 @@ export function parseList(value: unknown): string[] {
   return names;
 }
 
+/** Each a host, with or without a port. */
+export function parseHosts(value: unknown): string[] {
+  const hosts = parseList(value);
+  const odd = hosts.find(
+    (host) => !URL.canParse(`http://${host}`) || new URL(`http://${host}`).pathname !== '/',
+  );
+  if (odd === undefined && !hosts.some((host) => /[/?#@]/.test(host))) return hosts;
+  throw new Error('host or host:port, without https:// and without a path');
+}
+
 /** A whole number of at least 1; `10_000`, `10,000` and `10k` are understood. */
 export function parseCount(value: unknown): number {
   const text = String(value).trim().toLowerCase().replace(/[_,]/g, '');
@@ -70,6 +80,15 @@ export function parseDuration(value: unknown): number {
     totalMs += Number(amount) * (MS_PER_UNIT[unit ?? 's'] ?? 1_000);
   }
   return Math.round(totalMs);
+}
+
+const SHORTEST_TIME_TO_LIVE_MS = 1_000;
+
+/** As `parseDuration`; who wants no result kept would find none. */
+export function parseTimeToLive(value: unknown): number {
+  const timeMs = parseDuration(value);
+  if (timeMs >= SHORTEST_TIME_TO_LIVE_MS) return timeMs;
+  throw new Error('a time of at least 1s, such as 24h');
 }
 
 const BYTES_PER_UNIT: Readonly<Record<string, number>> = {

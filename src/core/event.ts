@@ -123,6 +123,8 @@ export type RunEvent =
       /** As traces call it, e.g. `chat`. */
       readonly operation: string;
       readonly tasks: readonly CalledTask[];
+      /** In whose trace the whole run was handed in; null where it was not, or nobody traced it. */
+      readonly runTraceparent: string | null;
     } & OfLane)
   /** Told as the answer comes, before it is committed. */
   | ({ readonly type: 'call_ended'; readonly tasks: readonly CalledTask[] } & CallEnd & OfLane)

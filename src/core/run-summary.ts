@@ -24,8 +24,10 @@ export interface RunSummary {
     readonly made: number;
     readonly open: number;
     readonly failed: number;
-    /** Calls cut off by a crash, made again afterwards. */
+    /** Calls cut off by a crash, or of a worker that was not heard of for too long; made again afterwards. */
     readonly repeated: number;
+    /** Of those, the ones that were answered after all: too late, their answers are not kept. */
+    readonly late: number;
   };
   readonly usage: TokenUsage;
   /** Sum of known costs; whole micro-dollars as far as the costs recorded were. */

@@ -22,7 +22,7 @@ export interface RunRecord {
   readonly simulated: boolean;
   /** Everything needed to go on without the input file: templates, model, limits. Never a key. */
   readonly settings: JsonObject;
-  /** What was seen while it was drained, for those that look at it; apart from its settings, which others may change. */
+  /** What was seen of it, when it was handed in and while it was drained; apart from its settings, which others may change. */
   readonly observations: readonly RunObservation[];
   readonly createdAtMs: number;
   /** When the last drain ended, whatever way. */
@@ -38,7 +38,7 @@ export interface RunRecord {
 }
 
 export interface RunObservation {
-  readonly kind: 'learnt_limit' | 'outage' | 'prices' | 'groups';
+  readonly kind: 'learnt_limit' | 'outage' | 'prices' | 'groups' | 'submission';
   /** The lane that it is about; empty for the run as a whole. */
   readonly subject: string;
   /** Null: holds no more. */

@@ -63,6 +63,8 @@ export interface ReadyCall {
   /** See `Gate.isRecalled`. */
   readonly recalls: number;
   readonly callId: number;
+  /** When it went to the ledger, monotonic. */
+  readonly recordedAtMs: number;
   /** Set aside in the budget. */
   readonly most: Spending | null;
 }
@@ -139,6 +141,7 @@ async function admitAndRecord(
     giveBack(lane, grant, context);
     return failedGroup(group, request.refused, clock.now());
   }
+  const recordedAtMs = clock.monotonicMs();
   const callId = await journal.start({
     runId: context.runId,
     tasks: group.map(({ task: { taskId, attemptToken } }) => ({ taskId, attemptToken })),
@@ -152,7 +155,7 @@ async function admitAndRecord(
     giveBack(lane, grant, context);
     return releasedGroup(group);
   }
-  return { group, request, lane, grant, recalls: admission.recalls, callId, most };
+  return { group, request, lane, grant, recalls: admission.recalls, callId, recordedAtMs, most };
 }
 
 function mostCostOf(lane: Lane, billing: BillingBounds): number | null {

@@ -41,6 +41,7 @@ import { Guard, type GuardReport } from './guard.js';
 import { Journal } from './journal.js';
 import { failed, released } from './judge-reply.js';
 import { Gate, type GateHold, type Lane } from './lane.js';
+import { Lease } from './lease.js';
 import { Packer } from './packer.js';
 import { halvesOf, type JoinRequests, kindOf, type PreparedTask, type PrepareTask } from './prepared-task.js';
 import { laneMissing } from './remote/server.js';
@@ -206,6 +207,7 @@ export class Drain {
   /** Calls that have left and are not back. */
   readonly #pool: ReturnType<typeof pLimit>;
   readonly #callLimit: CallLimit;
+  readonly #lease = new Lease();
   readonly #held = new Map<number, LeasedTask>();
   /** Monotonic times, of held tasks that throttling had sent back. */
   readonly #throttledSinceMs = new Map<number, number>();
@@ -449,8 +451,14 @@ export class Drain {
   }
 
   #claim(limit: number, { atLeastPriority }: { readonly atLeastPriority: number }) {
-    const { store, runId, workerId, leaseMs, among } = this.#options;
-    const claim = () => store.claimTasks({ runId, workerId, limit, leaseMs, among, atLeastPriority });
+    const { store, runId, workerId, leaseMs, among, clock } = this.#options;
+    const claim = async () => {
+      const askedAtMs = clock.monotonicMs();
+      const tasks = await store.claimTasks({ runId, workerId, limit, leaseMs, among, atLeastPriority });
+      // A claim prolongs none that lasts half as long.
+      if (tasks.length > 0) this.#lease.confirmed(askedAtMs, leaseMs / 2);
+      return tasks;
+    };
     return this.#outlasting<readonly LeasedTask[]>(claim, []);
   }
 
@@ -534,8 +542,10 @@ export class Drain {
   }
 
   async #send(ready: ReadyCall): Promise<void> {
-    // What it would bring could not be stored now.
-    const stays = this.#trouble.isActive || this.#gate.isRecalled(ready);
+    const nowMs = this.#options.clock.monotonicMs();
+    // What it would bring could not be stored now, or others make the same call.
+    const stays =
+      this.#trouble.isActive || this.#gate.isRecalled(ready) || !this.#lease.holds(ready.recordedAtMs, nowMs);
     this.#ended(stays ? withdrawCall(ready, this.#context) : await sendCall(ready, this.#context));
   }
 
@@ -793,10 +803,14 @@ export class Drain {
       while (!ended.signal.aborted) {
         await clock.sleep(leaseMs / HEARTBEATS_PER_LEASE, ended.signal);
         if (ended.signal.aborted || this.#trouble.isActive) continue;
+        const askedAtMs = clock.monotonicMs();
         // A lease outlives the beat that is left out; whoever has something to store deals with the trouble.
-        await store.beat(workerId, leaseMs).catch((error: unknown) => {
-          if (!mayPass(error)) throw error;
-        });
+        await store.beat(workerId, leaseMs).then(
+          () => this.#lease.confirmed(askedAtMs, leaseMs),
+          (error: unknown) => {
+            if (!mayPass(error)) throw error;
+          },
+        );
       }
     };
     void beat().catch((error: unknown) => this.#crashed([], error));

@@ -17,7 +17,14 @@ import {
   formatTokens,
 } from '../ui/numbers.js';
 import { inputWords } from '../ui/run-words.js';
-import { doubtText, openOf, priceTableText, sharingParts, totalOf } from '../ui/summary-facts.js';
+import {
+  doubtText,
+  openOf,
+  priceTableText,
+  repeatParts,
+  sharingParts,
+  totalOf,
+} from '../ui/summary-facts.js';
 import { html, type Markup } from './html.js';
 import type { ReportFacts } from './report-facts.js';
 import { momentText } from './time-text.js';
@@ -102,9 +109,7 @@ function tile(name: string, value: string, note: string, tone = ''): Markup {
 }
 
 function callsNote({ calls }: RunSummary): string {
-  const parts = [`${formatCount(calls.failed)} failed`];
-  if (calls.repeated > 0) parts.push(`${formatCount(calls.repeated)} repeated after a crash`);
-  return parts.join(', ');
+  return [`${formatCount(calls.failed)} failed`, ...repeatParts(calls)].join(', ');
 }
 
 function costText({ costMicroUsd, callsWithoutCost }: RunSummary): string {

@@ -57,7 +57,7 @@ export async function cancelAtProviders(options: CancelOptions): Promise<boolean
   const responses = directWayOf(run, {
     ...{ ...shared, lanes, mostConnections: 1, isUntried: false },
     salvage: (settlements) => saveSalvage(salvagePath, settlements),
-    onNotice: (notice) => tell(eventOf(notice)),
+    onNotice: (notice) => tell(eventOf(notice, null)),
   });
   const areBatchesOpen = (await openBatches(store, run, 'batch')).length > 0;
   const way: SendingWay = areBatchesOpen

@@ -18,7 +18,7 @@ import { recoverStore } from './recover.js';
 import { openBatches, remoteWayOf } from './remote.js';
 import { createRunBudget, failureLimit } from './run-budget.js';
 import { eventOf, settledEvent } from './run-events.js';
-import { ObservationNotes, pricesObserved } from './run-observations.js';
+import { ObservationNotes, observationsOf, pricesObserved } from './run-observations.js';
 import { RunProgress } from './run-progress.js';
 import { type RunSettings, settingsOfRun } from './run-settings.js';
 import { saveSalvage } from './salvage.js';
@@ -124,6 +124,7 @@ async function drainRun(
   const before = await store.summarizeRun(run.id);
   handedOut = { completed: 0, failed: 0 };
 
+  const { traceparent } = observationsOf(run);
   const notes = new ObservationNotes(store, run, lanes, clock, tell);
   const prepare = createPrepareTask(settings, await loadOutputCheck(settings));
   const budget = createRunBudget(settings.budget, lanes, before);
@@ -151,7 +152,7 @@ async function drainRun(
     salvage: (settlements) => saveSalvage(options.salvagePath, settlements),
     onNotice(notice) {
       notes.follow(notice);
-      tell(eventOf(notice));
+      tell(eventOf(notice, traceparent));
     },
     onSettled,
   });

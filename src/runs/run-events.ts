@@ -5,10 +5,11 @@ import type { SentCall } from '../engine/call.js';
 import type { DrainNotice, SettledTask } from '../engine/drain.js';
 import type { PreparedTask } from '../engine/prepared-task.js';
 
-export function eventOf(notice: DrainNotice): RunEvent {
+/** @param runTraceparent in whose trace the run was handed in */
+export function eventOf(notice: DrainNotice, runTraceparent: string | null): RunEvent {
   switch (notice.type) {
     case 'call_started':
-      return startedEvent(notice.call);
+      return startedEvent(notice.call, runTraceparent);
     case 'call_ended': {
       const { call, end } = notice;
       return { type: 'call_ended', lane: call.lane.name, tasks: tasksOf(call), ...end };
@@ -22,11 +23,12 @@ export function eventOf(notice: DrainNotice): RunEvent {
   }
 }
 
-function startedEvent(call: SentCall): RunEvent {
+function startedEvent(call: SentCall, runTraceparent: string | null): RunEvent {
   const { callId, lane, request, group } = call;
   const { model } = group[0] as PreparedTask;
   const { operation } = ENDPOINTS[request.endpoint];
-  return { type: 'call_started', lane: lane.name, callId, model, operation, tasks: tasksOf(call) };
+  const tasks = tasksOf(call);
+  return { type: 'call_started', lane: lane.name, callId, model, operation, tasks, runTraceparent };
 }
 
 function tasksOf({ group }: SentCall): readonly CalledTask[] {

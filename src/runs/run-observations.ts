@@ -32,6 +32,8 @@ export interface RunObservations {
   readonly prices: PriceTable | null;
   /** Null where no call had several documents. */
   readonly groups: GroupFigures | null;
+  /** In whose trace it was handed in (W3C Trace Context); null where nobody traced that. */
+  readonly traceparent: string | null;
 }
 
 /** A store may have come from anybody; what is odd in it counts as not seen. */
@@ -43,10 +45,11 @@ const SHAPES: Readonly<Record<RunObservation['kind'], Shape>> = {
   }),
   outage: objectOf({ sinceMs: amount, message: text }),
   prices: objectOf({ source: text, date: orNull(text) }),
+  submission: objectOf({ traceparent: text }),
   groups: objectOf({ calls: amount, documents: amount, fewest: amount, most: amount, splits: amount }),
 };
 
-/** The inverse of what `noteObservations` and `pricesObserved` give the store. */
+/** The inverse of what `noteObservations` and the functions below give the store. */
 export function observationsOf(run: RunRecord): RunObservations {
   const ofKind = <Seen>(kind: RunObservation['kind']): Seen[] =>
     run.observations
@@ -57,7 +60,12 @@ export function observationsOf(run: RunRecord): RunObservations {
     outages: ofKind<Outage>('outage'),
     prices: ofKind<PriceTable>('prices')[0] ?? null,
     groups: ofKind<GroupFigures>('groups')[0] ?? null,
+    traceparent: ofKind<{ traceparent: string }>('submission')[0]?.traceparent ?? null,
   };
+}
+
+export function submissionObserved(traceparent: string): RunObservation {
+  return { kind: 'submission', subject: '', value: { traceparent } };
 }
 
 export function pricesObserved({ source, date }: PriceTable): RunObservation {

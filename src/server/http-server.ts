@@ -4,7 +4,7 @@ import type { Readable } from 'node:stream';
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
 import { parseForeignJson, UnusualShape } from '../core/json.js';
 import { OpenApi } from './openapi.js';
-import { Problem, problemOf, unprocessable } from './problem.js';
+import { nothingHere, Problem, problemOf, unprocessable } from './problem.js';
 import { healthRoutes } from './routes/health-routes.js';
 import type { AddRoutes } from './routes/route.js';
 import { JSONL_TYPES } from './routes/run-routes.js';
@@ -49,6 +49,8 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
   });
   app.removeAllContentTypeParsers();
   app.addContentTypeParser('application/json', { parseAs: 'buffer' }, (request, body, done) => {
+    // Some clients say that of everything that they post.
+    if (body.length === 0 && request.routeOptions.schema?.body === undefined) return done(null, undefined);
     try {
       refuseOtherType(request, 'application/json');
       request.bodyText = utf8(body as Buffer);
@@ -66,14 +68,12 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
       done(error as Error);
     }
   });
-  app.setErrorHandler((error, _request, reply) => {
-    const problem = problemOf(error);
+  app.setErrorHandler((error, request, reply) => {
+    const problem = hasOtherType(error) ? otherType(request) : problemOf(error);
     if (problem.status === 500) onUnexpected(error);
     return sendProblem(problem, reply);
   });
-  app.setNotFoundHandler((_request, reply) =>
-    sendProblem(new Problem(404, 'There is nothing at this address.', { code: 'not_found' }), reply),
-  );
+  app.setNotFoundHandler(({ method }, reply) => sendProblem(nothingHere(method), reply));
   for (const add of [...routes, healthRoutes(probe, () => openApi.document())]) add(app);
   return app;
 }
@@ -88,9 +88,26 @@ function sendProblem(problem: Problem, reply: FastifyReply): FastifyReply {
     .send(JSON.stringify(problem.body()));
 }
 
-function refuseOtherType({ routeOptions }: FastifyRequest, given: string): void {
-  const wanted = routeOptions.config.docs?.bodyType ?? 'application/json';
-  if (wanted !== given) throw new Problem(415, `This route takes ${wanted}.`, { code: 'media_type' });
+/** @throws Problem 404, 415 */
+function refuseOtherType(request: FastifyRequest, given: string): void {
+  const isPacked = given === 'application/json' && request.headers['content-encoding'] !== undefined;
+  if (request.is404 || isPacked || bodyTypeOf(request) !== given) throw otherType(request);
+}
+
+/** Of what no route takes; others are refused by `refuseOtherType`. */
+function hasOtherType(error: unknown): boolean {
+  return (error as { readonly code?: unknown }).code === 'FST_ERR_CTP_INVALID_MEDIA_TYPE';
+}
+
+function otherType(request: FastifyRequest): Problem {
+  if (request.is404) return nothingHere(request.method);
+  const isPacked = request.headers['content-encoding'] !== undefined;
+  const wanted = `${bodyTypeOf(request)}${isPacked ? ', as it is: without Content-Encoding' : ''}`;
+  return new Problem(415, `This route takes Content-Type ${wanted}.`, { code: 'media_type' });
+}
+
+function bodyTypeOf({ routeOptions }: FastifyRequest): string {
+  return routeOptions.config.docs?.bodyType ?? 'application/json';
 }
 
 const decoder = new TextDecoder('utf-8', { fatal: true });
@@ -104,6 +121,7 @@ function utf8(body: Buffer): string {
 }
 
 function parseJson(text: string): unknown {
+  if (text === '') throw new Problem(400, 'The body is empty.', { code: 'not_json' });
   try {
     return parseForeignJson(text);
   } catch (error) {

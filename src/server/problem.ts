@@ -65,11 +65,8 @@ export const STORE_RETRY_SECONDS = 10;
 /** Errors of fastify's own that a client causes. */
 const OF_FASTIFY: Readonly<Record<string, readonly [status: number, code: string, detail: string]>> = {
   FST_ERR_CTP_BODY_TOO_LARGE: [413, 'too_large', 'The body is larger than this service takes.'],
-  FST_ERR_CTP_INVALID_MEDIA_TYPE: [415, 'media_type', 'The content type is none that this route takes.'],
-  FST_ERR_CTP_EMPTY_JSON_BODY: [400, 'not_json', 'The body is empty.'],
   FST_ERR_CTP_INVALID_CONTENT_LENGTH: [400, 'length', 'The body is not as long as its Content-Length says.'],
   FST_ERR_BAD_URL: [400, 'bad_url', 'The path is no valid URL.'],
-  FST_ERR_MAX_PARAM_LENGTH: [404, 'not_found', 'There is nothing at this address.'],
 };
 
 interface FastifyLikeError {
@@ -89,6 +86,7 @@ export function problemOf(error: unknown): Problem {
   if (error instanceof LlmBatchError) return problemOfOwn(error);
   const { code, statusCode, validation } = error as FastifyLikeError;
   if (validation !== undefined) return problemOfShape(error as FastifyLikeError);
+  if (code === 'FST_ERR_MAX_PARAM_LENGTH') return nothingHere();
   const known = OF_FASTIFY[String(code)];
   if (known !== undefined) return new Problem(known[0], known[2], { code: known[1] });
   if (typeof statusCode === 'number' && statusCode >= 400 && statusCode < 500) {
@@ -113,19 +111,48 @@ function problemOfOwn(error: LlmBatchError): Problem {
 }
 
 function problemOfShape({ validation = [], validationContext }: FastifyLikeError): Problem {
+  // An id that cannot be one.
+  if (validationContext === 'params') return nothingHere();
   const errors = validation.map(({ instancePath, keyword, params, message = 'is wrong' }) => {
     const path = instancePath.split('/').slice(1).map(unescaped);
     const extra = params['additionalProperty'] ?? params['missingProperty'];
     if (typeof extra === 'string') path.push(extra);
-    const words = keyword === 'additionalProperties' ? 'is unknown' : message;
-    return { field: path.join('.'), message: words };
+    return { field: path.join('.'), message: SHAPE_WORDS[keyword]?.(params) ?? message };
   });
   const [first] = errors;
-  const where =
-    validationContext === 'body' || validationContext === undefined ? '' : `${validationContext} `;
+  const whole = validationContext === 'querystring' ? 'The query' : 'The body';
+  const part = validationContext === 'querystring' ? 'Query parameter ' : '';
   const detail =
-    first === undefined ? 'The body is wrong.' : `${where}${first.field} ${first.message}.`.trimStart();
+    first === undefined
+      ? `${whole} is wrong.`
+      : `${first.field === '' ? whole : part + first.field} ${first.message}.`;
   return new Problem(422, detail, { code: 'invalid_body', errors });
+}
+
+/** By keyword of JSON Schema, where the validator's own words are those of programmers. */
+const SHAPE_WORDS: Readonly<Record<string, (params: Readonly<Record<string, unknown>>) => string>> = {
+  additionalProperties: () => 'is unknown',
+  enum: ({ allowedValues }) => `must be one of ${(allowedValues as readonly unknown[]).join(', ')}`,
+  minimum: ({ limit }) => `must be at least ${limit}`,
+  maximum: ({ limit }) => `must be at most ${limit}`,
+  // Nothing is asked to be longer than that.
+  minLength: () => 'must not be empty',
+  type: ({ type }) => `must be ${TYPE_WORDS[String(type)] ?? String(type)}`,
+};
+
+const TYPE_WORDS: Readonly<Record<string, string>> = {
+  object: 'an object',
+  string: 'a string',
+  number: 'a number',
+  integer: 'a whole number',
+};
+
+/** @param method where another one may be at home at that address */
+export function nothingHere(method?: string): Problem {
+  const what = method === undefined ? '' : ` for ${method}`;
+  return new Problem(404, `There is nothing at this address${what}; GET /openapi.json says what there is.`, {
+    code: 'not_found',
+  });
 }
 
 /** Of JSON Pointer (RFC 6901). */

@@ -15,6 +15,7 @@ import { importNew } from '../runs/import-input.js';
 import { removeRun } from '../runs/prune-runs.js';
 import { readPages } from '../runs/read-documents.js';
 import { retryRun } from '../runs/retry-run.js';
+import { submissionObserved } from '../runs/run-observations.js';
 import { type RunSettings, settingsToJson } from '../runs/run-settings.js';
 import type { Store } from '../store/store.js';
 import { GroupCommit } from './group-commit.js';
@@ -149,7 +150,13 @@ export class TaskService {
    * @param body JSONL
    * @throws Problem 409, 422, 503
    */
-  async submitRun(body: Readable, asked: AskedWith, headers: SubmissionHeaders): Promise<Accepted> {
+  submitRun(body: Readable, asked: AskedWith, headers: SubmissionHeaders): Promise<Accepted> {
+    return this.#options.trace('POST /v1/runs', headers.traceparent, (traceparent) =>
+      this.#submitRun(body, asked, { ...headers, traceparent }),
+    );
+  }
+
+  async #submitRun(body: Readable, asked: AskedWith, headers: SubmissionHeaders): Promise<Accepted> {
     const { store, settings, clock, onWork } = this.#options;
     await this.#refuseFull(0);
     const publicId = newPublicId('run', clock.now());
@@ -163,6 +170,9 @@ export class TaskService {
     });
     try {
       await store.served.adoptRun(run.id, true);
+      if (headers.traceparent !== null) {
+        await store.noteObservations(run.id, [submissionObserved(headers.traceparent)]);
+      }
       const outcome = await this.#importRun(run, body, request, asked, headers);
       if (outcome.type === 'accepted') onWork();
       else await removeRun(store, run.id);

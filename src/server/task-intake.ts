@@ -79,8 +79,12 @@ export class TaskIntake {
     const document = parse(contentText);
     if (isLineProblem(document)) throw problemIn(field, document);
     if (field === 'request' && document.form === 'record') {
-      const { contentField } = ENDPOINTS[submission.endpoint ?? DEFAULT_ENDPOINT];
-      throw unprocessable(`request.${contentField}`, 'is missing: this is the request of no endpoint');
+      const { endpoint = DEFAULT_ENDPOINT } = submission;
+      const other = submission.endpoint === undefined ? '; name another in endpoint' : '';
+      throw unprocessable(
+        `request.${ENDPOINTS[endpoint].contentField}`,
+        `is missing, without which it is no request of the endpoint ${endpoint}${other}`,
+      );
     }
     const request = build(document);
     if (isLineProblem(request)) throw problemIn(field, request);

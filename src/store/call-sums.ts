@@ -10,8 +10,9 @@ export const LANE_SUMS = [
   ...(['input_tokens', 'output_tokens', 'cached_tokens', 'reasoning_tokens'] as const),
 ] as const;
 export const RUN_SUMS = [
-  ...(['calls_ended', 'calls_lost', 'calls_answered', 'calls_without_cost', 'calls_in_doubt'] as const),
-  ...(['calls_without_usage', 'tokens_in_doubt', 'cost_in_doubt_micro_usd', 'latency_sum_ms'] as const),
+  ...(['calls_ended', 'calls_lost', 'calls_late', 'calls_answered', 'calls_without_cost'] as const),
+  ...(['calls_in_doubt', 'calls_without_usage', 'tokens_in_doubt', 'cost_in_doubt_micro_usd'] as const),
+  'latency_sum_ms',
 ] as const;
 
 type Sums<Column extends string> = Record<Column, number>;
@@ -50,6 +51,7 @@ export class CallSums {
     else this.run.calls_ended += 1;
     this.seen(storableInteger(call.finishedAtMs));
     if (call.kind === null) this.#answeredAfter(storableReal(call.latencyMs));
+    if (call.kind === null && wasLost) this.run.calls_late += 1;
     this.#add(laneName, call, most);
   }
 

@@ -41,6 +41,7 @@ export function toRunSummary(
       open: made - totals.calls_ended,
       failed: sumOf(({ failed }) => failed),
       repeated: totals.calls_lost,
+      late: totals.calls_late,
     },
     usage: {
       inputTokens: sumOf(({ usage }) => usage.inputTokens),

@@ -39,7 +39,11 @@ function traceparentOf(span: Span): string | null {
   return `00-${traceId}-${spanId}-${traceFlags.toString(16).padStart(2, '0')}`;
 }
 
-/** Spans of the calls of runs, from their events. A call for several documents hangs on the first one's trace and is linked to the others'. */
+/**
+ * Spans of the calls of runs, from their events. A call for several documents hangs on the first one's trace and is linked
+ * to the others'; one for documents of a run that was handed in whole is a trace of its own, linked to the run's: nobody
+ * could look at a trace of a million calls.
+ */
 export class CallSpans {
   readonly #tracer: Tracer;
   readonly #open = new Map<number, Span>();
@@ -53,7 +57,8 @@ export class CallSpans {
     else if (event.type === 'call_ended') this.#ended(event);
   };
 
-  #started({ callId, lane, model, operation, tasks }: RunEvent & { readonly type: 'call_started' }): void {
+  #started(event: RunEvent & { readonly type: 'call_started' }): void {
+    const { callId, lane, model, operation, tasks, runTraceparent } = event;
     const [first] = tasks;
     const parent = contextOf(first?.traceparent) ?? ROOT_CONTEXT;
     for (const task of tasks) this.#queued(task);
@@ -61,7 +66,7 @@ export class CallSpans {
       `${operation} ${model}`,
       {
         kind: SpanKind.CLIENT,
-        links: tasks.slice(1).flatMap(linkTo),
+        links: [...tasks.slice(1).map(({ traceparent }) => traceparent), runTraceparent].flatMap(linkTo),
         attributes: {
           'gen_ai.operation.name': operation,
           'gen_ai.provider.name': 'openai',
@@ -113,7 +118,7 @@ export class CallSpans {
   }
 }
 
-function linkTo({ traceparent }: CalledTask): Link[] {
+function linkTo(traceparent: string | null | undefined): Link[] {
   const spanContext = trace.getSpanContext(contextOf(traceparent) ?? ROOT_CONTEXT);
   return spanContext === undefined ? [] : [{ context: spanContext }];
 }

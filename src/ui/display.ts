@@ -6,6 +6,7 @@ import { renderBadLines } from './bad-lines.js';
 import type { Appearance } from './colours.js';
 import { eventLines } from './event-lines.js';
 import type { TerminalStream } from './frame-terminal.js';
+import { noticeLines } from './notice.js';
 import { formatCount } from './numbers.js';
 import { createProgress, type Progress } from './progress.js';
 import { shownPath } from './run-words.js';
@@ -108,7 +109,9 @@ export class Display {
       case 'ended':
         return this.#summaryOf(event);
       default:
-        return eventLines(event, appearance, this.#run);
+        return eventLines(event, appearance, this.#run).flatMap((line) =>
+          noticeLines(line, this.#options.stream),
+        );
     }
   }
 

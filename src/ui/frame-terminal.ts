@@ -4,7 +4,7 @@
  */
 import type { Writable } from 'node:stream';
 import { draw } from '../core/terminal-gate.js';
-import { displayWidth } from './width.js';
+import { displayWidth, withoutColour } from './width.js';
 
 export type TerminalStream = Writable & {
   readonly isTTY?: boolean | undefined;
@@ -95,9 +95,4 @@ export class FrameTerminal {
   cursorSave(): void {}
   cursorRestore(): void {}
   lineWrapping(): void {}
-}
-
-function withoutColour(text: string): string {
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: colour is made of control characters
-  return text.replace(/\x1b\[[0-9;]*m/g, '');
 }

@@ -90,7 +90,7 @@ export function callFacts(
         formatCount(calls.made),
         callsPerSecond,
         calls.failed > 0 ? `${formatCount(calls.failed)} failed` : null,
-        calls.repeated > 0 ? `${formatCount(calls.repeated)} repeated after a crash` : null,
+        ...repeatParts(calls),
       ]),
     },
     {
@@ -119,13 +119,28 @@ export function callFacts(
   return facts;
 }
 
+/** Calls that were made again, and what became of the first ones. */
+export function repeatParts({ repeated, late }: RunSummary['calls']): string[] {
+  return [
+    ...(repeated > 0 ? [`${formatCount(repeated)} repeated after a crash`] : []),
+    ...(late > 0 ? [`${formatCount(late)} of them answered too late`] : []),
+  ];
+}
+
 /** `prices.json of 2026-11-01` */
 export function priceTableText({ source, date }: PriceTable): string {
   return date === null ? source : `${source} of ${date}`;
 }
 
 function costText(summary: RunSummary): string {
-  return dotted([knownCostText(summary), summary.inDoubt.costMicroUsd > 0 ? doubtText(summary) : null]);
+  const { costMicroUsd, callsWithoutCost, inDoubt } = summary;
+  const isUnknown = costMicroUsd === 0 && callsWithoutCost > 0;
+  const known = isUnknown ? 'not known: no price for this model and tier' : formatMoney(costMicroUsd);
+  if (inDoubt.costMicroUsd > 0) {
+    return dotted([known, isUnknown ? `at most ${formatMoney(inDoubt.costMicroUsd)}` : doubtText(summary)]);
+  }
+  const without = `${formatQuantity(callsWithoutCost, 'call')} without a known price`;
+  return dotted([known, isUnknown || callsWithoutCost === 0 ? null : `and ${without}`]);
 }
 
 /** What calls may have cost of which nobody knows whether they were billed, or at which price. */
@@ -138,13 +153,6 @@ export function doubtText({ inDoubt, callsWithoutCost }: RunSummary): string {
     .filter(({ calls }) => calls > 0)
     .map(({ calls, words }) => `${formatQuantity(calls, 'call')} ${words}`);
   return `up to ${formatMoney(inDoubt.costMicroUsd)} more for ${why.join(', ')}`;
-}
-
-function knownCostText(summary: RunSummary): string {
-  const unknown = summary.callsWithoutCost;
-  if (unknown === 0) return formatMoney(summary.costMicroUsd);
-  if (summary.costMicroUsd === 0) return 'not known: no price for this model and tier';
-  return `${formatMoney(summary.costMicroUsd)} · and ${formatQuantity(unknown, 'call')} without a known price`;
 }
 
 /** Of calls that had several documents. */

@@ -73,16 +73,20 @@ export function padToWidth(text: string, columns: number, side: 'start' | 'end' 
   return side === 'end' ? text + padding : padding + text;
 }
 
+/** Stands for a blank that is none to break at. */
+const HELD = '\0';
+
 /**
  * Breaks text at spaces into lines of at most `columns`. A word that is wider (a path, a URL) gets a line of
- * its own and is left whole, so that it can still be copied.
+ * its own and is left whole, so that it can still be copied; so is a command between backticks. Colours have no width.
  */
 export function wrapToWidth(text: string, columns: number): string[] {
   const lines: string[] = [];
   let line = '';
   let width = 0;
-  for (const word of text.split(' ')) {
-    const wordWidth = displayWidth(word);
+  const held = text.replace(/`[^`]*`/g, (command) => command.replaceAll(' ', HELD));
+  for (const word of held.split(' ').map((each) => each.replaceAll(HELD, ' '))) {
+    const wordWidth = displayWidth(withoutColour(word));
     if (line !== '' && width + 1 + wordWidth > columns) {
       lines.push(line);
       line = word;
@@ -94,4 +98,9 @@ export function wrapToWidth(text: string, columns: number): string[] {
   }
   lines.push(line);
   return lines;
+}
+
+export function withoutColour(text: string): string {
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: colour is made of control characters
+  return text.replace(/\x1b\[[0-9;]*m/g, '');
 }

@@ -10,6 +10,7 @@ import type { DisplayOptions } from './display.js';
 import { eventLines } from './event-lines.js';
 import { FrameTerminal } from './frame-terminal.js';
 import { haltReasonText } from './halt-reason.js';
+import { noticeLines } from './notice.js';
 import { formatCount, formatQuantity } from './numbers.js';
 import { openOf } from './summary-facts.js';
 
@@ -46,6 +47,11 @@ export class WorkerDisplay {
     }
   };
 
+  /** Tells what is of no run. */
+  say(sentence: string): void {
+    this.#print(sentence);
+  }
+
   /** Leaves the last line standing. */
   close(): void {
     this.#cancelTimer();
@@ -77,7 +83,7 @@ export class WorkerDisplay {
   #print(line: string): void {
     const { stream, appearance, quiet } = this.#options;
     if (quiet) return;
-    const shown = inCharacterSet(line, appearance);
+    const shown = inCharacterSet(noticeLines(line, stream).join('\n'), appearance);
     if (this.#terminal === null) stream.write(`${shown}\n`);
     else {
       this.#terminal.printAbove(shown);

@@ -16,19 +16,21 @@ interface Asked {
 function clientOf(answers: readonly (() => Response | never)[]) {
   const asked: Asked[] = [];
   const waitedMs: number[] = [];
+  const unanswered: unknown[] = [];
   const clock: Clock = {
     ...systemClock,
     sleep: async (delayMs) => void waitedMs.push(delayMs),
   };
   const client = new LlmBatchClient({
     ...{ server: 'http://service.example/', token: 'secret', clock, random: () => 0 },
+    onUnanswered: (error) => void unanswered.push(error),
     fetch: async (url, init) => {
       const { method, headers } = init as { method: string; headers: Record<string, string> };
       asked.push({ method, url: String(url), headers });
       return (answers[asked.length - 1] ?? (() => json(DONE)))();
     },
   });
-  return { client, asked, waitedMs };
+  return { client, asked, waitedMs, unanswered };
 }
 
 function json(body: object, status = 200, headers: Record<string, string> = {}): Response {
@@ -49,9 +51,10 @@ describe('a task that is waited for', () => {
       throw new TypeError('fetch failed');
     };
     const busy = () => json({ detail: 'busy', code: 'store' }, 503, { 'retry-after': '10' });
-    const { client, waitedMs } = clientOf([gone, busy]);
+    const { client, waitedMs, unanswered } = clientOf([gone, busy]);
     expect(await client.poll('task_1')).toEqual(DONE);
     expect(waitedMs).toEqual([1_000, 10_000]);
+    expect(unanswered).toMatchObject([{ message: 'fetch failed' }, { status: 503 }]);
     const expired = clientOf([() => json({ detail: 'It was removed.', code: 'expired' }, 410)]).client;
     await expect(expired.poll('task_1')).rejects.toMatchObject({ status: 410, code: 'expired' });
   });

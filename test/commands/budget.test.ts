@@ -85,7 +85,7 @@ describe('--max-cost', () => {
     expect((await simulator.books()).calls).toBe(10);
     const again = await run('resume');
     expect(again.exitCode).toBe(4);
-    expect(again.stderr).toMatch(/up to \$1\.00 more for 10 calls/);
+    expect(again.stderr).toMatch(/no price for this model and tier · at most \$1\.00/);
     expect((await simulator.books()).calls).toBe(10);
   });
 

@@ -382,7 +382,7 @@ describe('after a run', () => {
       drained_by: null,
       documents: { total: 6, pending: 0, in_progress: 0, completed: 3, failed: 3, cancelled: 0, gone: 0 },
       failed_by_kind: { refused: 1, invalid_request: 2 },
-      calls: { made: 6, open: 0, failed: 3, repeated: 0 },
+      calls: { made: 6, open: 0, failed: 3, repeated: 0, late: 0 },
       tokens: { input: expect.any(Number), output: expect.any(Number), cached: 0, reasoning: 0 },
       cost_usd: expect.any(Number),
       latency_ms: {

@@ -4,6 +4,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../src/core/clock.js';
 import { openStore } from '../../src/store/open.js';
 import { claimAndCall } from '../contract/store/builders.js';
+import { hurriedClock } from '../support/hurried-clock.js';
 import { runInProcess } from '../support/in-process.js';
 import { postgresUrl } from '../support/postgres.js';
 import { type SimulatorHere, startSimulatorHere } from '../support/simulator-here.js';
@@ -82,5 +83,19 @@ describe('copy', () => {
     expect(refused.exitCode).toBe(2);
     expect(refused.stderr).toContain('--to postgres://');
     expect(() => workspace.read('other.db')).toThrow();
+    const fromServer = await llmBatch('copy', '--to', url, '--store', 'postgres://someone@127.0.0.1:1/none');
+    expect(fromServer).toMatchObject({ exitCode: 2, stderr: expect.stringContaining('no other way') });
+  });
+
+  it('names its own flag where the server is not there', async () => {
+    workspace.writeDocuments('docs.jsonl', DOCUMENTS);
+    await llmBatch('run', 'docs.jsonl', '--detach');
+    const nowhere = await runInProcess(['copy', '--to', 'postgres://someone@127.0.0.1:1/none'], {
+      folder: workspace.folder,
+      clock: hurriedClock(20),
+    });
+    expect(nowhere.exitCode).toBe(5);
+    expect(nowhere.stderr).toContain('Check --to,');
+    expect(nowhere.stderr).not.toContain('--store');
   });
 });

@@ -4,7 +4,15 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { readConfigFile, resolveSettings } from '../../src/config/load.js';
 import { SETTINGS } from '../../src/config/settings.js';
-import { parseBytes, parseCount, parseDuration, parseList, parseSwitch } from '../../src/config/values.js';
+import {
+  parseBytes,
+  parseCount,
+  parseDuration,
+  parseHosts,
+  parseList,
+  parseSwitch,
+  parseTimeToLive,
+} from '../../src/config/values.js';
 
 const nothing = { flags: {}, environment: {}, file: {} };
 
@@ -115,6 +123,25 @@ describe('values', () => {
 
   it.each(['soon', '', '-5s', '5 weeks'])('%s is no duration', (text) => {
     expect(() => parseDuration(text)).toThrow('a time such as');
+  });
+
+  it('a time to live is a second at least, since nothing could be fetched of a shorter one', () => {
+    expect(parseTimeToLive('1s')).toBe(1_000);
+    for (const text of ['0', '0s', '999ms']) {
+      expect(() => parseTimeToLive(text)).toThrow('a time of at least 1s');
+    }
+    expect(() => parseTimeToLive('soon')).toThrow('a time such as');
+  });
+
+  it('hosts are names and addresses, with or without a port, and no URLs', () => {
+    expect(parseHosts('hooks.internal, 10.0.0.5:8080,[::1]:9000')).toEqual([
+      'hooks.internal',
+      '10.0.0.5:8080',
+      '[::1]:9000',
+    ]);
+    for (const text of ['https://hooks.internal', 'hooks.internal/path', 'user@hooks.internal', 'a b']) {
+      expect(() => parseHosts(text)).toThrow('host or host:port');
+    }
   });
 
   it.each([

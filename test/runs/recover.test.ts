@@ -77,7 +77,7 @@ describe('a store that is taken over', () => {
     expect(await recover()).toEqual({ rescued: 1, lostCalls: 0, poisoned: 0 });
     const { counts, calls } = await store.summarizeRun(runId);
     expect(counts).toMatchObject({ completed: 1, ready: 2, in_progress: 0 });
-    expect(calls).toEqual({ made: 2, open: 0, failed: 1, repeated: 0 });
+    expect(calls).toEqual({ made: 2, open: 0, failed: 1, repeated: 0, late: 0 });
     expect(existsSync(salvagePath)).toBe(false);
   });
 

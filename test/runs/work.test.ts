@@ -14,6 +14,7 @@ import type { Store } from '../../src/store/store.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { type JudgedProvider, judgedProvider } from '../support/judged-provider.js';
 import { temporaryFolder } from '../support/program.js';
+import { storeWith } from '../support/store-with.js';
 import { plainRunSettings } from '../support/stored-run.js';
 
 const SECOND_MS = 1_000;
@@ -288,6 +289,32 @@ it('stores no late answer over that of the worker that took its document over, a
   expect(events.filter(([type]) => type === 'leases_lost')).toEqual([['leases_lost', 'docs']]);
   expect(await store.readTasks(id, [taskId])).toMatchObject([{ result: { outputJson: '"of the other"' } }]);
   expect((await store.summarizeRun(id)).calls.made).toBe(1);
+});
+
+it('sends no call that was ready when its lease ended, which another may have made by then', async () => {
+  const { id } = await addRun('docs', { count: 3, pacing: { concurrency: 2 } });
+  server = judgedProvider({ latencyMs: 60 * SECOND_MS, headers: 'none' }, clock);
+  let cutOff: Promise<void> | null = null;
+  let reconnect = (): void => undefined;
+  const beat: Store['beat'] = async (...beats) => {
+    await cutOff;
+    return store.beat(...beats);
+  };
+  const ended = startWork({ store: storeWith(store, { beat }), idleExitMs: 10 * SECOND_MS });
+  await clock.advance(5 * SECOND_MS);
+  expect((await store.summarizeRun(id)).calls).toMatchObject({ made: 3, open: 3 });
+  expect(server.arrivals).toHaveLength(2);
+  cutOff = new Promise((resolve) => {
+    reconnect = resolve;
+  });
+  await clock.advance(50 * SECOND_MS);
+  expect(await store.rescueTasks({ crashLimit: 3 })).toMatchObject({ rescued: 3 });
+  await store.claimTasks({ runId: id, workerId: 'other', limit: 3, leaseMs: 60 * SECOND_MS });
+  await clock.advance(20 * SECOND_MS);
+  expect(events.map(([type]) => type)).toContain('leases_lost');
+  reconnect();
+  await clock.runUntil(ended);
+  expect(server.arrivals).toHaveLength(2);
 });
 
 it('leaves a run whose key fails for a minute, and sends the others', async () => {

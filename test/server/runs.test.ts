@@ -154,4 +154,25 @@ describe('submit', () => {
     expect(nobody.exitCode).toBe(2);
     expect(nobody.stderr).toContain('llm-batch serve');
   });
+
+  it('asks for a file where somebody sits at the keyboard and would wait for nothing', async () => {
+    const { exitCode, stderr } = await runInProcess(['submit'], { folder: workspace.folder, typed: '' });
+    expect(exitCode).toBe(2);
+    expect(stderr).toContain('Name a file');
+  });
+
+  it.each([
+    ['nowhere', 'its server is no http or https URL'],
+    ['ftp://service.example', 'its server is no http or https URL'],
+    ['http://someone:swordfish@127.0.0.1:1', 'its server holds a user name or a password'],
+    ['http://127.0.0.1:1', 'its token is empty, or holds what no header can carry'],
+  ])('refuses the address %s, or its token, and repeats no secret', async (server, words) => {
+    const { exitCode, stderr } = await runInProcess(['submit', '-', '--server', server], {
+      folder: workspace.folder,
+      environment: { LLM_BATCH_SERVER_TOKEN: 'swordfish\nfish' },
+    });
+    expect(exitCode).toBe(2);
+    expect(stderr).toContain(words);
+    expect(stderr).not.toContain('swordfish');
+  });
 });

@@ -216,10 +216,42 @@ describe('bad input', () => {
     expect((await ask('GET', '/v1/runs/served-simulated')).json.documents.total).toBe(0);
   });
 
+  it.each([
+    ['[]', 'The body must be an object.'],
+    ['', 'The body is empty.'],
+    ['{"model":5,"document":{}}', 'model must be a string.'],
+    ['{"document":{},"max_attempts":0}', 'max_attempts must be at least 1.'],
+    ['{"document":{},"max_attempts":1.5}', 'max_attempts must be a whole number.'],
+    ['{"document":{},"endpoint":"chats"}', 'endpoint must be one of chat, '],
+    ['{"document":{},"webhook_url":""}', 'webhook_url must not be empty.'],
+    ['{"request":{"input":"x"}}', 'no request of the endpoint chat; name another in endpoint'],
+    ['{"request":{"input":"x"},"endpoint":"completions"}', 'no request of the endpoint completions'],
+  ])('%s is told in plain words', async (body, words) => {
+    expect((await taking.ask('POST', '/v1/tasks', body)).json.detail).toContain(words);
+  });
+
+  it('in a query is told as such', async () => {
+    const { json } = await taking.ask('GET', '/v1/runs/served-simulated/results?status=some');
+    expect(json.detail).toBe('Query parameter status must be one of completed, failed, all.');
+  });
+
   it('of another content type, too large, or for nothing that is there, has its own status', async () => {
     const { ask, url } = await serve(['--no-drain', '--max-line-bytes', '10KiB']);
-    const post = (type: string, body: string, path = '/v1/tasks') =>
-      fetch(`${url}${path}`, { method: 'POST', headers: { 'content-type': type }, body });
+    const post = (type: string, body: string, path = '/v1/tasks', more: Record<string, string> = {}) =>
+      fetch(`${url}${path}`, { method: 'POST', headers: { 'content-type': type, ...more }, body });
+    const form = await post('application/x-www-form-urlencoded', JSON.stringify(asking('x')));
+    expect(await form.json()).toMatchObject({
+      ...{ status: 415, detail: 'This route takes Content-Type application/json.' },
+    });
+    expect((await post('application/json', '{}', '/v1/tasks', { 'content-encoding': 'gzip' })).status).toBe(
+      415,
+    );
+    for (const type of ['application/jsonl', 'application/json', 'text/plain']) {
+      expect((await post(type, '{}', '/elsewhere/v1/tasks')).status).toBe(404);
+    }
+    expect((await ask('GET', '/v1/tasks')).json.detail).toContain('for GET');
+    expect((await ask('GET', '/v1/tasks/')).status).toBe(404);
+    expect((await post('application/json', '', '/v1/tasks/task_none/retry')).status).toBe(404);
     expect((await post('text/plain', '{}')).status).toBe(415);
     expect((await post('application/jsonl', '{}')).status).toBe(415);
     expect((await post('application/json', '{}', '/v1/runs')).status).toBe(415);

@@ -144,7 +144,19 @@ describe('a webhook of the service', () => {
     expect((await program('webhooks', 'retry')).stderr).toContain('1 webhook');
     await waitFor('it to come again', () => receiver.received.length === 2);
     expect(receiver.received[1]?.headers['webhook-id']).toBe(id);
-    await waitFor('it to be off the list', async () => (await program('webhooks', 'list')).stdout === '');
+    await waitFor('it to be noted', async () =>
+      (await program('webhooks', 'list')).stderr.includes('1 delivered'),
+    );
+    expect(await program('webhooks', 'list')).toMatchObject({
+      ...{ exitCode: 0, stdout: '' },
+      stderr: 'No webhook was given up; 0 to be sent, 1 delivered.\n',
+    });
+    for (const verb of ['list', 'retry']) {
+      expect((await program('webhooks', verb, json.id)).stderr).toContain(`${json.id} was not given up`);
+      expect(await program('webhooks', verb, 'task_x')).toMatchObject({
+        ...{ exitCode: 2, stderr: expect.stringContaining('no task "task_x"') },
+      });
+    }
   });
 });
 

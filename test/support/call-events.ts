@@ -5,7 +5,8 @@ import type { CalledTask, RunEvent } from '../../src/core/event.js';
 const ONE: readonly CalledTask[] = [{ taskId: 7, line: 3, key: 'doc-3' }];
 
 export function callStarted(callId: number, tasks = ONE): RunEvent & { readonly type: 'call_started' } {
-  return { type: 'call_started', lane: 'a', callId, model: 'small-model', operation: 'chat', tasks };
+  const of = { lane: 'a', model: 'small-model', operation: 'chat', runTraceparent: null };
+  return { type: 'call_started', callId, tasks, ...of };
 }
 
 /** A good answer, but for what `end` says. */

@@ -3,8 +3,10 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
+import pg from 'pg';
 import { systemClock } from '../../src/core/clock.js';
 import { settingsToJson } from '../../src/runs/run-settings.js';
+import { simulatedAnswer } from '../../src/simulator/answer.js';
 import { openStore } from '../../src/store/open.js';
 import type { Store } from '../../src/store/store.js';
 import { temporaryFolder } from './program.js';
@@ -29,6 +31,8 @@ export interface FleetOptions {
 export interface FleetWorker {
   readonly pid: number;
   readonly events: readonly Record<string, unknown>[];
+  /** Documents whose answers, or whatever else was to be noted of them, were refused. */
+  readonly refused: () => number;
   /** Exit code; null where a signal ended it. */
   readonly ended: Promise<number | null>;
   kill(signal: NodeJS.Signals): void;
@@ -111,6 +115,10 @@ export class Fleet {
     const worker: FleetWorker = {
       pid: child.pid ?? 0,
       events,
+      refused: () =>
+        events
+          .filter(({ type }) => type === 'leases_lost')
+          .reduce((sum, { documents }) => sum + Number(documents), 0),
       ended: once(child, 'exit').then(([code]) => code as number | null),
       kill: (signal) => void child.kill(signal),
     };
@@ -142,8 +150,48 @@ export class Fleet {
     return seen === this.#options.documents ? wrong : [...wrong, `${seen} documents`];
   }
 
+  /** Stored answers, and how many of them came by a call that was given up, as the database itself has them. */
+  async answersByCall(): Promise<{ readonly ofCalls: number; readonly ofLostCalls: number } | undefined> {
+    const [answers] = await this.#query<{ ofCalls: number; ofLostCalls: number }>(
+      `SELECT count(*)::int AS "ofCalls", (count(*) FILTER (WHERE lost = 1))::int AS "ofLostCalls"
+       FROM results JOIN calls USING (request_id)`,
+    );
+    return answers;
+  }
+
+  /** Lines of the documents whose calls are open in the ledger. */
+  async openLinesOf({ pid }: FleetWorker): Promise<number[]> {
+    const rows = await this.#query<{ line: string }>(
+      `SELECT line FROM calls JOIN workers ON workers.id = worker_id
+       JOIN call_tasks ON call_id = calls.id JOIN tasks ON tasks.id = task_id
+       WHERE name = '${pid}' AND finished_at_ms IS NULL`,
+    );
+    return rows.map(({ line }) => Number(line));
+  }
+
+  /** Whether a call that is open in the ledger has been at the server. */
+  async isCalling(worker: FleetWorker): Promise<boolean> {
+    const lines = await this.openLinesOf(worker);
+    const { callsByDocument } = await this.simulator.books();
+    return lines.some((line) => {
+      const { fingerprint } = simulatedAnswer({ messages: [{ role: 'user', content: textOf(line) }] });
+      return callsByDocument[fingerprint] !== undefined;
+    });
+  }
+
   eventsOf(type: string): Record<string, unknown>[] {
     return this.workers.flatMap(({ events }) => events.filter((event) => event['type'] === type));
+  }
+
+  async #query<Row extends object>(sql: string): Promise<Row[]> {
+    const { storeUrl: connectionString } = this.#options;
+    const client = new pg.Client({ connectionString, options: `-c search_path=${this.#schemaName}` });
+    await client.connect();
+    try {
+      return (await client.query<Row>(sql)).rows;
+    } finally {
+      await client.end();
+    }
   }
 
   async remove(): Promise<void> {

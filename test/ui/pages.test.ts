@@ -47,7 +47,7 @@ describe('the summary', () => {
     const small = {
       ...summary,
       counts: { ...summary.counts, completed: 1, failed: 0 },
-      calls: { made: 1, open: 0, failed: 0, repeated: 0 },
+      calls: { made: 1, open: 0, failed: 0, repeated: 0, late: 0 },
       usage: { inputTokens: 42, outputTokens: 7, cachedTokens: 0, reasoningTokens: 5 },
       costMicroUsd: 0,
       callsWithoutCost: 1,
@@ -86,6 +86,22 @@ describe('the summary', () => {
     expect(stopped).toMatch(/next {7}llm-batch resume reviews$/);
   });
 
+  it.each([
+    [0, 'not known: no price for this model and tier · at most $5.91'],
+    [2_000_000, '$2.00 · up to $5.91 more for 600 calls without a known price'],
+  ])('of calls without a known price tells once what they can have cost at most', (costMicroUsd, words) => {
+    const inDoubt = { calls: 0, withoutUsage: 0, tokens: 0, costMicroUsd: 5_910_000 };
+    const priceless = { ...summary, costMicroUsd, callsWithoutCost: 600, inDoubt };
+    expect(summaryOf({ summary: priceless })).toContain(`  cost       ${words}\n`);
+  });
+
+  it('tells calls that were made again, and those of them whose answers came too late', () => {
+    const calls = { ...summary.calls, repeated: 5, late: 2 };
+    expect(summaryOf({ summary: { ...summary, calls } }, 120)).toContain(
+      ' · 5 repeated after a crash · 2 of them answered too late\n',
+    );
+  });
+
   it('of a run that was interrupted or cancelled is told apart', () => {
     const open = { ...summary, counts: { ...summary.counts, ready: 5 } };
     expect(summaryOf({ summary: open })).toMatch(
@@ -114,6 +130,7 @@ const view: RunInspection = {
   requestsPerMinuteLimit: 1_250,
   tokensPerMinuteLimit: 2_000_000,
   learntLimits: [],
+  traceparent: null,
   etaMs: 3_840_000,
   groups: null,
   prices: { source: 'prices.json', date: null },

@@ -22,7 +22,7 @@ export const snapshot: ProgressSnapshot = {
 export const summary: RunSummary = {
   counts: { ready: 0, delayed: 0, in_progress: 0, completed: 299_988, failed: 12, cancelled: 0 },
   gone: 0,
-  calls: { made: 300_412, open: 0, failed: 424, repeated: 3 },
+  calls: { made: 300_412, open: 0, failed: 424, repeated: 3, late: 0 },
   usage: { inputTokens: 45_200_000, outputTokens: 12_100_000, cachedTokens: 1_200_000, reasoningTokens: 0 },
   costMicroUsd: 123_400_000,
   callsWithoutCost: 0,

@@ -49,6 +49,11 @@ describe('wrapped text', () => {
     expect(wrapToWidth('', 8)).toEqual(['']);
   });
 
+  it('has its commands whole, and its colours count for nothing', () => {
+    expect(wrapToWidth('see `llm-batch resume` for it', 12)).toEqual(['see', '`llm-batch resume`', 'for it']);
+    expect(wrapToWidth('\x1b[33mone two\x1b[39m', 7)).toEqual(['\x1b[33mone two\x1b[39m']);
+  });
+
   it('loses no word, and no line is too wide unless one word is', () => {
     fc.assert(
       fc.property(

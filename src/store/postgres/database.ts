@@ -64,7 +64,7 @@ async function identify(connections: Connections, migrations: readonly Migration
       found.encoding === 'UTF8'
         ? `${address.place} is PostgreSQL ${found.server}; ${OLDEST_SERVER} or newer is needed.`
         : `${address.place} keeps text as ${found.encoding}; only UTF8 holds every document.`,
-      { code: 'STORE_UNFIT_SERVER', exitCode: EXIT_CODES.store },
+      { code: 'STORE_UNFIT_SERVER', exitCode: EXIT_CODES.store, facts: { place: address.place } },
     );
   }
   if (!found.has_meta) {

@@ -402,4 +402,16 @@ CREATE TABLE lane_quotas (
 ) WITH (fillfactor = 50);
 `,
   },
+  {
+    version: 2,
+    name: 'answers that came too late',
+    sql: `
+-- Of calls that a rescue had given up: what they were answered was not kept.
+ALTER TABLE run_totals ADD COLUMN calls_late bigint NOT NULL DEFAULT 0;
+INSERT INTO run_totals AS kept (run_id, shard, calls_late)
+SELECT run_id, shard(), count(*) FROM calls WHERE lost = 1 AND kind IS NULL AND latency_ms IS NOT NULL
+GROUP BY run_id ORDER BY run_id
+ON CONFLICT (run_id, shard) DO UPDATE SET calls_late = excluded.calls_late;
+`,
+  },
 ];

@@ -27,6 +27,7 @@ const CALL_SUMS: readonly (readonly [column: string, counted: string])[] = [
   ['calls_failed', counted(`kind IS NOT NULL AND kind <> 'aborted'`)],
   ['calls_throttled', counted(`kind = 'rate_limited'`)],
   ['calls_lost', total('lost')],
+  ['calls_late', counted('lost = 1 AND kind IS NULL AND latency_ms IS NOT NULL')],
   ['calls_answered', counted('kind IS NULL AND latency_ms IS NOT NULL')],
   ['calls_without_cost', counted(WITHOUT_COST)],
   ['calls_in_doubt', counted(IN_DOUBT)],

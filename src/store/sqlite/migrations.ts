@@ -583,6 +583,18 @@ BEGIN
 END;
 `,
   },
+  {
+    version: 7,
+    name: 'answers that came too late',
+    sql: `
+-- Of calls that a rescue had given up: what they were answered was not kept.
+ALTER TABLE run_totals ADD COLUMN calls_late INTEGER NOT NULL DEFAULT 0;
+UPDATE run_totals SET calls_late = late.calls FROM (
+  SELECT run_id, count(*) AS calls FROM calls WHERE lost = 1 AND kind IS NULL AND latency_ms IS NOT NULL
+  GROUP BY run_id) AS late
+WHERE late.run_id = run_totals.run_id;
+`,
+  },
 ];
 
 /**

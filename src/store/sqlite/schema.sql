@@ -2,7 +2,7 @@
 
 PRAGMA application_id = 1819045218;
 
-PRAGMA user_version = 6;
+PRAGMA user_version = 7;
 
 CREATE TABLE call_tasks (
   call_id        INTEGER NOT NULL,
@@ -157,7 +157,7 @@ CREATE TABLE run_totals (
   latency_sum_ms     REAL    NOT NULL DEFAULT 0,
   first_call_at_ms   INTEGER,
   last_call_at_ms    INTEGER
-, calls_in_doubt INTEGER NOT NULL DEFAULT 0, tokens_in_doubt INTEGER NOT NULL DEFAULT 0, cost_in_doubt_micro_usd REAL NOT NULL DEFAULT 0, calls_without_usage INTEGER NOT NULL DEFAULT 0) STRICT;
+, calls_in_doubt INTEGER NOT NULL DEFAULT 0, tokens_in_doubt INTEGER NOT NULL DEFAULT 0, cost_in_doubt_micro_usd REAL NOT NULL DEFAULT 0, calls_without_usage INTEGER NOT NULL DEFAULT 0, calls_late INTEGER NOT NULL DEFAULT 0) STRICT;
 
 CREATE TABLE runs (
   id                INTEGER PRIMARY KEY AUTOINCREMENT,

@@ -27,7 +27,7 @@ export function summaryContract(storeOf: StoreOf): void {
       expect(await store.summarizeRun(runId)).toEqual({
         counts: { ready: 2, delayed: 0, in_progress: 0, completed: 0, failed: 0, cancelled: 0 },
         gone: 0,
-        calls: { made: 0, open: 0, failed: 0, repeated: 0 },
+        calls: { made: 0, open: 0, failed: 0, repeated: 0, late: 0 },
         usage: { inputTokens: 0, outputTokens: 0, cachedTokens: 0, reasoningTokens: 0 },
         costMicroUsd: 0,
         callsWithoutCost: 0,
@@ -147,7 +147,7 @@ export function summaryContract(storeOf: StoreOf): void {
       await store.record([], [completed(e, callEnd(await call(e), { costMicroUsd: null }))]);
       await call(await claimOne(store, runId));
       expect(await store.summarizeRun(runId)).toMatchObject({
-        calls: { made: 6, open: 1, failed: 2, repeated: 0 },
+        calls: { made: 6, open: 1, failed: 2, repeated: 0, late: 0 },
         usage: {
           inputTokens: USAGE.inputTokens * 3,
           outputTokens: USAGE.outputTokens * 3,

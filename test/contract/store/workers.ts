@@ -74,7 +74,7 @@ export function workersContract(storeOf: StoreOf): void {
         expect((await alpha.record([], [late])).lostTaskIds).toEqual(lostTaskIds);
       }
       expect(await alpha.summarizeRun(runId)).toMatchObject({
-        calls: { made: 2, open: 1, failed: 0, repeated: 1 },
+        calls: { made: 2, open: 1, failed: 0, repeated: 1, late: 1 },
         usage: USAGE,
         costMicroUsd: 42,
         counts: { in_progress: 4, completed: 0 },

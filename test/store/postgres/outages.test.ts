@@ -110,7 +110,7 @@ async function expectAllOnce(
   expect(calls.size).toBe(tasks);
   expect([...calls.values()].filter((times) => times !== 1)).toEqual([]);
   const summary = await store.summarizeRun(runId);
-  expect(summary.calls).toEqual({ made: tasks, open: 0, failed: 0, repeated: 0 });
+  expect(summary.calls).toEqual({ made: tasks, open: 0, failed: 0, repeated: 0, late: 0 });
   expect(summary.counts).toMatchObject({ ready: 0, in_progress: 0, completed: tasks });
   expect(await store.maintenance.recount()).toEqual([]);
 }
@@ -238,7 +238,7 @@ describe('a connection that breaks at a commit', () => {
 
       expect(others).toHaveLength(3);
       const summary = await store.summarizeRun(runId);
-      expect(summary.calls).toEqual({ made: 1, open: 0, failed: 0, repeated: 0 });
+      expect(summary.calls).toEqual({ made: 1, open: 0, failed: 0, repeated: 0, late: 0 });
       expect(summary.counts).toMatchObject({ completed: 1, in_progress: 3, ready: 2 });
       expect(await results(store, runId)).toHaveLength(1);
       expect(await store.listRuns()).toHaveLength(2);

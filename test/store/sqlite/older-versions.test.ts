@@ -32,6 +32,7 @@ const HELD: Readonly<Record<string, typeof FIRST>> = {
   },
   'version-4.db': { ...FIRST, bodies: 4, repeated: 3 },
   'version-5.db': { ...FIRST, bodies: 4, repeated: 3 },
+  'version-6.db': { ...FIRST, bodies: 4, repeated: 3 },
 };
 
 let folder: string;
@@ -152,7 +153,7 @@ describe.each(VERSIONS.slice(0, 3))('a store from before calls had several tasks
     expect(observationsOf(run)).toEqual({
       learntLimits: [{ lane: 'simulator', ...limit }],
       outages: [],
-      groups: null,
+      ...{ groups: null, traceparent: null },
       prices: noted.prices,
     });
     const { prices: _, ...asked } = settings as { prices?: object };
@@ -171,4 +172,20 @@ describe.each(VERSIONS.slice(0, 3))('a store from before calls had several tasks
     expect(database.pragma('integrity_check', { simple: true })).toBe('ok');
     database.close();
   });
+});
+
+it('a store from before answers that came too late were counted, version-6.db, counts those that it has', async () => {
+  const path = join(folder, 'llm-batch.db');
+  copyFileSync(join(STORES, 'version-6.db'), path);
+  const older = new Database(path);
+  const lost = older.prepare(
+    `UPDATE calls SET lost = 1 WHERE run_id = 2 AND kind IS NULL AND latency_ms > 0`,
+  );
+  expect(lost.run().changes).toBe(4);
+  older.exec('UPDATE run_totals SET calls_lost = 4 WHERE run_id = 2');
+  older.close();
+  const store = await openStore(path, { mode: 'write', clock: systemClock });
+  expect((await store.summarizeRun(2)).calls).toMatchObject({ repeated: 4, late: 4 });
+  expect(await store.maintenance.recount()).toEqual([]);
+  await store.close();
 });

@@ -136,7 +136,7 @@ describe('every sum of calls that is kept', () => {
     const store = await openStore(path, { mode: 'write', clock: systemClock });
     const runId = await openRun(store, documents(9), 'every sort');
     const free = { usage: null, costMicroUsd: null, requestId: null };
-    const tasks = await claim(store, runId, 8);
+    const tasks = await claim(store, runId, 9);
     const ends = [
       {},
       { costMicroUsd: null },
@@ -158,10 +158,12 @@ describe('every sum of calls that is kept', () => {
           : completed(task, call);
       await store.record([], [outcome]);
     }
-    const lost = tasks.at(-1);
-    if (lost === undefined) throw new Error('claimed too few');
+    const [lost, late] = tasks.slice(ends.length);
+    if (lost === undefined || late === undefined) throw new Error('claimed too few');
     await startCall(store, runId, lost);
+    const lateCall = callEnd(await startCall(store, runId, late));
     await store.rescueTasks({ workers: [WORKER], crashLimit: 3 });
+    await store.record([], [completed(late, lateCall)]);
     await store.close();
 
     expect(await differencesAfter('')).toEqual([]);
