@@ -249,14 +249,13 @@ export function callEndOf(
   if ('aborted' in reply) {
     return { ...end, ...bill, httpStatus: null, kind: 'aborted', message: null, requestId: null };
   }
-  const answered = reply.ok ? reply : { httpStatus: null, requestId: null };
   return {
     ...end,
     ...bill,
-    httpStatus: failure?.httpStatus ?? answered.httpStatus,
+    httpStatus: failure?.httpStatus ?? (reply.ok ? reply.httpStatus : null),
     kind: failure?.kind ?? null,
     message: failure?.message ?? null,
-    requestId: failure?.requestId ?? answered.requestId,
+    requestId: failure?.requestId ?? (reply.ok ? reply.requestId : null),
   };
 }
 
