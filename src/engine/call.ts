@@ -338,7 +338,10 @@ function performedWith(
   settlement: Settlement,
   split: PerformedCall['split'] = [],
 ): PerformedCall {
-  const nothing = {
+  return {
+    group,
+    settlement,
+    split,
     isAnswered: false,
     failure: null,
     lane: null,
@@ -346,5 +349,4 @@ function performedWith(
     response: null,
     left: null,
   };
-  return { ...nothing, group, settlement, split };
 }

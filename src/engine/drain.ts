@@ -535,8 +535,9 @@ export class Drain {
   }
 
   async #send(ready: ReadyCall): Promise<void> {
-    // What it would bring could not be stored now.
-    const stays = this.#trouble.isActive || this.#gate.isRecalled(ready);
+    // What it would bring could not be stored now, or it would be refused.
+    const stays =
+      this.#trouble.isActive || this.#gate.isRecalled(ready) || this.#isTooLargeByNow(ready.group);
     this.#ended(stays ? withdrawCall(ready, this.#context) : await sendCall(ready, this.#context));
   }
 
