@@ -308,8 +308,19 @@ async function conclude(
   const answeredTier = ('usage' in reply ? reply.usage?.serviceTier : null) ?? null;
   const billed = most === null ? NOTHING_SPENT : billedFor(call, most, billing.serviceTier, answeredTier);
   context.onEnded(sent, call);
-  const settled = performedWith(group, { call, outcomes }, split);
-  return { performed: { ...settled, isAnswered, failure, lane, laneChange }, billed };
+  const settlement = { call, outcomes };
+  const performed = {
+    group,
+    settlement,
+    split,
+    isAnswered,
+    failure,
+    lane,
+    laneChange,
+    response: null,
+    left: null,
+  };
+  return { performed, billed };
 }
 
 async function send(request: ProviderRequest, lane: Lane, context: CallContext): Promise<ResponseReply> {
