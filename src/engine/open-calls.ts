@@ -2,7 +2,7 @@
 import type { EndSignal } from '../core/clock.js';
 
 export class OpenCalls {
-  readonly #calls = new Set<OpenCall>();
+  readonly #calls = new Set<CutOff>();
   #areCut = false;
 
   get size(): number {
@@ -10,14 +10,14 @@ export class OpenCalls {
   }
 
   /** @returns what cuts this one off; it has done so already where all were */
-  begin(): OpenCall {
-    const call = new OpenCall();
+  begin(): CutOff {
+    const call = new CutOff();
     if (this.#areCut) call.cut();
     this.#calls.add(call);
     return call;
   }
 
-  end(call: OpenCall): void {
+  end(call: CutOff): void {
     this.#calls.delete(call);
   }
 
@@ -28,7 +28,8 @@ export class OpenCalls {
   }
 }
 
-export class OpenCall implements EndSignal {
+/** Of one call. */
+class CutOff implements EndSignal {
   aborted = false;
   readonly #listeners = new Set<() => void>();
 
