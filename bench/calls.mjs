@@ -1,11 +1,10 @@
 // Processor time per call, against the loop a user would write, in turns so that a drifting machine hits both.
 
-import { spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { round } from './round.mjs';
-import { medianOf, ourRun, plainLoop, writeDocuments } from './runs.mjs';
+import { medianOf, ourRun, plainLoop, timed, writeDocuments } from './runs.mjs';
 import { startSimulator } from './simulator.mjs';
 
 const CALLS = Number(process.env.CALLS ?? 20_000);
@@ -21,10 +20,10 @@ try {
   const { url } = simulator;
   const ratios = [];
   for (let turn = 0; turn < ROUNDS; turn += 1) {
-    const loop = run(plainLoop({ url, input, folder, concurrency: CONCURRENCY }));
+    const loop = timed(plainLoop({ url, input, folder, concurrency: CONCURRENCY }));
     const name = `turn-${turn}`;
     const flags = ['--prompt', 'Classify: {{text}}', '--concurrency', String(CONCURRENCY)];
-    const ours = run(ourRun({ url, input, folder, name }, ...flags));
+    const ours = timed(ourRun({ url, input, folder, name }, ...flags));
     const written = readFileSync(join(folder, `${name}.jsonl`), 'utf8')
       .trimEnd()
       .split('\n').length;
@@ -43,17 +42,4 @@ try {
 
 function perCall({ cpuSeconds }) {
   return round((cpuSeconds / CALLS) * 1_000, 3);
-}
-
-/** The operating system's own account of a finished child: user and system time. */
-function run(args) {
-  const startedAt = performance.now();
-  const { status, stderr } = spawnSync(
-    '/usr/bin/env',
-    ['bash', '-c', 'TIMEFORMAT="%U %S"; time "$@"', 'time', process.execPath, ...args],
-    { encoding: 'utf8' },
-  );
-  const [user, system] = stderr.trimEnd().split('\n').at(-1).split(' ').map(Number);
-  if (status !== 0) throw new Error(`exit ${status}: ${stderr}`);
-  return { cpuSeconds: user + system, wallSeconds: (performance.now() - startedAt) / 1_000 };
 }

@@ -3,13 +3,23 @@
  * else is given a `Clock` and a `Random`, so that tests can hold minutes of rate limits in an instant.
  */
 
+/**
+ * Ends a wait or a call before its time: what is used of an `AbortSignal` for that. It takes longer to make one than to
+ * make most of a call ready, so that something lighter may stand in for it.
+ */
+export interface EndSignal {
+  readonly aborted: boolean;
+  addEventListener(type: 'abort', listener: () => void, options?: { readonly once: boolean }): void;
+  removeEventListener(type: 'abort', listener: () => void): void;
+}
+
 export interface Clock {
   /** Wall time in milliseconds since the epoch. May jump; only for what is stored or shown. */
   now(): number;
   /** Milliseconds that never run backwards; for limits, deadlines and latencies. */
   monotonicMs(): number;
   /** Resolves after `delayMs`, or at once when `signal` aborts; never rejects. */
-  sleep(delayMs: number, signal?: AbortSignal): Promise<void>;
+  sleep(delayMs: number, signal?: EndSignal): Promise<void>;
   /** Calls back once after `delayMs`; the returned function cancels. Does not keep the process alive. */
   after(delayMs: number, callback: () => void): () => void;
 }

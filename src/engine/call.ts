@@ -24,6 +24,7 @@ import type { Journal } from './journal.js';
 import { billOf, callEndOf, failed, judge, type ReplyCircumstances, released } from './judge-reply.js';
 import type { Gate, Lane } from './lane.js';
 import { heard, type LaneChange, settleGrant } from './lane-signals.js';
+import type { OpenCalls } from './open-calls.js';
 import { billingOf, costOf, halvesOf, type JoinRequests, type PreparedTask } from './prepared-task.js';
 
 export interface CallContext {
@@ -35,9 +36,7 @@ export interface CallContext {
   readonly timeoutMs: number;
   readonly gate: Gate;
   readonly journal: Journal;
-  /** One controller per open call; aborting it cuts that call off. */
-  readonly openCalls: Set<AbortController>;
-  readonly isAborted: () => boolean;
+  readonly openCalls: OpenCalls;
   /** Whether the run is known to be in order, so that nothing but trouble means that a server is down. */
   readonly mayBeDown: () => boolean;
   /** Monotonic time since when throttling holds a task back; null when it does not. */
@@ -312,21 +311,30 @@ async function conclude(
   const answeredTier = ('usage' in reply ? reply.usage?.serviceTier : null) ?? null;
   const billed = most === null ? NOTHING_SPENT : billedFor(call, most, billing.serviceTier, answeredTier);
   context.onEnded(sent, call);
-  const settled = performedWith(group, { call, outcomes }, split);
-  return { performed: { ...settled, isAnswered, failure, lane, laneChange }, billed };
+  const settlement = { call, outcomes };
+  const performed = {
+    group,
+    settlement,
+    split,
+    isAnswered,
+    failure,
+    lane,
+    laneChange,
+    response: null,
+    left: null,
+  };
+  return { performed, billed };
 }
 
 async function send(request: ProviderRequest, lane: Lane, context: CallContext): Promise<ResponseReply> {
-  const controller = new AbortController();
-  context.openCalls.add(controller);
-  if (context.isAborted()) controller.abort();
-  const options = { timeoutMs: context.timeoutMs, signal: controller.signal };
+  const signal = context.openCalls.begin();
+  const options = { timeoutMs: context.timeoutMs, signal };
   try {
     return context.background.task === 'send' && lane.responses !== undefined
       ? await lane.responses.create(request, options)
       : await lane.provider.send(request, options);
   } finally {
-    context.openCalls.delete(controller);
+    context.openCalls.end(signal);
   }
 }
 
@@ -344,7 +352,10 @@ function performedWith(
   settlement: Settlement,
   split: PerformedCall['split'] = [],
 ): PerformedCall {
-  const nothing = {
+  return {
+    group,
+    settlement,
+    split,
     isAnswered: false,
     failure: null,
     lane: null,
@@ -352,5 +363,4 @@ function performedWith(
     response: null,
     left: null,
   };
-  return { ...nothing, group, settlement, split };
 }

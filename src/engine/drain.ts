@@ -42,6 +42,7 @@ import { Journal } from './journal.js';
 import { failed, released } from './judge-reply.js';
 import { Gate, type GateHold, type Lane } from './lane.js';
 import { Lease } from './lease.js';
+import { OpenCalls } from './open-calls.js';
 import { Packer } from './packer.js';
 import { halvesOf, type JoinRequests, kindOf, type PreparedTask, type PrepareTask } from './prepared-task.js';
 import { laneMissing } from './remote/server.js';
@@ -202,7 +203,7 @@ export class Drain {
   #groups = NO_GROUPS;
   /** Answered calls by the bucket of their latency. */
   readonly #latencies = new Map<number, number>();
-  /** Calls on their way to being ready, and those that are. */
+  /** Calls on their way to being ready, and those that are: as many as may be open, which come back together now and then. */
   readonly #stock: ReturnType<typeof pLimit>;
   /** Calls that have left and are not back. */
   readonly #pool: ReturnType<typeof pLimit>;
@@ -211,7 +212,8 @@ export class Drain {
   readonly #held = new Map<number, LeasedTask>();
   /** Monotonic times, of held tasks that throttling had sent back. */
   readonly #throttledSinceMs = new Map<number, number>();
-  readonly #openCalls = new Set<AbortController>();
+  readonly #openCalls = new OpenCalls();
+  readonly #context: CallContext;
   /** Groups that have left the packer and are not settled. */
   #calls = 0;
   /** Of them, those whose outcome is being committed. */
@@ -225,7 +227,6 @@ export class Drain {
   #costMicroUsd = 0;
   #abortAtMs: number | null = null;
   #stopping = false;
-  #aborted = false;
   #halted: { failure: ProviderFailure; lane: string } | null = null;
   #limitReached: ReachedLimit | null = null;
   #crash: { error: unknown } | null = null;
@@ -259,7 +260,7 @@ export class Drain {
     const connections = this.#background.task === 'send' ? Number.POSITIVE_INFINITY : mostConnections;
     this.#callLimit = new CallLimit(concurrency, connections);
     this.#pool = pLimit(this.#callLimit.now);
-    this.#stock = pLimit(stockFor(this.#callLimit.now));
+    this.#stock = pLimit(this.#callLimit.now);
     const { grouping, clock } = options;
     this.#groupSizes = new GroupSizes(grouping);
     const documentsFor = (prepared: PreparedTask): number => this.#groupSizes.documentsFor(kindOf(prepared));
@@ -281,6 +282,7 @@ export class Drain {
       onCommitted: (settlements) => this.#committed(settlements),
       onLost: (taskIds) => options.onNotice?.({ type: 'leases_lost', documents: taskIds.length }),
     });
+    this.#context = this.#contextOf(options);
   }
 
   snapshot(): DrainSnapshot {
@@ -327,11 +329,10 @@ export class Drain {
 
   /** Cuts off open calls; their tasks go back with no attempt used. A store that is in trouble is waited for no more. */
   abort(): void {
-    this.#aborted = true;
     this.stop();
     this.#trouble.giveUp();
     this.#background.abort();
-    for (const controller of this.#openCalls) controller.abort();
+    this.#openCalls.cut();
   }
 
   /**
@@ -399,11 +400,11 @@ export class Drain {
     const { store, runId, among } = this.#options;
     while (!this.#stopping && this.#background.task !== 'cancel') {
       const { concurrency } = this.#pool;
-      // Twice the concurrency, beside those whose outcome is being committed, keeps the pool fed across a commit; a
-      // quarter free is worth a claim. A single call is that of the only documents held, so that three crashes tell
-      // whether one of them is their cause.
-      const capacity = concurrency === 1 ? 1 : concurrency * 2;
-      const refillAt = capacity - Math.max(1, Math.floor(concurrency / 2));
+      // As many as are open, as many in the stock, and as many again for a claim of its own, beside those whose outcome is
+      // being committed. A single call is that of the only documents held, so that three crashes tell whether one of
+      // them is their cause.
+      const capacity = concurrency === 1 ? 1 : concurrency * 3;
+      const refillAt = capacity - concurrency;
       const ended = this.#guard.held.length + (concurrency === 1 ? 0 : this.#settling);
       const busy = this.#calls - ended;
       if (busy > refillAt || this.#trouble.isActive || this.#heldSuspect !== null) {
@@ -543,9 +544,12 @@ export class Drain {
 
   async #send(ready: ReadyCall): Promise<void> {
     const nowMs = this.#options.clock.monotonicMs();
-    // What it would bring could not be stored now, or others make the same call.
+    // What it would bring could not be stored now, or it would be refused, or others make the same call.
     const stays =
-      this.#trouble.isActive || this.#gate.isRecalled(ready) || !this.#lease.holds(ready.recordedAtMs, nowMs);
+      this.#trouble.isActive ||
+      this.#gate.isRecalled(ready) ||
+      this.#isTooLargeByNow(ready.group) ||
+      !this.#lease.holds(ready.recordedAtMs, nowMs);
     this.#ended(stays ? withdrawCall(ready, this.#context) : await sendCall(ready, this.#context));
   }
 
@@ -609,8 +613,11 @@ export class Drain {
   }
 
   #applyConcurrency(): void {
-    this.#pool.concurrency = this.#callLimit.now;
-    this.#stock.concurrency = stockFor(this.#callLimit.now);
+    const { now } = this.#callLimit;
+    // The pool looks through its queue whenever it is told.
+    if (now === this.#pool.concurrency) return;
+    this.#pool.concurrency = now;
+    this.#stock.concurrency = now;
   }
 
   #adaptGroups({ group, settlement, isAnswered, failure, split }: PerformedCall): void {
@@ -696,8 +703,7 @@ export class Drain {
     this.#wake();
   }
 
-  get #context(): CallContext {
-    const { join, clock, random, retry, timeoutMs, runId } = this.#options;
+  #contextOf({ join, clock, random, retry, timeoutMs, runId }: DrainOptions): CallContext {
     return {
       runId,
       join,
@@ -708,7 +714,6 @@ export class Drain {
       gate: this.#gate,
       journal: this.#journal,
       openCalls: this.#openCalls,
-      isAborted: () => this.#aborted,
       mayBeDown: () => !this.#guard.isWatching,
       throttledSinceMs: ({ taskId }) => this.#throttledSinceMs.get(taskId) ?? null,
       background: this.#background,
@@ -843,11 +848,6 @@ export class Drain {
   async #poolIdle(): Promise<void> {
     while (this.#held.size > 0) await this.#nextWake(null);
   }
-}
-
-/** Half of the calls that are open leave while a commit takes place that lasts half as long as they do. */
-function stockFor(concurrency: number): number {
-  return Math.ceil(concurrency / 2);
 }
 
 function tasksOf(group: readonly PreparedTask[]): readonly LeasedTask[] {

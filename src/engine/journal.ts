@@ -9,7 +9,7 @@
 
 import type { NewResponse } from '../core/batch-record.js';
 import type { CallStart } from '../core/call.js';
-import { type Clock, WOKEN } from '../core/clock.js';
+import type { Clock } from '../core/clock.js';
 import { madeCall, type Settlement } from '../core/outcome.js';
 import type { RecordedProgress, Store } from '../store/store.js';
 import { mayPass, type StoreTrouble } from './store-trouble.js';
@@ -49,7 +49,7 @@ export class Journal {
   #responses: PendingResponse[] = [];
   #endedResponses: number[] = [];
   #running: Promise<void> | null = null;
-  #hurry: AbortController | null = null;
+  #hurry: (() => void) | null = null;
   #broken: unknown = null;
 
   constructor(options: JournalOptions) {
@@ -82,7 +82,7 @@ export class Journal {
 
   /** Resolves when everything handed over so far is on disk (or has been salvaged). */
   async flush(): Promise<void> {
-    this.#hurry?.abort(WOKEN);
+    this.#hurry?.();
     while (this.#running !== null) await this.#running;
   }
 
@@ -100,7 +100,7 @@ export class Journal {
   }
 
   #wake(): void {
-    if (this.#pending >= GROUP_LIMIT) this.#hurry?.abort(WOKEN);
+    if (this.#pending >= GROUP_LIMIT) this.#hurry?.();
     if (this.#running !== null) return;
     this.#running = this.#run().finally(() => {
       this.#running = null;
@@ -109,9 +109,7 @@ export class Journal {
   }
 
   async #run(): Promise<void> {
-    this.#hurry = new AbortController();
-    await this.#options.clock.sleep(GROUP_WAIT_MS, this.#hurry.signal);
-    this.#hurry = null;
+    await this.#gathered();
     const starts = this.#starts;
     const settlements = this.#settlements;
     const responses = this.#responses;
@@ -131,6 +129,18 @@ export class Journal {
       for (const { reject } of [...starts, ...responses]) reject(error);
       for (const { reject } of settlements) reject(error);
     }
+  }
+
+  /** Resolves when a group has had its time to come together, or is wanted at once. */
+  async #gathered(): Promise<void> {
+    await new Promise<void>((resolve) => {
+      const cancel = this.#options.clock.after(GROUP_WAIT_MS, resolve);
+      this.#hurry = () => {
+        cancel();
+        resolve();
+      };
+    });
+    this.#hurry = null;
   }
 
   async #commit(

@@ -246,17 +246,15 @@ export function callEndOf(
   bill: Bill,
   end: Pick<CallEnd, 'callId' | 'finishedAtMs' | 'latencyMs'>,
 ): CallEnd {
-  if ('aborted' in reply) {
-    return { ...end, ...bill, httpStatus: null, kind: 'aborted', message: null, requestId: null };
-  }
-  const answered = reply.ok ? reply : { httpStatus: null, requestId: null };
+  const answer = reply.ok ? reply : null;
   return {
     ...end,
-    ...bill,
-    httpStatus: failure?.httpStatus ?? answered.httpStatus,
-    kind: failure?.kind ?? null,
+    usage: bill.usage,
+    costMicroUsd: bill.costMicroUsd,
+    httpStatus: failure?.httpStatus ?? answer?.httpStatus ?? null,
+    kind: 'aborted' in reply ? 'aborted' : (failure?.kind ?? null),
     message: failure?.message ?? null,
-    requestId: failure?.requestId ?? answered.requestId,
+    requestId: failure?.requestId ?? answer?.requestId ?? null,
   };
 }
 

@@ -3,7 +3,7 @@
  * the order in which it was asked: the first in the queue takes the first lane that has room for it, so a
  * large task is never overtaken for ever by small ones.
  */
-import { type Clock, WOKEN } from '../core/clock.js';
+import type { Clock } from '../core/clock.js';
 import type { BlockedBy, Cost, Grant, Limiter } from '../limiter/limiter.js';
 import type { Provider } from '../provider/provider.js';
 import type { RemoteResponses } from '../provider/remote-responses.js';
@@ -71,7 +71,7 @@ export class Gate {
   #closed = false;
   #hold: GateHold | null = null;
   #heldSinceMs = 0;
-  #alarm: AbortController | null = null;
+  #cancelAlarm: () => void = () => undefined;
 
   /** @param areUntried no call like these was ever answered: one goes first on each lane */
   constructor(
@@ -120,8 +120,7 @@ export class Gate {
 
   /** Looks again at the queue: something gave room back, or a wait is over. */
   poke(): void {
-    this.#alarm?.abort(WOKEN);
-    this.#alarm = null;
+    this.#cancelAlarm();
     this.#endHold();
     for (;;) {
       const waiter = this.#waiters[0];
@@ -211,10 +210,6 @@ export class Gate {
   #wakeAfter(waitMs: number, blockedBy: GateHold['blockedBy'], nowMs: number): void {
     this.#hold = { blockedBy, untilMs: nowMs + waitMs };
     this.#heldSinceMs = nowMs;
-    const alarm = new AbortController();
-    this.#alarm = alarm;
-    void this.#clock.sleep(waitMs, alarm.signal).then(() => {
-      if (!alarm.signal.aborted) this.poke();
-    });
+    this.#cancelAlarm = this.#clock.after(waitMs, () => this.poke());
   }
 }

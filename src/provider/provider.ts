@@ -3,6 +3,7 @@
  * (`openai/`); the engine sees only this file. A provider makes exactly one HTTP request per `send`:
  * retries and pacing belong to the engine, so that no request passes the limiter unseen.
  */
+import type { EndSignal } from '../core/clock.js';
 import type { EndpointName } from '../core/endpoint-name.js';
 import type { ProviderFailure } from '../core/failure.js';
 import type { RateLimitHints } from '../core/limits.js';
@@ -78,7 +79,7 @@ export interface SendOptions {
   /** Over headers and body together. */
   readonly timeoutMs: number;
   /** This call's own. */
-  readonly signal: AbortSignal;
+  readonly signal: EndSignal;
 }
 
 /** What a server says when it is asked for its models: nothing is generated, and nothing costs anything. */

@@ -33,7 +33,9 @@ export function packResponse(responseJson: string, beside: BesideResponse): Buff
   // A window as large as what is looked at: to clear a larger one takes longer than the work itself.
   const needed = Math.ceil(Math.log2(dictionary.length + Buffer.byteLength(responseJson)));
   const windowBits = Math.min(LARGEST_WINDOW, Math.max(SMALLEST_WINDOW, needed));
-  return deflateRawSync(responseJson, { dictionary, windowBits, memLevel: windowBits - 7 });
+  // Room for what comes out: of the usual 16 KiB most would be thrown away.
+  const chunkSize = 2 ** (windowBits - 1);
+  return deflateRawSync(responseJson, { dictionary, windowBits, memLevel: windowBits - 7, chunkSize });
 }
 
 /** @param beside as it was when the response was packed */

@@ -6,6 +6,7 @@ import type { BackgroundCalls } from '../../src/engine/background-calls.js';
 import type { CallContext } from '../../src/engine/call.js';
 import type { Journal } from '../../src/engine/journal.js';
 import { Gate, type Lane } from '../../src/engine/lane.js';
+import { OpenCalls } from '../../src/engine/open-calls.js';
 import type { JoinRequests, LoadRequest, PreparedTask } from '../../src/engine/prepared-task.js';
 import { createLimiter, type Limiter } from '../../src/limiter/limiter.js';
 import type { Provider } from '../../src/provider/provider.js';
@@ -86,8 +87,7 @@ function stage(): Stage {
         timeoutMs: 1_000,
         gate,
         journal: journal as unknown as Journal,
-        openCalls: new Set(),
-        isAborted: () => false,
+        openCalls: new OpenCalls(),
         mayBeDown: () => true,
         background: { task: 'collect' } as BackgroundCalls,
         onAccepted: () => undefined,

@@ -5,6 +5,7 @@ import type { BackgroundCalls } from '../../src/engine/background-calls.js';
 import type { CallContext } from '../../src/engine/call.js';
 import type { Journal } from '../../src/engine/journal.js';
 import { Gate, type Lane } from '../../src/engine/lane.js';
+import { OpenCalls } from '../../src/engine/open-calls.js';
 import type { CheckOutput, PreparedTask } from '../../src/engine/prepared-task.js';
 import { createLimiter } from '../../src/limiter/limiter.js';
 import type { Provider } from '../../src/provider/provider.js';
@@ -34,8 +35,7 @@ function performWith(checkOutput: CheckOutput) {
     timeoutMs: 1_000,
     gate: new Gate([lane], clock, false),
     journal: { start: async () => 7 } as unknown as Journal,
-    openCalls: new Set(),
-    isAborted: () => false,
+    openCalls: new OpenCalls(),
     mayBeDown: () => true,
     background: { task: 'collect' } as BackgroundCalls,
     onAccepted: () => undefined,

@@ -5,7 +5,7 @@
  */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { type Clock, nextTurn } from '../../src/core/clock.js';
+import { type Clock, type EndSignal, nextTurn } from '../../src/core/clock.js';
 import { EXIT_CODES, LlmBatchError } from '../../src/core/errors.js';
 import { Gate, type Lane } from '../../src/engine/lane.js';
 import { LaneQuota } from '../../src/engine/lane-quota.js';
@@ -33,7 +33,7 @@ class QuickClock implements Clock {
   now = (): number => this.#nowMs;
   monotonicMs = (): number => this.#nowMs;
 
-  sleep(delayMs: number, signal?: AbortSignal): Promise<void> {
+  sleep(delayMs: number, signal?: EndSignal): Promise<void> {
     return new Promise((resolve) => {
       const cancel = this.after(delayMs, resolve);
       signal?.addEventListener('abort', () => {

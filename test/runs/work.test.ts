@@ -334,7 +334,8 @@ it('leaves a run whose key fails for a minute, and sends the others', async () =
   const { length } = refusing.arrivals;
   expect(length).toBeLessThanOrEqual(2);
   const { runs } = await clock.runUntil(ended);
-  expect(refusing.arrivals.length).toBeLessThanOrEqual(3 * length);
+  // Tried once more, with as many calls as may be open: its settings are those of the run that was answered.
+  expect(refusing.arrivals.length).toBeLessThanOrEqual(length + 4);
   expect(runs.get('broken')?.end.reason).toBe('halted');
   expect(runs.get('docs')?.summary.counts.completed).toBe(5);
 });

@@ -1,5 +1,5 @@
 /** A clock that stands still until it is advanced; minutes of waiting pass in an instant, in the right order. */
-import { type Clock, nextTurn } from '../../src/core/clock.js';
+import { type Clock, type EndSignal, nextTurn } from '../../src/core/clock.js';
 
 interface Timer {
   readonly dueMs: number;
@@ -33,7 +33,7 @@ export class FakeClock implements Clock {
     return this.#timers.size;
   }
 
-  sleep(delayMs: number, signal?: AbortSignal): Promise<void> {
+  sleep(delayMs: number, signal?: EndSignal): Promise<void> {
     return new Promise((resolve) => {
       if (signal?.aborted) {
         resolve();

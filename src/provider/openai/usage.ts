@@ -8,11 +8,9 @@ export function readBilledUsage(body: JsonObject): BilledUsage | null {
   const usage = readUsage(body['usage']);
   if (usage === null) return null;
   const { model, service_tier: serviceTier } = body;
-  return {
-    ...usage,
-    ...(typeof model === 'string' && model !== '' ? { answeredBy: model } : {}),
-    ...(typeof serviceTier === 'string' && serviceTier !== '' ? { serviceTier } : {}),
-  };
+  if (typeof model === 'string' && model !== '') usage.answeredBy = model;
+  if (typeof serviceTier === 'string' && serviceTier !== '') usage.serviceTier = serviceTier;
+  return usage;
 }
 
 /**
@@ -21,7 +19,7 @@ export function readBilledUsage(body: JsonObject): BilledUsage | null {
  * Gemini and xAI leave reasoning out of `completion_tokens` but not out of `total_tokens`, which is what
  * they bill: what the total has over prompt and completion is output.
  */
-export function readUsage(usage: Json | undefined): BilledUsage | null {
+export function readUsage(usage: Json | undefined): Writable<BilledUsage> | null {
   if (!isJsonObject(usage)) return null;
   const input = readCount(usage['prompt_tokens'] ?? usage['input_tokens']);
   const completion = readCount(usage['completion_tokens'] ?? usage['output_tokens']);
@@ -46,6 +44,8 @@ export function readUsage(usage: Json | undefined): BilledUsage | null {
     ...(cacheWriteTokens > 0 ? { cacheWriteTokens } : {}),
   };
 }
+
+type Writable<Value> = { -readonly [Name in keyof Value]: Value[Name] };
 
 function readDetail(details: Json | undefined, name: string): number | undefined {
   return isJsonObject(details) ? readCount(details[name]) : undefined;

@@ -10,8 +10,8 @@ const DOCUMENTS = 24;
 const CONCURRENCY = 4;
 
 /**
- * After one kill: the calls that were open, and the answers that had come and waited for their commit. These are
- * no more than the calls again, since a task is claimed only while fewer than two a slot are held.
+ * After one kill: the calls that were open, and the answers that had come and waited for their commit. Together they are no
+ * more than were in the ledger after the commit before: those that were open then and as many that were ready.
  */
 const EXTRA_CALLS = 2 * CONCURRENCY;
 

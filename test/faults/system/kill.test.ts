@@ -87,7 +87,7 @@ describe('killed at a named point', () => {
   ])('%s, loses nothing', async (point) => {
     const isOnce = ['after an import page', 'before the end'].includes(point);
     const kill = (nth: number): Promise<KillReport> => killAtPoint(simulator, point, nth);
-    expectKills(await killAtEach(isOnce ? [1] : [1, 2, 5], point, kill));
+    expectKills(await killAtEach(isOnce ? [1] : [1, 2, 4], point, kill));
   });
 
   it('again and again, in each life somewhere else, loses nothing', async () => {
