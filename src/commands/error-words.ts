@@ -2,7 +2,9 @@
  * The way out of an error in a terminal's words: commands and flags. Whoever throws an error names its code and the
  * facts; a server would have other words for them.
  */
+
 import type { ErrorFacts, WayOut } from '../core/errors.js';
+import { STANDARD_INPUT_NAME } from '../core/input-name.js';
 import { shellWord } from '../ui/next-command.js';
 
 type Words = (facts: ErrorFacts, hint: string | undefined) => string | undefined;
@@ -216,7 +218,7 @@ function headerCommand(
       ? `printf '%b\\n' ${shellWord(names.join('\\t'))}`
       : `echo ${shellWord(names.join(String(delimiter)))}`;
   const table = String(input);
-  if (table === 'standard input' || /[*?]/.test(table)) return header;
+  if (table === STANDARD_INPUT_NAME || /[*?]/.test(table)) return header;
   const [, ending = '.csv', zipped] = /(\.[a-z]+?)?(\.gz)?$/i.exec(table) ?? [];
   return `(${header}; ${zipped === undefined ? 'cat' : 'zcat'} ${shellWord(table)}) > named${ending}`;
 }

@@ -1,6 +1,7 @@
 /** What the first documents of an input show of all of them, good and bad. */
 import { usageError } from '../core/errors.js';
 import { describeFields, showName } from '../core/field.js';
+import { theInput } from '../core/input-name.js';
 import type { RenderedRequest } from '../endpoints/rendered-request.js';
 import type { Input } from '../input/input.js';
 import type { DocumentForm, ParsedDocument } from './document.js';
@@ -48,7 +49,7 @@ export function checkFirstRecord(
     const { reason, field } = missingPromptField(fields);
     throw usageError(
       'PROMPT_FIELD_MISSING',
-      `The input ${inputName} does not show what to send: ${reason}.`,
+      `${theInput(inputName)} does not show what to send: ${reason}.`,
       { field, ...header },
     );
   }

@@ -1,5 +1,6 @@
 /** The whole way from an input's rows to documents, and back from a stored document to its request. */
 import { usageError } from '../core/errors.js';
+import { theInput } from '../core/input-name.js';
 import { isLineProblem, type LineProblem } from '../core/line-problem.js';
 import type { RenderedRequest } from '../endpoints/rendered-request.js';
 import type { Input } from '../input/input.js';
@@ -35,7 +36,7 @@ export async function* readDocuments(input: Input, options: ReadOptions): AsyncG
   if (!collector.hasSeenLines) {
     throw usageError(
       'INPUT_EMPTY',
-      `The input ${input.name} has only blank lines.`,
+      `${theInput(input.name)} has only blank lines.`,
       'Give a file with at least one document.',
     );
   }

@@ -5,6 +5,7 @@ import { stat } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { resolve } from 'node:path';
 import { LlmBatchError, usageError } from '../core/errors.js';
+import { theInput } from '../core/input-name.js';
 import type { FromReader, ReaderRequest, ToReader } from './reader-process.js';
 import type { InputRecord, RecordSource } from './source.js';
 
@@ -73,7 +74,7 @@ function charactersOf(page: readonly InputRecord[]): number {
 function unpacksTooMuch(name: string, fileBytes: number): LlmBatchError {
   return usageError(
     'INPUT_UNPACKS',
-    `The input ${name} has ${fileBytes} bytes and unpacks to more than a thousand times as much.`,
+    `${theInput(name)} has ${fileBytes} bytes and unpacks to more than a thousand times as much.`,
     'Unpack it with another program first, where that is meant.',
   );
 }
@@ -130,7 +131,7 @@ class Reader {
 function costly(name: string): LlmBatchError {
   return usageError(
     'INPUT_COSTLY',
-    `The input ${name} could not be read: it takes more memory than a file of its size should.`,
+    `${theInput(name)} could not be read: it takes more memory than a file of its size should.`,
     'It is damaged, or was made to do harm; fetch or write it again.',
   );
 }

@@ -4,6 +4,7 @@ import { isAbsolute, resolve } from 'node:path';
 import { pipeline, Readable } from 'node:stream';
 import { createGunzip } from 'node:zlib';
 import { type LlmBatchError, usageError } from '../core/errors.js';
+import { STANDARD_INPUT_NAME, theInput } from '../core/input-name.js';
 
 export interface ByteOptions {
   /** What a relative path starts from. */
@@ -61,7 +62,7 @@ export async function openBytes(path: string, options: ByteOptions): Promise<Byt
 
 function openStandardInput(stdin: AsyncIterable<Uint8Array | string>): Promise<ByteInput> {
   return inspectInput({
-    name: 'standard input',
+    name: STANDARD_INPUT_NAME,
     absolutePath: STANDARD_INPUT,
     source: new ByteSource(toBytes(stdin)),
     totalBytes: null,
@@ -82,7 +83,7 @@ async function inspectInput(opened: OpenedSource): Promise<ByteInput> {
   const { name, absolutePath, source, totalBytes } = opened;
   const head = await source.peek();
   if (head.length === 0) {
-    throw usageError('INPUT_EMPTY', `The input ${name} is empty.`, 'Give a file with at least one document.');
+    throw usageError('INPUT_EMPTY', `${theInput(name)} is empty.`, 'Give a file with at least one document.');
   }
   refuseParquet(head, name, absolutePath === STANDARD_INPUT);
   refuseSqlite(head, name, absolutePath === STANDARD_INPUT);
@@ -213,7 +214,7 @@ function refuseOtherEncodings(head: Uint8Array, name: string): void {
   if (found === undefined) return;
   throw usageError(
     'INPUT_NOT_UTF8',
-    `The input ${name} is ${found.name}, not UTF-8 text.`,
+    `${theInput(name)} is ${found.name}, not UTF-8 text.`,
     'Save it as UTF-8 JSONL, CSV or text, plain or compressed with gzip.',
   );
 }
@@ -224,7 +225,7 @@ const PARQUET_START = Buffer.from([0x50, 0x41, 0x52, 0x31, 0x15]);
 function refuseParquet(head: Uint8Array, name: string, isStandardInput: boolean): void {
   if (!PARQUET_START.equals(head.subarray(0, PARQUET_START.length))) return;
   if (isStandardInput) throw parquetInStream();
-  throw usageError('INPUT_IS_PARQUET', `The input ${name} is a Parquet file and its name does not say so.`, {
+  throw usageError('INPUT_IS_PARQUET', `${theInput(name)} is a Parquet file and its name does not say so.`, {
     isNamed: false,
   });
 }
@@ -245,7 +246,7 @@ function refuseSqlite(head: Uint8Array, name: string, isStandardInput: boolean):
   if (isStandardInput) throw sqliteInStream();
   throw usageError(
     'INPUT_IS_SQLITE',
-    `The input ${name} is a SQLite database and its name does not say so.`,
+    `${theInput(name)} is a SQLite database and its name does not say so.`,
     { isNamed: false },
   );
 }
@@ -262,7 +263,7 @@ export function inputIsFolder(name: string): LlmBatchError {
   const pattern = `${name.replace(/\/+$/, '')}/*.md`;
   return usageError(
     'INPUT_IS_FOLDER',
-    `The input ${name} is a folder.`,
+    `${theInput(name)} is a folder.`,
     `Name a file inside it, or its text files with a pattern in quotes: '${pattern}'.`,
   );
 }
@@ -277,13 +278,13 @@ export function unreadable(error: unknown, name: string, absolutePath: string): 
     case 'EPERM':
       return usageError(
         'INPUT_UNREADABLE',
-        `The input ${name} may not be read by this user.`,
+        `${theInput(name)} may not be read by this user.`,
         `Allow it: chmod u+r ${absolutePath}`,
       );
     default:
       return usageError(
         'INPUT_UNREADABLE',
-        `The input ${name} cannot be read: ${message}.`,
+        `${theInput(name)} cannot be read: ${message}.`,
         'Check the disk, or copy the file and try again.',
       );
   }

@@ -1,6 +1,7 @@
 /** CSV and TSV with a header: each row is a document, the columns are its fields and all values are strings. */
 import { usageError } from '../core/errors.js';
 import { describeFields, showName } from '../core/field.js';
+import { theInput } from '../core/input-name.js';
 import type { ByteInput } from './bytes.js';
 import { type CsvRow, CsvRowSplitter, splitValues } from './csv-rows.js';
 import type { TableDescription } from './input-description.js';
@@ -99,7 +100,7 @@ function readHeader(head: Buffer, delimiter: string, inputName: string): Header 
   if (row === undefined || row.bytes === null) {
     throw usageError(
       row === undefined ? 'INPUT_EMPTY' : 'INPUT_HEADER',
-      `The input ${inputName} has ${row === undefined ? 'only blank lines' : `no header: its first row is over ${LONGEST_HEADER_BYTES} bytes long`}.`,
+      `${theInput(inputName)} has ${row === undefined ? 'only blank lines' : `no header: its first row is over ${LONGEST_HEADER_BYTES} bytes long`}.`,
       'Put the names of the columns into the first row.',
     );
   }
@@ -189,7 +190,7 @@ class RowReader {
     if (!this.#hasRows) {
       throw usageError(
         'INPUT_EMPTY',
-        `The input ${this.#inputName} has a header and no rows.`,
+        `${theInput(this.#inputName)} has a header and no rows.`,
         'Check the path; the first row is taken for the names of the columns.',
       );
     }

@@ -3,6 +3,7 @@ import { stat } from 'node:fs/promises';
 import { dirname, extname, isAbsolute, posix, relative, resolve, sep } from 'node:path';
 import { usageError } from '../core/errors.js';
 import type { InputFormat } from '../core/input-format.js';
+import { STANDARD_INPUT_NAME } from '../core/input-name.js';
 import { inputIsFolder, unreadable } from './bytes.js';
 import { formatOfName, isWholeFileDocument } from './endings.js';
 import { findFiles, folderOfGlob, isGlob, matchesGlob } from './glob.js';
@@ -76,7 +77,7 @@ export async function locateInput(names: readonly string[], options: LocateOptio
     return {
       kind: 'stream',
       identity: STANDARD_INPUT,
-      name: 'standard input',
+      name: STANDARD_INPUT_NAME,
       path: first,
       format: format ?? 'jsonl',
     };

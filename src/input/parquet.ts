@@ -14,6 +14,7 @@ import {
 import { snappyUncompress } from 'hyparquet/src/snappy.js';
 import { LlmBatchError, usageError } from '../core/errors.js';
 import { showName } from '../core/field.js';
+import { theInput } from '../core/input-name.js';
 import { inputIsFolder, unreadable } from './bytes.js';
 import { DEFAULT_MAX_LINE_BYTES } from './lines.js';
 import { columnToJson, type ValueToJson } from './parquet-column.js';
@@ -60,21 +61,21 @@ async function openFile(name: string, absolutePath: string): Promise<FileHandle>
   if (status.isDirectory()) throw inputIsFolder(name);
   throw usageError(
     'INPUT_UNREADABLE',
-    `The input ${name} is no file, and Parquet is read from its end.`,
+    `${theInput(name)} is no file, and Parquet is read from its end.`,
     'Save it to a file.',
   );
 }
 
 async function describeFile(name: string, handle: FileHandle): Promise<RecordSource> {
   const { size: totalBytes } = await handle.stat();
-  if (totalBytes === 0) throw usageError('INPUT_EMPTY', `The input ${name} is empty.`, 'Check the path.');
+  if (totalBytes === 0) throw usageError('INPUT_EMPTY', `${theInput(name)} is empty.`, 'Check the path.');
   const file = new GroupBuffer(handle, totalBytes);
   const metadata = await damageTold(name, () =>
     parquetMetadataAsync(file, { geoparquet: false, parsers: PARSERS }),
   );
   const totalRows = Number(metadata.num_rows);
   if (totalRows === 0) {
-    throw usageError('INPUT_EMPTY', `The input ${name} has no rows.`, 'Check the path.');
+    throw usageError('INPUT_EMPTY', `${theInput(name)} has no rows.`, 'Check the path.');
   }
   refuseCodecs(metadata, name);
   const columns = columnsOf(metadata, name);
@@ -126,7 +127,7 @@ function columnsOf(metadata: FileMetaData, inputName: string): Column[] {
   if (repeated.length > 0) {
     throw usageError(
       'INPUT_HEADER',
-      `The input ${inputName} has more than one column ${repeated.map(({ name }) => showName(name)).join(', ')}.`,
+      `${theInput(inputName)} has more than one column ${repeated.map(({ name }) => showName(name)).join(', ')}.`,
       'Give every column a name of its own.',
     );
   }
@@ -137,7 +138,7 @@ function bytesColumns(names: readonly string[], inputName: string): LlmBatchErro
   const shown = names.map(showName).join(', ');
   return usageError(
     'INPUT_BINARY_COLUMN',
-    `The input ${inputName} holds bytes or other values that are no text in ${names.length === 1 ? 'column' : 'columns'} ${shown}.`,
+    `${theInput(inputName)} holds bytes or other values that are no text in ${names.length === 1 ? 'column' : 'columns'} ${shown}.`,
     `Leave ${names.length === 1 ? 'it' : 'them'} out, or store text: SELECT * EXCLUDE (${shown}) in DuckDB, df.drop(columns=[…]) in pandas.`,
   );
 }
@@ -179,7 +180,7 @@ function refuseCodecs({ row_groups: groups }: FileMetaData, name: string): void 
   const newerNode = unknown.includes('ZSTD') ? ' Node 22.15 and newer read zstd.' : '';
   throw usageError(
     'INPUT_CODEC',
-    `The input ${name} is compressed with ${unknown.join(', ')}, which cannot be unpacked here.`,
+    `${theInput(name)} is compressed with ${unknown.join(', ')}, which cannot be unpacked here.`,
     `Write it with one of ${READABLE_CODECS.join(', ')}.${newerNode}`,
   );
 }

@@ -1,11 +1,11 @@
 /** SQLite databases: each row of a query is a document, and the columns are its fields. */
-
 import { stat } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import Database from 'better-sqlite3';
 import { nextTurn } from '../core/clock.js';
 import { LlmBatchError, usageError } from '../core/errors.js';
 import { showName } from '../core/field.js';
+import { theInput } from '../core/input-name.js';
 import { inputIsFolder, unreadable } from './bytes.js';
 import { DEFAULT_MAX_LINE_BYTES } from './lines.js';
 import type { InputRecord, RecordOptions, RecordSource } from './source.js';
@@ -46,7 +46,7 @@ async function refuseNoFile(name: string, absolutePath: string): Promise<void> {
     throw unreadable(error, name, absolutePath);
   });
   if (status.isDirectory()) throw inputIsFolder(name);
-  if (status.size === 0) throw usageError('INPUT_EMPTY', `The input ${name} is empty.`, 'Check the path.');
+  if (status.size === 0) throw usageError('INPUT_EMPTY', `${theInput(name)} is empty.`, 'Check the path.');
 }
 
 function describeQuery(name: string, database: Database.Database, query: string): RecordSource {
@@ -175,7 +175,7 @@ function queryMissing(name: string, database: Database.Database): LlmBatchError 
   if (first === undefined) {
     return usageError(
       'INPUT_EMPTY',
-      `The input ${name} is a SQLite database without tables.`,
+      `${theInput(name)} is a SQLite database without tables.`,
       'Check the path.',
     );
   }
@@ -183,7 +183,7 @@ function queryMissing(name: string, database: Database.Database): LlmBatchError 
   const identifier = /^[A-Za-z_]\w*$/.test(first) ? first : `"${first.replaceAll('"', '""')}"`;
   return usageError(
     'INPUT_QUERY_MISSING',
-    `The input ${name} is a SQLite database with ${named}, and no query says which rows are the documents.`,
+    `${theInput(name)} is a SQLite database with ${named}, and no query says which rows are the documents.`,
     { query: `SELECT * FROM ${identifier}` },
   );
 }
@@ -230,7 +230,7 @@ function errorsTold<Result>(name: string, work: () => Result): Result {
     if (code === 'SQLITE_NOTADB') {
       throw usageError(
         'INPUT_NOT_SQLITE',
-        `The input ${name} is no SQLite database, or is encrypted.`,
+        `${theInput(name)} is no SQLite database, or is encrypted.`,
         'Check the path; one that is compressed or encrypted has to be unpacked first.',
       );
     }

@@ -131,7 +131,7 @@ describe('openBytes', () => {
     ['a path through a file', () => join(write('a', '{}'), 'b'), 'INPUT_NOT_FOUND', /no input file/],
     ['a folder', () => makeFolder('sub'), 'INPUT_IS_FOLDER', /sub is a folder/],
     ['an empty file', () => write('empty.jsonl', ''), 'INPUT_EMPTY', /empty\.jsonl is empty/],
-    ['empty standard input', () => '-', 'INPUT_EMPTY', /standard input is empty/],
+    ['empty standard input', () => '-', 'INPUT_EMPTY', /^Standard input is empty/],
     [
       'UTF-16',
       () => write('w.jsonl', Buffer.from('\ufeff{}', 'utf16le')),
