@@ -122,8 +122,10 @@ describe('killed at any moment', () => {
       open: 0,
       failed: 0,
       repeated: calls.repeated,
+      late: 0,
     });
-    expect(calls.repeated).toBeLessThanOrEqual(KILLS * CONCURRENCY + CONCURRENCY);
+    // Those that were open at each kill, and as many that were ready.
+    expect(calls.repeated).toBeLessThanOrEqual(2 * KILLS * CONCURRENCY);
     expect(books.defect).toBeNull();
     expect(workspace.integrity()).toBe('ok');
   }, 180_000);
