@@ -69,6 +69,11 @@ export interface Transaction {
 interface TransactionOptions {
   /** Goes over a whole run: may take minutes. */
   readonly isLong?: boolean;
+  /**
+   * Nothing is lost with it when the server crashes at once: its commit does not wait for the disk. That of any
+   * transaction after it does, for both.
+   */
+  readonly mayBeLost?: boolean;
 }
 
 /** What a connection has counted up. */
@@ -123,20 +128,20 @@ export class Connections {
   }
 
   /**
-   * Runs `work` in one write transaction; durable when the promise resolves, undone when it rejects. `work` may
+   * Runs `work` in one write transaction; durable when the promise resolves (unless it may be lost), undone when it rejects. `work` may
    * run several times, and must leave nothing behind outside the database.
    * @throws LlmBatchError STORE_* (exit 5)
    */
   write<T>(
     work: (transaction: Transaction) => Promise<T>,
-    { isLong = false }: TransactionOptions = {},
+    { isLong = false, mayBeLost = false }: TransactionOptions = {},
   ): Promise<T> {
     return this.#patiently(async () => {
       let done: { readonly result: T; readonly session: Session } | null = null;
       try {
         return await this.#withClient(isLong, async (client, ask) => {
           const session = await this.#sessionOf(client, ask);
-          const begun = ask(client, `BEGIN READ WRITE${settingsOf(isLong)}`);
+          const begun = ask(client, `BEGIN READ WRITE${settingsOf(isLong, mayBeLost)}`);
           const [result] = await Promise.all([work(transactionOn(client, ask)), begun]);
           session.number += 1;
           done = { result, session: { ...session } };
@@ -304,11 +309,12 @@ export function asLoss(error: unknown): unknown {
 }
 
 /** What holds for a transaction alone. */
-function settingsOf(isLong: boolean): string {
-  if (!isLong) return '';
-  return [`statement_timeout = ${LONG_STATEMENT_TIMEOUT_MS}`, ...PLANS_OVER_ALL]
-    .map((setting) => `; SET LOCAL ${setting}`)
-    .join('');
+function settingsOf(isLong: boolean, mayBeLost = false): string {
+  const settings = [
+    ...(isLong ? [`statement_timeout = ${LONG_STATEMENT_TIMEOUT_MS}`, ...PLANS_OVER_ALL] : []),
+    ...(mayBeLost ? ['synchronous_commit = off'] : []),
+  ];
+  return settings.map((setting) => `; SET LOCAL ${setting}`).join('');
 }
 
 /** By their text: a connection parses and plans each once. */

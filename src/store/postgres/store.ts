@@ -61,6 +61,8 @@ import { latenciesOfRun, timelineOfRun } from './timeline.js';
 import { beatWorker, noteStopOfWorker } from './workers.js';
 
 const WHOLE_RUN = { isLong: true };
+/** A claim or a beat: whoever has tasks that the store knows nothing of is told so before a call of theirs leaves. */
+const UNTIL_THE_NEXT = { mayBeLost: true };
 
 /** @throws LlmBatchError STORE_* (exit 5, 2 for what is wrong with the address) */
 export async function openPostgresStore(
@@ -180,7 +182,7 @@ class PostgresStore implements Store {
   }
 
   claimTasks(options: ClaimOptions): Promise<readonly LeasedTask[]> {
-    return this.#connections.write((transaction) => claimTasks(transaction, options));
+    return this.#connections.write((transaction) => claimTasks(transaction, options), UNTIL_THE_NEXT);
   }
 
   listWork(): Promise<readonly RunWork[]> {
@@ -213,7 +215,7 @@ class PostgresStore implements Store {
   beat(workerId: string, leaseMs: number): Promise<void> {
     return this.#connections.write(async (transaction) => {
       await beatWorker(transaction, workerId, leaseMs);
-    });
+    }, UNTIL_THE_NEXT);
   }
 
   rescueTasks(options: {
