@@ -127,6 +127,21 @@ describe('while a run is drained', () => {
     await expectAllOnce(drained, 100);
   });
 
+  it("a claim that the server had on no disk when it died is nobody's: its calls do not leave", async () => {
+    const store = await open();
+    const runId = await openRun(store, documents(5));
+    const claimed = await claim(store, runId, 5, 'one');
+    await server.kill();
+    await server.start();
+    const { callIds } = await store.record(
+      claimed.map((task) => callStart(runId, task)),
+      [],
+    );
+    const refused = claimed.filter((_, index) => callIds[index] === null).map(({ taskId }) => taskId);
+    const others = await claim(await open(), runId, 5, 'two');
+    expect(others.map(({ taskId }) => taskId)).toEqual(refused);
+  });
+
   it('the server may die and come back: the same, since the workers are alive', async () => {
     const restart = async () => {
       await server.kill();
