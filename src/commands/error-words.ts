@@ -2,7 +2,6 @@
  * The way out of an error in a terminal's words: commands and flags. Whoever throws an error names its code and the
  * facts; a server would have other words for them.
  */
-
 import type { ErrorFacts, WayOut } from '../core/errors.js';
 import { STANDARD_INPUT_NAME } from '../core/input-name.js';
 import { shellWord } from '../ui/next-command.js';

@@ -77,3 +77,8 @@ export interface TaskPlace {
   readonly taskId: number;
   readonly line: number;
 }
+
+/** So long a worker's lease lasts after a claim at the least: one that lasts this long is left to the worker's beats. */
+export function leastLeaseMs(leaseMs: number): number {
+  return leaseMs / 2;
+}

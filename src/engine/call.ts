@@ -311,18 +311,12 @@ async function conclude(
   const answeredTier = ('usage' in reply ? reply.usage?.serviceTier : null) ?? null;
   const billed = most === null ? NOTHING_SPENT : billedFor(call, most, billing.serviceTier, answeredTier);
   context.onEnded(sent, call);
-  const settlement = { call, outcomes };
-  const performed = {
-    group,
-    settlement,
-    split,
+  const performed = performedWith(group, { call, outcomes }, split, {
     isAnswered,
     failure,
     lane,
     laneChange,
-    response: null,
-    left: null,
-  };
+  });
   return { performed, billed };
 }
 
@@ -347,20 +341,17 @@ function failedGroup(group: readonly PreparedTask[], error: TaskError, atMs: num
   return performedWith(group, { call: null, outcomes: group.map((each) => failed(each, null, error, atMs)) });
 }
 
+/** What a server said to a call. */
+type Heard = Pick<PerformedCall, 'isAnswered' | 'failure' | 'lane' | 'laneChange'>;
+
+const NOTHING_HEARD: Heard = { isAnswered: false, failure: null, lane: null, laneChange: null };
+
+/** Written out, since it is made for each call: to spread the parts takes several times as long. */
 function performedWith(
   group: readonly PreparedTask[],
   settlement: Settlement,
   split: PerformedCall['split'] = [],
+  { isAnswered, failure, lane, laneChange }: Heard = NOTHING_HEARD,
 ): PerformedCall {
-  return {
-    group,
-    settlement,
-    split,
-    isAnswered: false,
-    failure: null,
-    lane: null,
-    laneChange: null,
-    response: null,
-    left: null,
-  };
+  return { group, settlement, split, isAnswered, failure, lane, laneChange, response: null, left: null };
 }

@@ -18,7 +18,7 @@ import type { ProviderFailure } from '../core/failure.js';
 import { addGroups, type GroupFigures, NO_GROUPS } from '../core/group-figures.js';
 import { madeCall, type Settlement, type TaskOutcome } from '../core/outcome.js';
 import { haltsRun, type RetryPolicy } from '../core/retry-decision.js';
-import { type LeasedTask, SUSPECT_AFTER_CRASHES } from '../core/task.js';
+import { type LeasedTask, leastLeaseMs, SUSPECT_AFTER_CRASHES } from '../core/task.js';
 import { type LatencyBucket, latencyBucket } from '../store/latency-buckets.js';
 import type { Store } from '../store/store.js';
 import { BackgroundCalls, type BackgroundOptions } from './background-calls.js';
@@ -203,7 +203,7 @@ export class Drain {
   #groups = NO_GROUPS;
   /** Answered calls by the bucket of their latency. */
   readonly #latencies = new Map<number, number>();
-  /** Calls on their way to being ready, and those that are: as many as may be open, which come back together now and then. */
+  /** Calls on their way to being ready, and those that are: as many as may be open, since those may come back together. */
   readonly #stock: ReturnType<typeof pLimit>;
   /** Calls that have left and are not back. */
   readonly #pool: ReturnType<typeof pLimit>;
@@ -456,8 +456,7 @@ export class Drain {
     const claim = async () => {
       const askedAtMs = clock.monotonicMs();
       const tasks = await store.claimTasks({ runId, workerId, limit, leaseMs, among, atLeastPriority });
-      // A claim prolongs none that lasts half as long.
-      if (tasks.length > 0) this.#lease.confirmed(askedAtMs, leaseMs / 2);
+      if (tasks.length > 0) this.#lease.confirmed(askedAtMs, leastLeaseMs(leaseMs));
       return tasks;
     };
     return this.#outlasting<readonly LeasedTask[]>(claim, []);

@@ -1,5 +1,4 @@
 /** What a run's state and its input are called wherever they are shown. */
-
 import { isAbsolute, relative } from 'node:path';
 import { STANDARD_INPUT_NAME } from '../core/input-name.js';
 import type { RunRecord } from '../core/run.js';

@@ -1,6 +1,6 @@
 /**
- * Requests about batches and background responses, each made until it is answered: what a server or a network does meanwhile is waited out, as
- * long as the run may wait for a server at all.
+ * Requests about batches and background responses, each made until it is answered: what a server or a network does
+ * meanwhile is waited out, as long as the run may wait for a server at all.
  */
 import type { BatchRecord } from '../../core/batch-record.js';
 import type { Clock, Random } from '../../core/clock.js';

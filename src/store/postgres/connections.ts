@@ -128,8 +128,8 @@ export class Connections {
   }
 
   /**
-   * Runs `work` in one write transaction; durable when the promise resolves (unless it may be lost), undone when it rejects. `work` may
-   * run several times, and must leave nothing behind outside the database.
+   * Runs `work` in one write transaction; durable when the promise resolves (unless it may be lost), undone when it
+   * rejects. `work` may run several times, and must leave nothing behind outside the database.
    * @throws LlmBatchError STORE_* (exit 5)
    */
   write<T>(

@@ -5,7 +5,12 @@
 import { randomBytes } from 'node:crypto';
 import type { FailureKind } from '../../core/failure.js';
 import { LONGEST_RETRY_DELAY_MS } from '../../core/retry-decision.js';
-import { type LeasedTask, MOST_CRASHED_TOGETHER, SUSPECT_AFTER_CRASHES } from '../../core/task.js';
+import {
+  type LeasedTask,
+  leastLeaseMs,
+  MOST_CRASHED_TOGETHER,
+  SUSPECT_AFTER_CRASHES,
+} from '../../core/task.js';
 import { toLeasedTask } from '../rows.js';
 import { UNOWNED, UNPAIRED } from '../sql/parts.js';
 import { storableInteger } from '../storable.js';
@@ -101,11 +106,10 @@ export async function claimTasks(
        FROM tasks WHERE worker_id = workers.id) AS held
      WHERE name = $1 FOR KEY SHARE OF workers`,
     workerName,
-    storableInteger(leaseMs / 2),
+    storableInteger(leastLeaseMs(leaseMs)),
     runId,
   );
   const held = known ?? { tasks: 0, crashed: 0, suspects: 0, has_due: true };
-  // A lease that lasts a while is left to the worker's beats.
   const workerId = known?.lasts === true ? known.id : await beatWorker(transaction, workerName, leaseMs);
   if (held.has_due) await promoteDue(transaction, runId, limit);
   if (held.suspects > 0) return [];

@@ -1,5 +1,6 @@
 /** Who works on tasks. A worker is known from its first claim on, and dead once its lease has ended. */
 import type Database from 'better-sqlite3';
+import { leastLeaseMs } from '../../core/task.js';
 import { storableInteger, storableText } from '../storable.js';
 
 export interface DeadWorker {
@@ -41,7 +42,7 @@ export class Workers {
 
   /** @returns the number of a worker, which is alive from now on. A lease that lasts a while is left to its beats. */
   claiming(name: string, leaseMs: number, nowMs: number): number {
-    const known = this.#alive.get(storableText(name), storableInteger(nowMs + leaseMs / 2));
+    const known = this.#alive.get(storableText(name), storableInteger(nowMs + leastLeaseMs(leaseMs)));
     return known ?? this.beat(name, leaseMs, nowMs);
   }
 
