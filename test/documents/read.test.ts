@@ -116,7 +116,7 @@ describe('readDocuments', () => {
       '\n \n',
       {},
       'INPUT_EMPTY',
-      /standard input has only blank lines/,
+      /^Standard input has only blank lines/,
       /at least one document/,
     ],
     [
