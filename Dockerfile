@@ -5,8 +5,7 @@ WORKDIR /src
 RUN apt-get update && apt-get install -y --no-install-recommends python3 make g++ && rm -rf /var/lib/apt/lists/*
 COPY package.json package-lock.json ./
 RUN npm ci --ignore-scripts
-COPY tsconfig.json tsconfig.build.json tsconfig.client.json ./
-COPY scripts scripts
+COPY tsconfig.json tsconfig.build.json tsconfig.client.json rolldown.config.js ./
 COPY src src
 RUN npm run build && npm prune --omit=dev --ignore-scripts && npm rebuild better-sqlite3
 

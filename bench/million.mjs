@@ -3,8 +3,8 @@ import { spawn, spawnSync } from 'node:child_process';
 import { createWriteStream, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { systemClock } from '../dist/core/clock.js';
-import { openStore } from '../dist/store/open.js';
+import { systemClock } from '../build/core/clock.js';
+import { openStore } from '../build/store/open.js';
 import { CLI, startSimulator } from './simulator.mjs';
 
 const DOCUMENTS = Number(process.env.DOCUMENTS ?? 1_000_000);

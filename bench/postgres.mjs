@@ -3,8 +3,8 @@
 import { fork } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { systemClock } from '../dist/core/clock.js';
-import { openStore } from '../dist/store/open.js';
+import { systemClock } from '../build/core/clock.js';
+import { openStore } from '../build/store/open.js';
 import { startServer } from './postgres-server.mjs';
 import { round } from './round.mjs';
 

@@ -2,7 +2,7 @@
  * Writes docs/cli.md from the help of every command, or with `-` to standard output. A test compares the two.
  */
 import { writeFileSync } from 'node:fs';
-import { buildProgram } from '../dist/commands/program.js';
+import { buildProgram } from '../build/commands/program.js';
 
 const HELP_COLUMNS = 100;
 

@@ -3,9 +3,9 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 const ROOT = join(import.meta.dirname, '..');
-const { createHttpServer } = await import(join(ROOT, 'dist', 'server', 'http-server.js'));
+const { createHttpServer } = await import(join(ROOT, 'build', 'server', 'http-server.js'));
 
-const { allRoutes } = await import(join(ROOT, 'dist', 'server', 'routes', 'all-routes.js'));
+const { allRoutes } = await import(join(ROOT, 'build', 'server', 'routes', 'all-routes.js'));
 
 const app = createHttpServer({
   ...{ routes: allRoutes({}, {}, async () => ({})), tokens: [], mostBodyBytes: 1 },

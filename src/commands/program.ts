@@ -1,5 +1,5 @@
 /** The program: every verb with its flags. Actions import what they need, so that `--help` stays fast. */
-import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
 import { Command } from 'commander';
 import type { CommandContext } from '../app/context.js';
 import { EXIT_CODES, type ExitCode, usageError } from '../core/errors.js';
@@ -114,6 +114,5 @@ function refuseInputAlone(program: Command, word: string | undefined): void {
 }
 
 function packageVersion(): string {
-  const path = new URL('../../package.json', import.meta.url);
-  return (JSON.parse(readFileSync(path, 'utf8')) as { version: string }).version;
+  return (createRequire(import.meta.url)('#package') as { version: string }).version;
 }

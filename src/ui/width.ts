@@ -1,6 +1,7 @@
 /** How wide text is in a terminal, which is neither its length in UTF-16 nor in code points. */
 
-const PLAIN_ASCII = /^[\x20-\x7e]*$/;
+/** One column each: ASCII, Latin letters, dashes and quotes, and what bars and tables are drawn with. */
+const PLAIN = /^[\x20-\x7e\xa1-\xac\xae-\u02ff\u2010-\u2027\u2500-\u259f]*$/;
 const ZERO_WIDTH = /^[\p{Mark}\p{Cf}]+$/u;
 const EMOJI = /\p{Emoji_Presentation}|\p{Emoji}\uFE0F|\p{Regional_Indicator}{2}/u;
 
@@ -24,13 +25,19 @@ const WIDE_RANGES: readonly (readonly [number, number])[] = [
   [0x20000, 0x3fffd],
 ];
 
-const graphemes = new Intl.Segmenter('en', { granularity: 'grapheme' });
+let segmenter: Intl.Segmenter | null = null;
+
+/** Made when it is needed: it takes longer to make than most commands take. */
+function graphemesOf(text: string): Intl.Segments {
+  segmenter ??= new Intl.Segmenter('en', { granularity: 'grapheme' });
+  return segmenter.segment(text);
+}
 
 /** Columns of text without control characters; ambiguous characters (UAX 11) count as narrow. */
 export function displayWidth(text: string): number {
-  if (PLAIN_ASCII.test(text)) return text.length;
+  if (PLAIN.test(text)) return text.length;
   let width = 0;
-  for (const { segment } of graphemes.segment(text)) width += graphemeWidth(segment);
+  for (const { segment } of graphemesOf(text)) width += graphemeWidth(segment);
   return width;
 }
 
@@ -55,11 +62,11 @@ function isWide(codePoint: number): boolean {
 /** Cuts text to at most `columns`, its last one an ellipsis where something was cut off. */
 export function truncateToWidth(text: string, columns: number): string {
   if (columns <= 0) return '';
-  if (text.length <= columns && PLAIN_ASCII.test(text)) return text;
+  if (text.length <= columns && PLAIN.test(text)) return text;
   if (displayWidth(text) <= columns) return text;
   let kept = '';
   let width = 0;
-  for (const { segment } of graphemes.segment(text)) {
+  for (const { segment } of graphemesOf(text)) {
     const next = graphemeWidth(segment);
     if (width + next > columns - 1) break;
     kept += segment;

@@ -1,5 +1,5 @@
 /**
- * The whole program, with one point at which it kills itself: `node failpoints.mjs DIST POINT COUNT node dist/cli.js …`
+ * The whole program, with one point at which it kills itself: `node failpoints.mjs MODULES POINT COUNT node dist/cli.js …`
  * kills with SIGKILL when POINT is reached for the COUNTth time. It needs no tool of the operating system, and the
  * program needs no hook for it: methods of its own classes are wrapped before its entry is loaded. The point `full`
  * does not kill: there the store may not grow any more until a file named `room` lies in the working folder.
@@ -8,11 +8,11 @@ import { existsSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 
-const [node, , dist, point, count, , , ...programArguments] = process.argv;
+const [node, , modules, point, count, , , ...programArguments] = process.argv;
 let left = Number(count);
 
 function load(path) {
-  return import(pathToFileURL(join(dist, path)).href);
+  return import(pathToFileURL(join(modules, path)).href);
 }
 
 const { SqliteStore } = await load('store/sqlite/store.js');
@@ -86,5 +86,5 @@ function isAnswer({ outcomes }) {
 }
 
 POINTS[point]();
-process.argv = [node, join(dist, 'cli.js'), ...programArguments];
+process.argv = [node, join(modules, 'cli.js'), ...programArguments];
 await load('cli.js');

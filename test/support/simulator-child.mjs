@@ -4,8 +4,8 @@
  * that it never outlives the one who started it. Needs the compiled program.
  */
 import { createInterface } from 'node:readline';
-import { systemClock } from '../../dist/core/clock.js';
-import { startSimulator } from '../../dist/simulator/simulator.js';
+import { systemClock } from '../../build/core/clock.js';
+import { startSimulator } from '../../build/simulator/simulator.js';
 
 const lines = createInterface({ input: process.stdin });
 let simulator = null;

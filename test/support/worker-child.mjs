@@ -3,12 +3,12 @@
  * JSON, tells its events as such lines, and ends when there is nothing to do or with its input. Needs the compiled program.
  */
 import { createInterface } from 'node:readline';
-import { systemClock, systemRandom } from '../../dist/core/clock.js';
-import { LaneQuota } from '../../dist/engine/lane-quota.js';
-import { createLimiter } from '../../dist/limiter/limiter.js';
-import { createOpenAIProvider } from '../../dist/provider/openai/client.js';
-import { work } from '../../dist/runs/work.js';
-import { openStore } from '../../dist/store/open.js';
+import { systemClock, systemRandom } from '../../build/core/clock.js';
+import { LaneQuota } from '../../build/engine/lane-quota.js';
+import { createLimiter } from '../../build/limiter/limiter.js';
+import { createOpenAIProvider } from '../../build/provider/openai/client.js';
+import { work } from '../../build/runs/work.js';
+import { openStore } from '../../build/store/open.js';
 
 const lines = createInterface({ input: process.stdin });
 const requests = { count: 0, listeners: new Set() };

@@ -6,8 +6,8 @@ import { pathToFileURL } from 'node:url';
 
 const ROOT = join(import.meta.dirname, '..', '..', '..');
 const PRELUDE = `
-  const { openStore } = await import(${url('dist/store/open.js')});
-  const { systemClock: clock } = await import(${url('dist/core/clock.js')});
+  const { openStore } = await import(${url('build/store/open.js')});
+  const { systemClock: clock } = await import(${url('build/core/clock.js')});
   const { default: Database } = await import(${url('node_modules/better-sqlite3/lib/index.js')});
   const path = process.argv[1];
   const said = (word) => process.stdout.write(word + '\\n');
