@@ -4,7 +4,7 @@
  * same servers again. The ledger keeps their calls either way, so nothing is counted or paid for twice.
  */
 import { ANSWER } from '../sql/parts.js';
-import type { Transaction } from './connections.js';
+import { run, type Steps } from '../sql/steps.js';
 
 const ANSWER_FROM_OTHER = ANSWER.split(',')
   .map((column) => `${column} = excluded.${column.trim()}`)
@@ -21,12 +21,8 @@ const IS_TAKEN = `earlier.task_id = taken.task_id AND earlier.request_hash = tak
  * @param tasks each with its `task_id`
  * @param answeredBy null: nobody can tell
  */
-export async function keepAnswers(
-  transaction: Transaction,
-  tasks: readonly object[],
-  answeredBy: string | null,
-): Promise<void> {
-  await transaction.run(
+export function* keepAnswers(tasks: readonly object[], answeredBy: string | null): Steps<void> {
+  yield* run(
     `INSERT INTO earlier_answers (task_id, request_hash, answered_by, attempts, shared_from, ${ANSWER})
      SELECT tasks.id, request_hash, $2, attempts, shared_from, ${ANSWER}
      FROM json_to_recordset($1) AS kept (task_id bigint) JOIN tasks ON tasks.id = kept.task_id
@@ -39,28 +35,23 @@ export async function keepAnswers(
 }
 
 /** Completes tasks that are ready with the answers that were kept of their requests. */
-export async function takeAnswers(
-  transaction: Transaction,
+export function* takeAnswers(
   tasks: readonly { readonly task_id: number; readonly request_hash: string }[],
   answeredBy: string,
-): Promise<void> {
+): Steps<void> {
   if (tasks.length === 0) return;
-  await transaction.run(
+  yield* run(
     `INSERT INTO results (task_id, ${ANSWER}) SELECT earlier.task_id, ${ANSWER}
      FROM ${TAKEN} JOIN earlier_answers AS earlier ON ${IS_TAKEN}
      ON CONFLICT (task_id) DO UPDATE SET ${ANSWER_FROM_OTHER}`,
     tasks,
     answeredBy,
   );
-  await transaction.run(
+  yield* run(
     `UPDATE tasks SET state = 'completed', attempts = earlier.attempts, shared_from = earlier.shared_from
      FROM ${TAKEN} JOIN earlier_answers AS earlier ON ${IS_TAKEN} WHERE tasks.id = earlier.task_id`,
     tasks,
     answeredBy,
   );
-  await transaction.run(
-    `DELETE FROM earlier_answers AS earlier USING ${TAKEN} WHERE ${IS_TAKEN}`,
-    tasks,
-    answeredBy,
-  );
+  yield* run(`DELETE FROM earlier_answers AS earlier USING ${TAKEN} WHERE ${IS_TAKEN}`, tasks, answeredBy);
 }

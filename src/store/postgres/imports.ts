@@ -7,9 +7,9 @@ import { createHash } from 'node:crypto';
 import type { NewTask, TaskState } from '../../core/task.js';
 import { runMissing } from '../run-errors.js';
 import { UNOWNED, UNPAIRED } from '../sql/parts.js';
+import { all, one, run, type Steps } from '../sql/steps.js';
 import { storableInteger, storableReal, storableText } from '../storable.js';
 import type { ImportMatch, ImportTally, ReimportOptions } from '../store.js';
-import type { Transaction } from './connections.js';
 import { keepAnswers, takeAnswers } from './earlier-answers.js';
 import { type ColumnRow, rowsOf, toColumns } from './wire.js';
 
@@ -61,15 +61,14 @@ export function keyHash({ key, occurrence }: KeyOfDocument): string {
     .slice(0, 32);
 }
 
-export async function addTasks(
-  transaction: Transaction,
+export function* addTasks(
   runId: number,
   tasks: readonly NewTask[],
-): Promise<{ added: number; duplicates: number }> {
-  const generation = await generationOf(transaction, runId);
+): Steps<{ added: number; duplicates: number }> {
+  const generation = yield* generationOf(runId);
   if (tasks.length === 0) return { added: 0, duplicates: 0 };
   const hashes = tasks.map(keyHash);
-  const fresh = await transaction.all<{ key_hash: string; task_id: number }>(
+  const fresh = yield* all<{ key_hash: string; task_id: number }>(
     `INSERT INTO task_keys (run_id, key_hash, task_id)
      SELECT $1, key_hash::uuid, nextval('tasks_id_seq') FROM ${rowsOf(KEY_HASH, 'document', 2)}
      ON CONFLICT DO NOTHING RETURNING replace(key_hash::text, '-', '') AS key_hash, task_id`,
@@ -87,7 +86,7 @@ export async function addTasks(
     ids.delete(hash);
     return task_id === undefined ? [] : [{ task_id, ...documentOf(task) }];
   });
-  await transaction.run(
+  yield* run(
     `WITH document AS MATERIALIZED (SELECT * FROM ${rowsOf(NEW_DOCUMENT, 'document', 3)}),
      stored AS (
        INSERT INTO documents (task_id, id_is_number, metadata_json, body)
@@ -101,13 +100,12 @@ export async function addTasks(
   return { added: added.length, duplicates: tasks.length - added.length };
 }
 
-export async function matchTasks(
-  transaction: Transaction,
+export function* matchTasks(
   runId: number,
   documents: readonly Pick<NewTask, 'key' | 'occurrence' | 'requestHash'>[],
   answeredBy: string,
-): Promise<ImportMatch[]> {
-  const existing = await existingTasks(transaction, runId, documents, answeredBy);
+): Steps<ImportMatch[]> {
+  const existing = yield* existingTasks(runId, documents, answeredBy);
   return documents.map((document, ordinal) => {
     const task = existing.get(ordinal);
     return task === undefined ? 'new' : compare(task, document.requestHash);
@@ -115,14 +113,13 @@ export async function matchTasks(
 }
 
 /** By the place of the document. */
-async function existingTasks(
-  transaction: Transaction,
+function* existingTasks(
   runId: number,
   documents: readonly Pick<NewTask, 'key' | 'occurrence' | 'requestHash'>[],
   answeredBy: string,
-): Promise<ReadonlyMap<number, ExistingTask>> {
+): Steps<ReadonlyMap<number, ExistingTask>> {
   const hashes = documents.map(keyHash);
-  const rows = await transaction.all<StoredTask>(
+  const rows = yield* all<StoredTask>(
     `SELECT replace(key_hash::text, '-', '') AS key_hash, tasks.id, state, tasks.request_hash,
        (SELECT json_agg(request_hash) FROM earlier_answers WHERE task_id = tasks.id AND answered_by = $2) AS answered
      FROM task_keys JOIN tasks ON tasks.id = task_keys.task_id
@@ -157,22 +154,21 @@ function compare(
   return isFinished ? 'changed_finished' : 'changed_open';
 }
 
-export async function beginReimport(transaction: Transaction, runId: number): Promise<void> {
-  const changed = await transaction.run(
+export function* beginReimport(runId: number): Steps<void> {
+  const changed = yield* run(
     `UPDATE runs SET status = 'importing', import_generation = import_generation + 1 WHERE id = $1 AND deleted = 0`,
     runId,
   );
   if (changed === 0) throw runMissing(runId);
 }
 
-export async function reimportTasks(
-  transaction: Transaction,
+export function* reimportTasks(
   runId: number,
   tasks: readonly NewTask[],
   { keepFinished, answerers }: ReimportOptions,
-): Promise<ImportTally> {
-  const generation = await generationOf(transaction, runId);
-  const existing = await existingTasks(transaction, runId, tasks, answerers.fromNowOn);
+): Steps<ImportTally> {
+  const generation = yield* generationOf(runId);
+  const existing = yield* existingTasks(runId, tasks, answerers.fromNowOn);
   const added: NewTask[] = [];
   const unchanged: object[] = [];
   const kept: object[] = [];
@@ -194,13 +190,13 @@ export async function reimportTasks(
       if (match === 'answered_before') answered.push({ task_id: found.id, request_hash: task.requestHash });
     }
   }
-  await moveTasks(transaction, generation, [...unchanged, ...kept]);
-  await replaceTasks(transaction, generation, replaced, answerers.soFar);
+  yield* moveTasks(generation, [...unchanged, ...kept]);
+  yield* replaceTasks(generation, replaced, answerers.soFar);
   // Fields that the request does not use may have changed all the same.
-  await setDocuments(transaction, [...unchanged, ...replaced]);
-  await takeAnswers(transaction, answered, answerers.fromNowOn);
+  yield* setDocuments([...unchanged, ...replaced]);
+  yield* takeAnswers(answered, answerers.fromNowOn);
   return {
-    added: (await addTasks(transaction, runId, added)).added,
+    added: (yield* addTasks(runId, added)).added,
     unchanged: unchanged.length,
     kept: kept.length,
     replaced: replaced.length - answered.length,
@@ -208,13 +204,9 @@ export async function reimportTasks(
   };
 }
 
-async function moveTasks(
-  transaction: Transaction,
-  generation: number,
-  changes: readonly object[],
-): Promise<void> {
+function* moveTasks(generation: number, changes: readonly object[]): Steps<void> {
   if (changes.length === 0) return;
-  await transaction.run(
+  yield* run(
     `UPDATE tasks SET import_generation = $1, line = moved.line, priority = moved.priority, gone = 0
      FROM json_to_recordset($2) AS moved (task_id bigint, line bigint, priority double precision)
      WHERE id = moved.task_id`,
@@ -224,20 +216,19 @@ async function moveTasks(
 }
 
 /** They are ready to be asked anew; the answers they had are kept aside. */
-async function replaceTasks(
-  transaction: Transaction,
+function* replaceTasks(
   generation: number,
   changes: readonly object[],
   answeredBy: string | null,
-): Promise<void> {
+): Steps<void> {
   if (changes.length === 0) return;
-  await keepAnswers(transaction, changes, answeredBy);
-  await transaction.run(
+  yield* keepAnswers(changes, answeredBy);
+  yield* run(
     `DELETE FROM results WHERE task_id IN (
        SELECT task_id FROM json_to_recordset($1) AS replaced (task_id bigint))`,
     changes,
   );
-  await transaction.run(
+  yield* run(
     `UPDATE tasks SET import_generation = $1, line = replaced.line, priority = replaced.priority,
        request_hash = replaced.request_hash, gone = 0,
        state = 'ready', attempts = 0, crash_count = 0, lone_crash_count = 0, not_before_ms = NULL,
@@ -248,9 +239,9 @@ async function replaceTasks(
   );
 }
 
-async function setDocuments(transaction: Transaction, changes: readonly object[]): Promise<void> {
+function* setDocuments(changes: readonly object[]): Steps<void> {
   if (changes.length === 0) return;
-  await transaction.run(
+  yield* run(
     `UPDATE documents SET metadata_json = changed.metadata_json, id_is_number = changed.id_is_number, body = changed.body
      FROM json_to_recordset($1) AS changed (task_id bigint, ${DOCUMENT})
      WHERE documents.task_id = changed.task_id AND (documents.metadata_json, documents.id_is_number, documents.body)
@@ -259,20 +250,20 @@ async function setDocuments(transaction: Transaction, changes: readonly object[]
   );
 }
 
-export async function finishReimport(transaction: Transaction, runId: number): Promise<{ gone: number }> {
-  const generation = await generationOf(transaction, runId);
-  const gone = await transaction.run(
+export function* finishReimport(runId: number): Steps<{ gone: number }> {
+  const generation = yield* generationOf(runId);
+  const gone = yield* run(
     'UPDATE tasks SET gone = 1 WHERE run_id = $1 AND import_generation <> $2 AND gone = 0',
     runId,
     generation,
   );
-  await transaction.run(`UPDATE runs SET status = 'open' WHERE id = $1`, runId);
+  yield* run(`UPDATE runs SET status = 'open' WHERE id = $1`, runId);
   return { gone };
 }
 
 /** Locks the run against those that would delete it or import it anew. @throws LlmBatchError RUN_MISSING */
-async function generationOf(transaction: Transaction, runId: number): Promise<number> {
-  const run = await transaction.one<{ import_generation: number }>(
+function* generationOf(runId: number): Steps<number> {
+  const run = yield* one<{ import_generation: number }>(
     'SELECT import_generation FROM runs WHERE id = $1 AND deleted = 0 FOR SHARE',
     runId,
   );

@@ -8,12 +8,12 @@ import type { Settlement, TaskOutcome } from '../../core/outcome.js';
 import { blameOf } from '../crash-blame.js';
 import { type EndOfCall, RESULT, resultOf, resultWithoutCall } from '../outcome-columns.js';
 import { UNOWNED } from '../sql/parts.js';
+import { all, run, type Steps, together } from '../sql/steps.js';
+import { forgetWorkers, lockDeadWorkers } from '../sql/workers.js';
 import { storableInteger } from '../storable.js';
 import type { RecordedProgress, RescueReport } from '../store.js';
-import type { Transaction } from './connections.js';
 import { columnsOf, Ledger, type ShareOfTask } from './ledger.js';
 import { type ColumnRow, namesOf, rowsOf, toColumns } from './wire.js';
-import { forgetWorkers, lockDeadWorkers } from './workers.js';
 
 const RESULT_COLUMNS = columnsOf(RESULT);
 const PACKED = { response_packed: 'bytea' } as const;
@@ -44,12 +44,11 @@ export interface OutcomeOfCall {
   readonly outcome: TaskOutcome;
 }
 
-export async function recordProgress(
-  transaction: Transaction,
+export function* recordProgress(
   started: readonly CallStart[],
   settlements: readonly Settlement[],
-): Promise<Omit<RecordedProgress, 'responseIds'>> {
-  const ledger = new Ledger(transaction);
+): Steps<Omit<RecordedProgress, 'responseIds'>> {
+  const ledger = new Ledger();
   const withdrawn: number[] = [];
   const ends: CallEnd[] = [];
   for (const { call } of settlements) {
@@ -61,14 +60,14 @@ export async function recordProgress(
     outcomes.map((outcome) => ({ call: call === null || 'isWithdrawn' in call ? null : call, outcome })),
   );
   // None waits for what another says: they are on their way together.
-  const [callIds, , ended, settled] = await Promise.all([
+  const [callIds, , ended, settled] = yield* together(
     ledger.start(started),
     ledger.withdraw(withdrawn),
     ledger.end(ends),
-    settleTasks(transaction, outcomes),
-  ]);
-  await ledger.share(settlements.flatMap((settlement) => sharesOf(settlement, ended)));
-  await ledger.flush();
+    settleTasks(outcomes),
+  );
+  yield* ledger.share(settlements.flatMap((settlement) => sharesOf(settlement, ended)));
+  yield* ledger.flush();
   return {
     callIds,
     lostTaskIds: outcomes.flatMap(({ outcome }, ordinal) => (settled.has(ordinal) ? [] : [outcome.taskId])),
@@ -82,10 +81,7 @@ function sharesOf({ call, outcomes }: Settlement, ended: ReadonlySet<number>): S
 }
 
 /** @returns which of them, by their place, had the lease that they name */
-export async function settleTasks(
-  transaction: Transaction,
-  outcomes: readonly OutcomeOfCall[],
-): Promise<ReadonlySet<number>> {
+export function* settleTasks(outcomes: readonly OutcomeOfCall[]): Steps<ReadonlySet<number>> {
   // Of two that name one lease the first has used it up.
   const named = new Set<string>();
   const leased = outcomes.flatMap(({ call, outcome }, ordinal) => {
@@ -95,7 +91,7 @@ export async function settleTasks(
     return [{ outcome, ordinal, result: resultOf(outcome, call) }];
   });
   if (leased.length === 0) return new Set();
-  const settled = await transaction.all<{ ordinal: number }>(
+  const settled = yield* all<{ ordinal: number }>(
     `WITH settled AS (
        UPDATE tasks SET state = outcome.state, failure_kind = outcome.failure_kind,
          attempts = tasks.attempts + outcome.attempts, not_before_ms = (SELECT now_ms()) + outcome.delay_ms,
@@ -151,18 +147,21 @@ interface OwnedRow {
 }
 
 /** Puts the tasks of dead workers back and ends their open calls as lost. */
-export async function rescueTasks(
-  transaction: Transaction,
-  { crashLimit, workers: names }: { readonly crashLimit: number; readonly workers?: readonly string[] },
-): Promise<RescueReport> {
-  const dead = await lockDeadWorkers(transaction, names ?? null);
+export function* rescueTasks({
+  crashLimit,
+  workers: names,
+}: {
+  readonly crashLimit: number;
+  readonly workers?: readonly string[];
+}): Steps<RescueReport> {
+  const dead = yield* lockDeadWorkers(names ?? null);
   if (dead.length === 0) return { rescued: 0, lostCalls: 0, poisoned: 0 };
   const ids = dead.map(({ id }) => id);
-  const ledger = new Ledger(transaction);
-  const lost = await ledger.loseOf(ids);
+  const ledger = new Ledger();
+  const lost = yield* ledger.loseOf(ids);
   const open = new Set(lost.tasks.map(({ workerId, taskId }) => `${workerId} ${taskId}`));
   const spared = new Set(dead.filter(({ askedToStop }) => askedToStop === 1).map(({ id }) => id));
-  const owned = await transaction.all<OwnedRow>(
+  const owned = yield* all<OwnedRow>(
     `SELECT id, worker_id, crash_count, lone_crash_count FROM tasks
      WHERE worker_id IN (SELECT json_array_elements_text($1)::bigint) ORDER BY id FOR NO KEY UPDATE`,
     ids,
@@ -181,7 +180,7 @@ export async function rescueTasks(
     };
   });
   if (rows.length > 0) {
-    await transaction.run(
+    yield* run(
       `WITH rescued AS MATERIALIZED (SELECT * FROM ${rowsOf(RESCUED, 'rescued')}),
        stored AS (
          INSERT INTO results (task_id, ${RESULT.join(', ')})
@@ -193,7 +192,7 @@ export async function rescueTasks(
       ...toColumns(RESCUED, rows),
     );
   }
-  await forgetWorkers(transaction, ids);
-  await ledger.flush();
+  yield* forgetWorkers(ids);
+  yield* ledger.flush();
   return { rescued: owned.length - poisoned, lostCalls: lost.calls, poisoned };
 }

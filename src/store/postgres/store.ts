@@ -13,6 +13,24 @@ import type { LatencyCount, RunTimeline } from '../../core/timeline.js';
 import type { StoreMaintenance } from '../maintenance.js';
 import type { RemoteStore } from '../remote-store.js';
 import type { ServedStore } from '../served-store.js';
+import { cancelOpenTasks, listWork, readBacklog, retryFailedTasks } from '../sql/open-tasks.js';
+import { resultPage } from '../sql/results.js';
+import {
+  cancelRun,
+  createRun,
+  deleteRun,
+  listRuns,
+  lockRun,
+  noteObservations,
+  reopenRun,
+  updateRun,
+} from '../sql/runs.js';
+import { servedStore } from '../sql/served.js';
+import { pairPage, settlePage } from '../sql/sharing.js';
+import { summarizeRun } from '../sql/summary.js';
+import { listTasks, readTasks } from '../sql/tasks.js';
+import { latenciesOfRun, timelineOfRun } from '../sql/timeline.js';
+import { beatWorker, noteStopOfWorker } from '../sql/workers.js';
 import type {
   ClaimOptions,
   ImportMatch,
@@ -33,32 +51,15 @@ import { endBatchesOfRun, noteResponses, remoteStore } from './batches.js';
 import type { Connections } from './connections.js';
 import { type OpenDatabaseOptions, openDatabase } from './database.js';
 import { DrainLock } from './drain-lock.js';
+import { FIRST_REQUESTS } from './first-requests.js';
 import { addTasks, beginReimport, finishReimport, matchTasks, reimportTasks } from './imports.js';
 import { recentCalls } from './ledger.js';
 import { PostgresMaintenance } from './maintenance.js';
-import { readBacklog } from './open-tasks.js';
-import { cancelOpenTasks, claimTasks, listWork, nextDueMs, retryFailedTasks } from './queue.js';
+import { claimTasks, nextDueMs } from './queue.js';
 import { PostgresQuotas } from './quotas.js';
-import { resultPage } from './results.js';
 import { PostgresRowTarget } from './row-target.js';
-import {
-  cancelRun,
-  createRun,
-  deleteRun,
-  listRuns,
-  lockRun,
-  noteObservations,
-  reopenRun,
-  runExists,
-  updateRun,
-} from './runs.js';
-import { servedStore } from './served.js';
 import { recordProgress, rescueTasks } from './settlements.js';
-import { pairPage, settlePage } from './sharing.js';
-import { summarizeRun } from './summary.js';
-import { listTasks, readTasks } from './tasks.js';
-import { latenciesOfRun, timelineOfRun } from './timeline.js';
-import { beatWorker, noteStopOfWorker } from './workers.js';
+import { insertTasks } from './submitted-tasks.js';
 
 const WHOLE_RUN = { isLong: true };
 /** A claim or a beat: whoever has tasks that the store knows nothing of is told so before a call of theirs leaves. */
@@ -90,7 +91,7 @@ class PostgresStore implements Store {
     this.#lock = new DrainLock(connections, clock);
     this.maintenance = new PostgresMaintenance(connections);
     this.remote = remoteStore(connections);
-    this.served = servedStore(connections);
+    this.served = servedStore(connections, insertTasks);
     this.quotas = new PostgresQuotas(connections);
     this.rowTarget = new PostgresRowTarget(connections);
   }
@@ -104,43 +105,44 @@ class PostgresStore implements Store {
   }
 
   noteStop(workerId: string): Promise<void> {
-    return this.#connections.write((transaction) => noteStopOfWorker(transaction, workerId));
+    return this.#connections.write(() => noteStopOfWorker(workerId));
   }
 
   createRun(run: NewRun): Promise<RunRecord> {
-    return this.#connections.write((transaction) => createRun(transaction, run));
+    return this.#connections.write(() => createRun(this, run));
   }
 
   listRuns(): Promise<readonly RunRecord[]> {
-    return this.#connections.read((transaction) => listRuns(transaction));
+    return this.#connections.read(() => listRuns(this));
   }
 
   updateRun(runId: number, change: RunChange): Promise<RunRecord> {
-    return this.#connections.write((transaction) => updateRun(transaction, runId, change));
+    return this.#connections.write(() => updateRun(this, runId, change));
   }
 
   noteObservations(runId: number, observations: readonly RunObservation[]): Promise<void> {
-    return this.#connections.write((transaction) => noteObservations(transaction, runId, observations));
+    return this.#connections.write(() => noteObservations(runId, observations));
   }
 
   deleteRun(runId: number): Promise<void> {
-    return this.#connections.write(async (transaction) => {
-      const { name } = await lockRun(transaction, runId);
-      await this.#lock.refuseOtherOwnerOf(transaction, name);
-      await deleteRun(transaction, runId);
+    const lock = this.#lock;
+    return this.#connections.write(function* () {
+      const { name } = yield* lockRun(runId);
+      yield* lock.refuseOtherOwnerOf(name);
+      yield* deleteRun(runId);
     });
   }
 
   cancelRun(runId: number): Promise<number> {
-    return this.#connections.write(async (transaction) => {
-      await cancelRun(transaction, runId);
-      await endBatchesOfRun(transaction, runId);
-      return cancelOpenTasks(transaction, runId);
+    return this.#connections.write(function* () {
+      yield* cancelRun(runId);
+      yield* endBatchesOfRun(runId);
+      return yield* cancelOpenTasks(runId);
     }, WHOLE_RUN);
   }
 
   addTasks(runId: number, tasks: readonly NewTask[]): Promise<{ added: number; duplicates: number }> {
-    return this.#connections.write((transaction) => addTasks(transaction, runId, tasks));
+    return this.#connections.write(() => addTasks(runId, tasks));
   }
 
   matchTasks(
@@ -148,53 +150,55 @@ class PostgresStore implements Store {
     documents: readonly Pick<NewTask, 'key' | 'occurrence' | 'requestHash'>[],
     answeredBy: string,
   ): Promise<readonly ImportMatch[]> {
-    return this.#connections.readOnce((transaction) => matchTasks(transaction, runId, documents, answeredBy));
+    return this.#connections.readOnce(() => matchTasks(runId, documents, answeredBy));
   }
 
   /** Whoever works on the run meanwhile would not know what becomes of it. */
   beginReimport(runId: number): Promise<void> {
-    return this.#connections.write(async (transaction) => {
-      const { name } = await lockRun(transaction, runId);
-      await this.#lock.refuseOtherOwnerOf(transaction, name);
-      await beginReimport(transaction, runId);
+    const lock = this.#lock;
+    return this.#connections.write(function* () {
+      const { name } = yield* lockRun(runId);
+      yield* lock.refuseOtherOwnerOf(name);
+      yield* beginReimport(runId);
     });
   }
 
   reimportTasks(runId: number, tasks: readonly NewTask[], options: ReimportOptions): Promise<ImportTally> {
-    return this.#connections.write((transaction) => reimportTasks(transaction, runId, tasks, options));
+    return this.#connections.write(() => reimportTasks(runId, tasks, options));
   }
 
   finishReimport(runId: number): Promise<{ gone: number }> {
-    return this.#connections.write((transaction) => finishReimport(transaction, runId), WHOLE_RUN);
+    return this.#connections.write(() => finishReimport(runId), WHOLE_RUN);
   }
 
   /** A run that somebody else has is paired by whoever had it first. */
   pairTasks(options: SharingOptions, cursor: string | null, limit: number): Promise<string | null> {
-    return this.#connections.write(async (transaction) => {
-      const { name } = await lockRun(transaction, options.runId);
-      if ((await this.#lock.otherOwnerOf(transaction, name)) !== null) return null;
-      return pairPage(transaction, options, cursor, limit);
+    const lock = this.#lock;
+    return this.#connections.write(function* () {
+      const { name } = yield* lockRun(options.runId);
+      if ((yield* lock.otherOwnerOf(name)) !== null) return null;
+      return yield* pairPage(FIRST_REQUESTS, options, cursor, limit);
     });
   }
 
   settlePairs(runId: number, afterTaskId: number, limit: number): Promise<SharedPage> {
-    return this.#connections.write((transaction) => settlePage(transaction, runId, afterTaskId, limit));
+    return this.#connections.write(() => settlePage(runId, afterTaskId, limit));
   }
 
   claimTasks(options: ClaimOptions): Promise<readonly LeasedTask[]> {
-    return this.#connections.write((transaction) => claimTasks(transaction, options), UNTIL_THE_NEXT);
+    return this.#connections.write(() => claimTasks(options), UNTIL_THE_NEXT);
   }
 
   listWork(): Promise<readonly RunWork[]> {
-    return this.#connections.readOnce((transaction) => listWork(transaction));
+    return this.#connections.readOnce(() => listWork());
   }
 
   readBacklog(): Promise<Backlog> {
-    return this.#connections.readOnce((transaction) => readBacklog(transaction));
+    return this.#connections.readOnce(() => readBacklog());
   }
 
   nextDueMs(runId: number, among?: readonly number[]): Promise<number | null> {
-    return this.#connections.readOnce((transaction) => nextDueMs(transaction, runId, among));
+    return this.#connections.readOnce(() => nextDueMs(runId, among));
   }
 
   async record(
@@ -206,15 +210,15 @@ class PostgresStore implements Store {
     if (started.length + settlements.length + taken.length + ended.length === 0) {
       return { callIds: [], responseIds: [], lostTaskIds: [] };
     }
-    return this.#connections.write(async (transaction) => {
-      const progress = await recordProgress(transaction, started, settlements);
-      return { ...progress, responseIds: await noteResponses(transaction, responses) };
+    return this.#connections.write(function* () {
+      const progress = yield* recordProgress(started, settlements);
+      return { ...progress, responseIds: yield* noteResponses(responses) };
     });
   }
 
   beat(workerId: string, leaseMs: number): Promise<void> {
-    return this.#connections.write(async (transaction) => {
-      await beatWorker(transaction, workerId, leaseMs);
+    return this.#connections.write(function* () {
+      yield* beatWorker(workerId, leaseMs);
     }, UNTIL_THE_NEXT);
   }
 
@@ -222,45 +226,43 @@ class PostgresStore implements Store {
     readonly crashLimit: number;
     readonly workers?: readonly string[];
   }): Promise<RescueReport> {
-    return this.#connections.write((transaction) => rescueTasks(transaction, options));
+    return this.#connections.write(() => rescueTasks(options));
   }
 
   retryTasks(runId: number, filter: { readonly kind?: FailureKind; readonly key?: string }): Promise<number> {
-    return this.#connections.write(async (transaction) => {
-      const retried = await retryFailedTasks(transaction, runId, filter);
-      if (retried > 0) await reopenRun(transaction, runId);
+    return this.#connections.write(function* () {
+      const retried = yield* retryFailedTasks(runId, filter);
+      if (retried > 0) yield* reopenRun(runId);
       return retried;
     }, WHOLE_RUN);
   }
 
   readResults(options: ResultPageOptions): Promise<readonly ResultRow[]> {
-    return this.#connections.read(async (transaction) =>
-      (await runExists(transaction, options.runId)) ? resultPage(transaction, options) : [],
-    );
+    return this.#connections.read(() => resultPage(options));
   }
 
   listTasks(runId: number, afterTaskId: number, limit: number): Promise<readonly TaskPlace[]> {
-    return this.#connections.readOnce((transaction) => listTasks(transaction, runId, afterTaskId, limit));
+    return this.#connections.readOnce(() => listTasks(runId, afterTaskId, limit));
   }
 
   readTasks(runId: number, taskIds: readonly number[], includeBody = true): Promise<readonly TaskRow[]> {
-    return this.#connections.readOnce((transaction) => readTasks(transaction, runId, taskIds, includeBody));
+    return this.#connections.readOnce(() => readTasks(runId, taskIds, includeBody));
   }
 
   summarizeRun(runId: number): Promise<RunSummary> {
-    return this.#connections.read((transaction) => summarizeRun(transaction, runId));
+    return this.#connections.read(() => summarizeRun(runId));
   }
 
   readTimeline(runId: number, mostBuckets: number): Promise<RunTimeline | null> {
-    return this.#connections.read((transaction) => timelineOfRun(transaction, runId, mostBuckets), WHOLE_RUN);
+    return this.#connections.read(() => timelineOfRun(runId, mostBuckets), WHOLE_RUN);
   }
 
   readLatencies(runId: number): Promise<readonly LatencyCount[]> {
-    return this.#connections.read((transaction) => latenciesOfRun(transaction, runId));
+    return this.#connections.read(() => latenciesOfRun(runId));
   }
 
   readRecentCalls(withinMs: number): Promise<readonly RecentCall[]> {
-    return this.#connections.readOnce((transaction) => recentCalls(transaction, withinMs));
+    return this.#connections.readOnce(() => recentCalls(withinMs));
   }
 
   async close(): Promise<void> {

@@ -14,6 +14,10 @@ function endingOf(call: EndOfRequest): (string | number | null)[] {
   return ENDING.map((column) => columns[column]);
 }
 
+function addingTo(columns: readonly string[]): string {
+  return columns.map((column) => `${column} = ${column} + excluded.${column}`).join(', ');
+}
+
 type EndedRow = [
   runId: number,
   lane: string,
@@ -114,14 +118,16 @@ export class Ledger {
       .raw();
     this.#withdrawTasks = database.prepare<[number]>('DELETE FROM call_tasks WHERE call_id = ?');
     this.#addRun = database.prepare<(number | null)[]>(
-      `UPDATE run_totals SET ${RUN_SUMS.map((column) => `${column} = ${column} + ?`).join(', ')},
-         first_call_at_ms = coalesce(min(first_call_at_ms, ?), first_call_at_ms, ?),
-         last_call_at_ms = coalesce(max(last_call_at_ms, ?), last_call_at_ms, ?)
-       WHERE run_id = ?`,
+      `INSERT INTO run_totals (run_id, first_call_at_ms, last_call_at_ms, ${RUN_SUMS.join(', ')})
+       VALUES (?, ?, ?, ${RUN_SUMS.map(() => '?').join(', ')}) ON CONFLICT DO UPDATE SET ${addingTo(RUN_SUMS)},
+         first_call_at_ms = coalesce(min(first_call_at_ms, excluded.first_call_at_ms), first_call_at_ms,
+           excluded.first_call_at_ms),
+         last_call_at_ms = coalesce(max(last_call_at_ms, excluded.last_call_at_ms), last_call_at_ms,
+           excluded.last_call_at_ms)`,
     );
     this.#addLane = database.prepare<(number | string)[]>(
       `INSERT INTO lane_totals (run_id, lane, ${LANE_SUMS.join(', ')}) VALUES (?, ?, ${LANE_SUMS.map(() => '?').join(', ')})
-       ON CONFLICT DO UPDATE SET ${LANE_SUMS.map((column) => `${column} = ${column} + excluded.${column}`).join(', ')}`,
+       ON CONFLICT DO UPDATE SET ${addingTo(LANE_SUMS)}`,
     );
     this.#addLatency = database.prepare<[number, number, number]>(
       `INSERT INTO latency_buckets (run_id, bucket, calls) VALUES (?, ?, ?)
@@ -246,8 +252,7 @@ export class Ledger {
   /** Adds what was gathered since `begin` to the stored sums. */
   flush(): void {
     for (const [runId, { run, lanes, latencyBuckets, firstAtMs, lastAtMs }] of this.#added) {
-      const seen = [firstAtMs, firstAtMs, lastAtMs, lastAtMs];
-      this.#addRun.run(...RUN_SUMS.map((column) => run[column]), ...seen, runId);
+      this.#addRun.run(runId, firstAtMs, lastAtMs, ...RUN_SUMS.map((column) => run[column]));
       for (const [name, lane] of lanes) {
         this.#addLane.run(runId, name, ...LANE_SUMS.map((column) => lane[column]));
       }

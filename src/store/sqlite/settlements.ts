@@ -15,10 +15,10 @@ import {
   type StoredResult,
 } from '../outcome-columns.js';
 import { UNOWNED } from '../sql/parts.js';
+import type { DeadWorker } from '../sql/workers.js';
 import { storableInteger } from '../storable.js';
 import type { RescueReport } from '../store.js';
 import type { Ledger, RemoteOrigin } from './ledger.js';
-import type { DeadWorker } from './workers.js';
 
 const OURS = `WHERE id = ? AND attempt_token = ? AND state = 'in_progress'`;
 

@@ -16,6 +16,25 @@ import type { LatencyCount, RunTimeline } from '../../core/timeline.js';
 import type { StoreMaintenance } from '../maintenance.js';
 import type { RemoteStore } from '../remote-store.js';
 import type { ServedStore } from '../served-store.js';
+import { cancelOpenTasks, listWork, nextDue, readBacklog, retryFailedTasks } from '../sql/open-tasks.js';
+import { resultPage } from '../sql/results.js';
+import {
+  cancelRun,
+  createRun,
+  deleteRun,
+  listRuns,
+  lockRun,
+  noteObservations,
+  reopenRun,
+  runExists,
+  updateRun,
+} from '../sql/runs.js';
+import { openServedRun, servedStore } from '../sql/served.js';
+import { type FirstRequests, pairPage, settlePage } from '../sql/sharing.js';
+import { summarizeRun } from '../sql/summary.js';
+import { listTasks, readTasks } from '../sql/tasks.js';
+import { latenciesOfRun, timelineOfRun } from '../sql/timeline.js';
+import { beatWorker, forgetWorkers, lockDeadWorkers, noteStopOfWorker } from '../sql/workers.js';
 import type {
   ClaimOptions,
   ImportMatch,
@@ -36,23 +55,17 @@ import type { Connection } from './connection.js';
 import { type OpenDatabaseOptions, openDatabase } from './database.js';
 import { DrainLock } from './drain-lock.js';
 import { translateError } from './errors.js';
+import { firstRequests } from './first-requests.js';
 import { Imports } from './imports.js';
 import { KeyIndex } from './key-index.js';
 import { Ledger } from './ledger.js';
 import { SqliteMaintenance } from './maintenance.js';
-import { OpenTasks } from './open-tasks.js';
-import { Queue } from './queue.js';
-import { Results } from './results.js';
+import { claimingWorker, Queue } from './queue.js';
 import { sqliteRows } from './row-source.js';
-import { Runs } from './runs.js';
 import { Schedule } from './schedule.js';
-import { Served } from './served.js';
 import { Settlements } from './settlements.js';
-import { Sharing } from './sharing.js';
-import { Summary } from './summary.js';
-import { Tasks } from './tasks.js';
-import { Timeline } from './timeline.js';
-import { Workers } from './workers.js';
+import { Statements } from './statements.js';
+import { insertTasks } from './submitted-tasks.js';
 
 /** @throws LlmBatchError STORE_* (exit 5) */
 export async function openSqliteStore(path: string, options: OpenDatabaseOptions): Promise<Store> {
@@ -78,21 +91,16 @@ export class SqliteStore implements Store {
   readonly rowTarget = null;
   readonly #connection: Connection;
   readonly #lock: DrainLock;
-  readonly #runs: Runs;
+  readonly #statements: Statements;
   readonly #keys: KeyIndex;
   readonly #imports: Imports;
   readonly #queue: Queue;
-  readonly #openTasks: OpenTasks;
   readonly #ledger: Ledger;
   readonly #settlements: Settlements;
   readonly #batches: Batches;
-  readonly #results: Results;
-  readonly #tasks: Tasks;
-  readonly #summary: Summary;
-  readonly #workers: Workers;
   readonly #clock: Clock;
   readonly #schedule: Schedule;
-  #sharing: Sharing | null = null;
+  #firstRequests: FirstRequests | null = null;
 
   constructor(connection: Connection, { clock, workingFolder }: OpenDatabaseOptions) {
     const { database } = connection;
@@ -100,25 +108,20 @@ export class SqliteStore implements Store {
     this.#connection = connection;
     this.#clock = clock;
     this.#schedule = new Schedule(clock);
-    this.#workers = new Workers(database);
-    this.#lock = new DrainLock(connection, this.#workers, clock);
-    this.maintenance = new SqliteMaintenance(connection);
+    this.#lock = new DrainLock(connection, clock);
     // The same by whatever name the file was opened.
     this.folder = dirname(realpathSync(connection.path));
-    this.#runs = new Runs(database, this);
+    this.#statements = new Statements(connection, clock, this.#schedule);
+    this.maintenance = new SqliteMaintenance(connection, this.#statements);
     this.#keys = new KeyIndex(database);
     this.#imports = new Imports(database, this.#keys);
     this.#queue = new Queue(database);
-    this.#openTasks = new OpenTasks(connection.database);
     this.#ledger = new Ledger(database);
     this.#settlements = new Settlements(database, this.#ledger);
     this.#batches = new Batches(database, this.#settlements);
     this.remote = this.#remote();
-    this.served = this.#served(new Served(database));
+    this.served = this.#served();
     this.rowSource = sqliteRows(connection);
-    this.#results = new Results(database);
-    this.#tasks = new Tasks(database);
-    this.#summary = new Summary(database);
     connection.onUndone = () => this.#keys.forget();
   }
 
@@ -127,7 +130,7 @@ export class SqliteStore implements Store {
   }
 
   noteStop(workerId: string): Promise<void> {
-    return this.#connection.write(() => this.#workers.noteStop(workerId));
+    return this.#statements.write(() => noteStopOfWorker(workerId));
   }
 
   readOwner(runName?: string): Promise<StoreOwner | null> {
@@ -135,42 +138,42 @@ export class SqliteStore implements Store {
   }
 
   createRun(run: NewRun): Promise<RunRecord> {
-    return this.#connection.write(() => this.#runs.create(run));
+    return this.#statements.write(() => createRun(this, run));
   }
 
   listRuns(): Promise<readonly RunRecord[]> {
-    return this.#connection.read(() => this.#runs.list());
+    return this.#statements.read(() => listRuns(this));
   }
 
   updateRun(runId: number, change: RunChange): Promise<RunRecord> {
     return this.#connection.write(() => {
       if (change.status !== undefined && change.status !== 'importing') this.#keys.settle(runId);
-      return this.#runs.update(runId, change);
+      return this.#statements.play(updateRun(this, runId, change));
     });
   }
 
   noteObservations(runId: number, observations: readonly RunObservation[]): Promise<void> {
-    return this.#connection.write(() => this.#runs.note(runId, observations));
+    return this.#statements.write(() => noteObservations(runId, observations));
   }
 
   deleteRun(runId: number): Promise<void> {
     return this.#connection.write(() => {
-      this.#lock.refuseOtherOwnerOf(this.#runs.get(runId).name);
+      this.#lock.refuseOtherOwnerOf(this.#statements.play(lockRun(runId)).name);
       this.#keys.forget();
-      this.#runs.delete(runId);
+      this.#statements.play(deleteRun(runId));
     });
   }
 
   cancelRun(runId: number): Promise<number> {
     return this.#connection.write(() => {
       this.#keys.settle(runId);
-      this.#runs.cancel(runId, this.#clock.now());
+      this.#statements.play(cancelRun(runId));
       this.#ledger.begin();
       for (const { id, kind } of this.#batches.list(runId))
         if (kind === 'response') this.#ledger.loseOfResponse(id, this.#clock.now());
       this.#ledger.flush();
       this.#batches.endOfRun(runId);
-      return this.#queue.cancelOpen(runId);
+      return this.#statements.play(cancelOpenTasks(runId));
     });
   }
 
@@ -199,35 +202,35 @@ export class SqliteStore implements Store {
   }
 
   pairTasks(options: SharingOptions, cursor: string | null, limit: number): Promise<string | null> {
-    const sharing = this.#shares;
-    return this.#connection.write(() => sharing.pairPage(options, cursor, limit));
+    this.#firstRequests ??= firstRequests(this.#connection.database);
+    const first = this.#firstRequests;
+    return this.#statements.write(() => pairPage(first, options, cursor, limit));
   }
 
   settlePairs(runId: number, afterTaskId: number, limit: number): Promise<SharedPage> {
-    const sharing = this.#shares;
-    return this.#connection.write(() => sharing.settlePage(runId, afterTaskId, limit, this.#clock.now()));
+    return this.#statements.write(() => settlePage(runId, afterTaskId, limit));
   }
 
   claimTasks({ workerId, leaseMs, ...claim }: ClaimOptions): Promise<readonly LeasedTask[]> {
     return this.#connection.write(() => {
       const nowMs = this.#schedule.now();
-      const worker = this.#workers.claiming(workerId, leaseMs, nowMs);
+      const worker = this.#statements.play(claimingWorker(workerId, leaseMs));
       return this.#queue.claim(claim, worker, nowMs);
     });
   }
 
   listWork(): Promise<readonly RunWork[]> {
-    return this.#connection.read(() => this.#queue.work(this.#schedule.now()));
+    return this.#statements.read(() => listWork());
   }
 
   readBacklog(): Promise<Backlog> {
-    return this.#connection.read(() => this.#openTasks.read(this.#schedule.now()));
+    return this.#statements.read(() => readBacklog());
   }
 
   nextDueMs(runId: number, among?: readonly number[]): Promise<number | null> {
     return this.#connection.read(() => {
-      const dueAtMs = this.#queue.nextDueAtMs(runId, among);
-      return dueAtMs === null ? null : this.#schedule.waitMs(dueAtMs);
+      const next = this.#statements.play(nextDue(runId, among));
+      return next === null ? null : this.#schedule.waitMs(next.atMs);
     });
   }
 
@@ -264,7 +267,9 @@ export class SqliteStore implements Store {
   }
 
   beat(workerId: string, leaseMs: number): Promise<void> {
-    return this.#connection.write(() => void this.#workers.beat(workerId, leaseMs, this.#schedule.now()));
+    return this.#statements.write(function* () {
+      yield* beatWorker(workerId, leaseMs);
+    });
   }
 
   rescueTasks(options: {
@@ -273,15 +278,15 @@ export class SqliteStore implements Store {
   }): Promise<RescueReport> {
     return this.#connection.write(() => {
       this.#ledger.begin();
-      const dead = this.#workers.dead(options.workers ?? null, this.#schedule.now());
+      const dead = this.#statements.play(lockDeadWorkers(options.workers ?? null));
       const total = { rescued: 0, lostCalls: 0, poisoned: 0 };
       for (const worker of dead) {
         const report = this.#settlements.rescue(worker, options.crashLimit, this.#clock.now());
-        this.#workers.forget(worker.id);
         total.rescued += report.rescued;
         total.lostCalls += report.lostCalls;
         total.poisoned += report.poisoned;
       }
+      this.#statements.play(forgetWorkers(dead.map(({ id }) => id)));
       this.#ledger.flush();
       return total;
     });
@@ -289,38 +294,34 @@ export class SqliteStore implements Store {
 
   retryTasks(runId: number, filter: { readonly kind?: FailureKind; readonly key?: string }): Promise<number> {
     return this.#connection.write(() => {
-      const retried = this.#queue.retryFailed(runId, filter);
-      if (retried > 0) this.#runs.reopen(runId);
+      const retried = this.#statements.play(retryFailedTasks(runId, filter));
+      if (retried > 0) this.#statements.play(reopenRun(runId));
       return retried;
     });
   }
 
   readResults(options: ResultPageOptions): Promise<readonly ResultRow[]> {
-    return this.#connection.read(() => (this.#runs.exists(options.runId) ? this.#results.page(options) : []));
+    return this.#statements.read(() => resultPage(options));
   }
 
   listTasks(runId: number, afterTaskId: number, limit: number): Promise<readonly TaskPlace[]> {
-    return this.#connection.read(() =>
-      this.#runs.exists(runId) ? this.#tasks.list(runId, afterTaskId, limit) : [],
-    );
+    return this.#statements.read(() => listTasks(runId, afterTaskId, limit));
   }
 
   readTasks(runId: number, taskIds: readonly number[], includeBody = true): Promise<readonly TaskRow[]> {
-    return this.#connection.read(() =>
-      this.#runs.exists(runId) ? this.#tasks.read(runId, taskIds, includeBody) : [],
-    );
+    return this.#statements.read(() => readTasks(runId, taskIds, includeBody));
   }
 
   summarizeRun(runId: number): Promise<RunSummary> {
-    return this.#connection.read(() => this.#summary.of(runId));
+    return this.#statements.read(() => summarizeRun(runId));
   }
 
   readTimeline(runId: number, mostBuckets: number): Promise<RunTimeline | null> {
-    return this.#connection.read(() => new Timeline(this.#connection.database).of(runId, mostBuckets));
+    return this.#statements.read(() => timelineOfRun(runId, mostBuckets));
   }
 
   readLatencies(runId: number): Promise<readonly LatencyCount[]> {
-    return this.#connection.read(() => new Timeline(this.#connection.database).latenciesOf(runId));
+    return this.#statements.read(() => latenciesOfRun(runId));
   }
 
   readRecentCalls(withinMs: number): Promise<readonly RecentCall[]> {
@@ -333,7 +334,7 @@ export class SqliteStore implements Store {
     return {
       begin: (batch) =>
         connection.write(() => {
-          this.#runs.get(batch.runId);
+          this.#statements.play(lockRun(batch.runId));
           return batches.begin(batch);
         }),
       give: (batchId, tasks, load) => connection.write(() => batches.give(batchId, tasks, load)),
@@ -349,7 +350,8 @@ export class SqliteStore implements Store {
         }),
       giveBack: (batchId, limit) => connection.write(() => batches.giveBack(batchId, limit)),
       end: (batchId) => connection.write(() => batches.end(batchId)),
-      list: (runId) => connection.read(() => (this.#runs.exists(runId) ? batches.list(runId) : [])),
+      list: (runId) =>
+        connection.read(() => (this.#statements.play(runExists(runId)) ? batches.list(runId) : [])),
       responsesOf: (runId) =>
         connection.read(() =>
           batches.responsesOf(runId, (batchId) => this.#ledger.handedOver(batchId), this.#schedule.now()),
@@ -357,39 +359,15 @@ export class SqliteStore implements Store {
     };
   }
 
-  #served(served: Served): ServedStore {
-    const connection = this.#connection;
-    const now = (): number => this.#clock.now();
-    const dueNow = (): number => this.#schedule.now();
+  #served(): ServedStore {
     return {
-      adoptRun: (runId, isBulk) => connection.write(() => served.adoptRun(runId, isBulk)),
-      listRuns: () => connection.read(() => served.runs()),
-      submit: (runId, tasks, options) => connection.write(() => served.submit(runId, tasks, options, now())),
+      ...servedStore(this.#statements, insertTasks),
       openRun: (runId, publicId, idempotency) =>
-        connection.write(() => {
+        this.#connection.write(() => {
           this.#keys.settle(runId);
-          return served.openRun(runId, publicId, idempotency);
+          return this.#statements.play(openServedRun(runId, publicId, idempotency));
         }),
-      find: (publicId) => connection.read(() => served.find(publicId)),
-      cancel: (publicId) => connection.write(() => served.cancel(publicId)),
-      takeWebhooks: (limit, holdMs) => connection.write(() => served.take(limit, holdMs, dueNow())),
-      noteWebhooks: (tries) => connection.write(() => served.note(tries, dueNow())),
-      nextWebhookMs: () =>
-        connection.read(() => {
-          const dueAtMs = served.nextDueAtMs();
-          return dueAtMs === null ? null : Math.max(0, dueAtMs - dueNow());
-        }),
-      listWebhooks: (afterTaskId, limit) => connection.read(() => served.parked(afterTaskId, limit)),
-      retryWebhooks: (publicId) => connection.write(() => served.retry(publicId)),
-      countWebhooks: () => connection.read(() => served.countWebhooks()),
-      expire: (ttlMs, cursor, limit) => connection.write(() => served.expire(ttlMs, cursor, limit, now())),
     };
-  }
-
-  /** Made when it is first needed, since most runs share nothing, and outside a transaction that may be undone. */
-  get #shares(): Sharing {
-    this.#sharing ??= new Sharing(this.#connection.database);
-    return this.#sharing;
   }
 
   async close(): Promise<void> {

@@ -3,7 +3,6 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { Imports } from '../../../src/store/sqlite/imports.js';
 import { hashKey, KeyIndex } from '../../../src/store/sqlite/key-index.js';
 import { migrate } from '../../../src/store/sqlite/migrations.js';
-import { Runs } from '../../../src/store/sqlite/runs.js';
 import { document } from '../../contract/store/builders.js';
 
 let database: Database.Database;
@@ -11,13 +10,12 @@ let database: Database.Database;
 beforeEach(() => {
   database = new Database(':memory:');
   migrate(database);
-  new Runs(database, { folder: '/' }).create({
-    name: 'r',
-    inputPath: '-',
-    simulated: false,
-    settings: {},
-    createdAtMs: 0,
-  });
+  database
+    .prepare(
+      `INSERT INTO runs (name, status, input_path, simulated, settings_json, created_at_ms)
+       VALUES ('r', 'importing', '-', 0, '{}', 0)`,
+    )
+    .run();
 });
 
 afterEach(() => {
