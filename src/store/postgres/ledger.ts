@@ -3,9 +3,11 @@
  * goes in a few statements, each for all of its calls; sums are gathered meanwhile and stored once, by `flush`.
  */
 import type { RemoteCall } from '../../core/batch-record.js';
-import type { CallEnd, CallShare, CallStart, RecentCall } from '../../core/call.js';
+import type { CallEnd, CallShare, CallStart } from '../../core/call.js';
 import { type CallSums, LANE_SUMS, RUN_SUMS, sumsOf } from '../call-sums.js';
 import { ENDING, endingColumns, type OutcomeColumn } from '../outcome-columns.js';
+import type { RemoteOrigin } from '../sql/batches.js';
+import type { LostCall } from '../sql/open-calls.js';
 import { all, run, type Steps } from '../sql/steps.js';
 import { storableCount, storableInteger, storableReal, storableText } from '../storable.js';
 import { type Columns, namesOf, rowsOf, toColumns } from './wire.js';
@@ -50,21 +52,11 @@ const OF_REMOTE = {
 } as const;
 const REMOTE = { task_id: 'bigint', ...OF_REMOTE } as const;
 
-/** Where a request was worked off. */
-export interface RemoteOrigin {
-  readonly runId: number;
-  readonly lane: string;
-  readonly batchId: number;
-}
-
-interface CallRow {
+interface CallRow extends LostCall {
   id: number;
-  run_id: number;
   lane: string;
   /** 1: it had been given up, and so it ends for the second time. */
   lost: number;
-  most_tokens: number | null;
-  most_cost_micro_usd: number | null;
 }
 
 export interface ShareOfTask {
@@ -240,38 +232,8 @@ export class Ledger {
     );
   }
 
-  /** Ends the open calls of workers as lost. @returns how many there were, and for which tasks of which worker */
-  *loseOf(workerIds: readonly number[]): Steps<{
-    readonly calls: number;
-    readonly tasks: readonly { readonly workerId: number; readonly taskId: number }[];
-  }> {
-    const tasks = yield* all<{ workerId: number; taskId: number }>(
-      `SELECT DISTINCT worker_id AS "workerId", task_id AS "taskId" FROM calls JOIN call_tasks ON call_id = id
-       WHERE finished_at_ms IS NULL AND worker_id IN (SELECT json_array_elements_text($1)::bigint)`,
-      workerIds,
-    );
-    const lost = yield* all<Pick<CallRow, 'run_id' | 'most_tokens' | 'most_cost_micro_usd'>>(
-      `UPDATE calls SET worker_id = NULL, finished_at_ms = now_ms(), lost = 1
-       WHERE finished_at_ms IS NULL AND worker_id IN (SELECT json_array_elements_text($1)::bigint)
-       RETURNING run_id, most_tokens, most_cost_micro_usd`,
-      workerIds,
-    );
-    for (const call of lost) this.#addedTo(call.run_id).lose(call);
-    return { calls: lost.length, tasks };
-  }
-
-  /** The call goes on at a server, whatever becomes of its worker: the response's number, below zero, stands for that of its worker. */
-  *handOver(callId: number, responseId: number): Steps<void> {
-    yield* run(
-      'UPDATE calls SET worker_id = $1 WHERE id = $2 AND finished_at_ms IS NULL',
-      -responseId,
-      callId,
-    );
-  }
-
-  /** Calls that go on at servers and are given up. */
-  *loseOfResponses(responseIds: readonly number[]): Steps<void> {
-    if (responseIds.length > 0) yield* this.loseOf(responseIds.map((id) => -id));
+  lose(calls: readonly LostCall[]): void {
+    for (const call of calls) this.#addedTo(call.run_id).lose(call);
   }
 
   /** Adds what was gathered to the stored sums. */
@@ -325,13 +287,9 @@ SELECT run_id, bucket, shard(), calls FROM json_to_recordset($3) AS added (run_i
 ORDER BY run_id, bucket
 ON CONFLICT (run_id, bucket, shard) DO UPDATE SET calls = kept.calls + excluded.calls`;
 
-/** Calls of every run that started within the last `withinMs`, oldest first. */
-export function recentCalls(withinMs: number): Steps<RecentCall[]> {
-  return all<{ ageMs: number; lane: string; tokens: number }>(
-    // Clocks that differ must not make a call look as if it were still to come.
-    `SELECT greatest(0, now_ms() - started_at_ms) AS "ageMs", lane,
-       coalesce(input_tokens + output_tokens, reserved_tokens) AS tokens
-     FROM calls WHERE started_at_ms >= now_ms() - $1 AND remote_batch_id IS NULL ORDER BY started_at_ms, id`,
-    storableInteger(withinMs),
-  );
+/** By itself, with nothing else that is gathered. */
+export function* sumLost(calls: readonly LostCall[]): Steps<void> {
+  const ledger = new Ledger();
+  ledger.lose(calls);
+  yield* ledger.flush();
 }

@@ -9,7 +9,7 @@ import {
   MOST_CRASHED_TOGETHER,
   SUSPECT_AFTER_CRASHES,
 } from '../../core/task.js';
-import { toLeasedTask } from '../rows.js';
+import { type LeasedRow, leasedFrom, leasedTask, OF_TASK } from '../sql/leased-tasks.js';
 import { CHOSEN, newTokenPrefix, nextDue, PROMOTED_PER_CLAIM } from '../sql/open-tasks.js';
 import { all, one, type Parameter, run, type Steps } from '../sql/steps.js';
 import { beatWorker } from '../sql/workers.js';
@@ -23,50 +23,6 @@ function delayedOf(runId: string): string {
 const NEVER = `now_ms() + ${LONGEST_RETRY_DELAY_MS}`;
 const READY = `run_id = $1 AND state = 'ready' AND gone = 0 AND shared_task_id IS NULL`;
 const IN_ORDER = 'priority DESC, line, id';
-const OF_TASK = 'id, line, key, attempts, crash_count, throttled_since_ms, attempt_token, priority';
-
-/** What a worker is told of tasks that it has. @param tasks a table, or what a statement before gives, with `OF_TASK` */
-export function leasedFrom(tasks: string): string {
-  return `SELECT ${OF_TASK}, body, max_attempts, traceparent, submitted_at_ms, (SELECT now_ms()) AS now_ms
-    FROM ${tasks} JOIN documents ON documents.task_id = id LEFT JOIN served_tasks ON served_tasks.task_id = id`;
-}
-
-export interface LeasedRow {
-  id: number;
-  line: number;
-  key: string;
-  attempts: number;
-  crash_count: number;
-  throttled_since_ms: number | null;
-  body: string;
-  max_attempts: number | null;
-  traceparent: string | null;
-  submitted_at_ms: number | null;
-  attempt_token: string;
-  now_ms: number;
-}
-
-export function leasedTask(row: LeasedRow): LeasedTask {
-  const { id, line, key, attempts, crash_count, throttled_since_ms, body } = row;
-  const { max_attempts, traceparent, submitted_at_ms, attempt_token, now_ms } = row;
-  return toLeasedTask(
-    [
-      id,
-      line,
-      key,
-      attempts,
-      crash_count,
-      throttled_since_ms,
-      body,
-      max_attempts,
-      traceparent,
-      submitted_at_ms,
-    ],
-    attempt_token,
-    now_ms,
-  );
-}
-
 interface ClaimingWorker {
   id: number;
   lasts: boolean;

@@ -2,16 +2,15 @@
  * What becomes of leased tasks. Every write is guarded by the attempt's token and by the state, and the rows that were
  * changed say whether the lease was still ours; what a worker without its lease brings is dropped.
  */
-import type { RemoteCall } from '../../core/batch-record.js';
+import type { BatchSettlement, RemoteCall } from '../../core/batch-record.js';
 import type { CallEnd, CallStart } from '../../core/call.js';
 import type { Settlement, TaskOutcome } from '../../core/outcome.js';
-import { blameOf } from '../crash-blame.js';
-import { type EndOfCall, RESULT, resultOf, resultWithoutCall } from '../outcome-columns.js';
+import { type EndOfCall, RESULT, resultOf } from '../outcome-columns.js';
+import type { RemoteOrigin } from '../sql/batches.js';
 import { UNOWNED } from '../sql/parts.js';
-import { all, run, type Steps, together } from '../sql/steps.js';
-import { forgetWorkers, lockDeadWorkers } from '../sql/workers.js';
+import { all, type Steps, together } from '../sql/steps.js';
 import { storableInteger } from '../storable.js';
-import type { RecordedProgress, RescueReport } from '../store.js';
+import type { RecordedProgress } from '../store.js';
 import { columnsOf, Ledger, type ShareOfTask } from './ledger.js';
 import { type ColumnRow, namesOf, rowsOf, toColumns } from './wire.js';
 
@@ -28,13 +27,6 @@ const OUTCOME = {
   attempts: 'bigint',
   delay_ms: 'bigint',
   is_throttled: 'bigint',
-} as const;
-const RESCUED = {
-  task_id: 'bigint',
-  state: 'text',
-  crash_count: 'bigint',
-  lone_crash_count: 'bigint',
-  ...RESULT_COLUMNS,
 } as const;
 const OR_REPLACE = `ON CONFLICT (task_id) DO UPDATE SET (${STORED}) = (${namesOf(STORED_COLUMNS, 'excluded.')})`;
 
@@ -139,60 +131,13 @@ function stateOf(outcome: TaskOutcome): ColumnRow<typeof OUTCOME> {
   }
 }
 
-interface OwnedRow {
-  id: number;
-  worker_id: number;
-  crash_count: number;
-  lone_crash_count: number;
-}
-
-/** Puts the tasks of dead workers back and ends their open calls as lost. */
-export function* rescueTasks({
-  crashLimit,
-  workers: names,
-}: {
-  readonly crashLimit: number;
-  readonly workers?: readonly string[];
-}): Steps<RescueReport> {
-  const dead = yield* lockDeadWorkers(names ?? null);
-  if (dead.length === 0) return { rescued: 0, lostCalls: 0, poisoned: 0 };
-  const ids = dead.map(({ id }) => id);
+/** Of tasks that a batch has. */
+export function* settleRemote(origin: RemoteOrigin, settlements: readonly BatchSettlement[]): Steps<void> {
   const ledger = new Ledger();
-  const lost = yield* ledger.loseOf(ids);
-  const open = new Set(lost.tasks.map(({ workerId, taskId }) => `${workerId} ${taskId}`));
-  const spared = new Set(dead.filter(({ askedToStop }) => askedToStop === 1).map(({ id }) => id));
-  const owned = yield* all<OwnedRow>(
-    `SELECT id, worker_id, crash_count, lone_crash_count FROM tasks
-     WHERE worker_id IN (SELECT json_array_elements_text($1)::bigint) ORDER BY id FOR NO KEY UPDATE`,
-    ids,
+  yield* ledger.addRemote(
+    origin,
+    settlements.flatMap(({ call, outcome }) => (call === null ? [] : [{ call, taskId: outcome.taskId }])),
   );
-  const held = new Map<number, number>();
-  for (const { worker_id } of owned) held.set(worker_id, (held.get(worker_id) ?? 0) + 1);
-  let poisoned = 0;
-  const rows = owned.map((task) => {
-    const wasOpen = !spared.has(task.worker_id) && open.has(`${task.worker_id} ${task.id}`);
-    const { crashes, poison } = blameOf(task, wasOpen, held.get(task.worker_id) === 1, crashLimit);
-    if (poison !== null) poisoned += 1;
-    return {
-      ...{ task_id: task.id, state: poison === null ? 'ready' : 'failed' },
-      ...crashes,
-      ...(poison !== null && resultWithoutCall(poison, 0).columns),
-    };
-  });
-  if (rows.length > 0) {
-    yield* run(
-      `WITH rescued AS MATERIALIZED (SELECT * FROM ${rowsOf(RESCUED, 'rescued')}),
-       stored AS (
-         INSERT INTO results (task_id, ${RESULT.join(', ')})
-         SELECT task_id, now_ms(), ${RESULT.slice(1).join(', ')} FROM rescued WHERE error_kind IS NOT NULL
-         ${OR_REPLACE})
-       UPDATE tasks SET state = rescued.state, failure_kind = rescued.error_kind, crash_count = rescued.crash_count,
-         lone_crash_count = rescued.lone_crash_count, ${UNOWNED}
-       FROM rescued WHERE tasks.id = rescued.task_id`,
-      ...toColumns(RESCUED, rows),
-    );
-  }
-  yield* forgetWorkers(ids);
+  yield* settleTasks(settlements);
   yield* ledger.flush();
-  return { rescued: owned.length - poisoned, lostCalls: lost.calls, poisoned };
 }

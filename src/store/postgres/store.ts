@@ -13,7 +13,10 @@ import type { LatencyCount, RunTimeline } from '../../core/timeline.js';
 import type { StoreMaintenance } from '../maintenance.js';
 import type { RemoteStore } from '../remote-store.js';
 import type { ServedStore } from '../served-store.js';
+import { endBatchesOfRun, noteResponses, remoteStore } from '../sql/batches.js';
+import { recentCalls } from '../sql/open-calls.js';
 import { cancelOpenTasks, listWork, readBacklog, retryFailedTasks } from '../sql/open-tasks.js';
+import { rescueTasks } from '../sql/rescue.js';
 import { resultPage } from '../sql/results.js';
 import {
   cancelRun,
@@ -47,18 +50,17 @@ import type {
 } from '../store.js';
 import type { RowTarget } from '../stored-rows.js';
 import { addressOf } from './address.js';
-import { endBatchesOfRun, noteResponses, remoteStore } from './batches.js';
 import type { Connections } from './connections.js';
 import { type OpenDatabaseOptions, openDatabase } from './database.js';
 import { DrainLock } from './drain-lock.js';
 import { FIRST_REQUESTS } from './first-requests.js';
 import { addTasks, beginReimport, finishReimport, matchTasks, reimportTasks } from './imports.js';
-import { recentCalls } from './ledger.js';
+import { sumLost } from './ledger.js';
 import { PostgresMaintenance } from './maintenance.js';
 import { claimTasks, nextDueMs } from './queue.js';
 import { PostgresQuotas } from './quotas.js';
 import { PostgresRowTarget } from './row-target.js';
-import { recordProgress, rescueTasks } from './settlements.js';
+import { recordProgress, settleRemote } from './settlements.js';
 import { insertTasks } from './submitted-tasks.js';
 
 const WHOLE_RUN = { isLong: true };
@@ -90,7 +92,7 @@ class PostgresStore implements Store {
     this.#connections = connections;
     this.#lock = new DrainLock(connections, clock);
     this.maintenance = new PostgresMaintenance(connections);
-    this.remote = remoteStore(connections);
+    this.remote = remoteStore(connections, settleRemote);
     this.served = servedStore(connections, insertTasks);
     this.quotas = new PostgresQuotas(connections);
     this.rowTarget = new PostgresRowTarget(connections);
@@ -136,7 +138,7 @@ class PostgresStore implements Store {
   cancelRun(runId: number): Promise<number> {
     return this.#connections.write(function* () {
       yield* cancelRun(runId);
-      yield* endBatchesOfRun(runId);
+      yield* endBatchesOfRun(runId, sumLost);
       return yield* cancelOpenTasks(runId);
     }, WHOLE_RUN);
   }
@@ -212,7 +214,7 @@ class PostgresStore implements Store {
     }
     return this.#connections.write(function* () {
       const progress = yield* recordProgress(started, settlements);
-      return { ...progress, responseIds: yield* noteResponses(responses) };
+      return { ...progress, responseIds: yield* noteResponses(responses, sumLost) };
     });
   }
 
@@ -226,7 +228,7 @@ class PostgresStore implements Store {
     readonly crashLimit: number;
     readonly workers?: readonly string[];
   }): Promise<RescueReport> {
-    return this.#connections.write(() => rescueTasks(options));
+    return this.#connections.write(() => rescueTasks(options, sumLost));
   }
 
   retryTasks(runId: number, filter: { readonly kind?: FailureKind; readonly key?: string }): Promise<number> {

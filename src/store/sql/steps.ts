@@ -66,3 +66,9 @@ export interface Player {
   /** Durable when the promise resolves (unless it may be lost), undone when it rejects. */
   write<T>(work: () => Steps<T>, options?: TransactionOptions): Promise<T>;
 }
+
+/** For what a backend has done by itself. */
+// biome-ignore lint/correctness/useYield: nothing is asked.
+export function* already<T>(result: T): Steps<T> {
+  return result;
+}

@@ -3,9 +3,8 @@
 import { realpathSync } from 'node:fs';
 import { dirname } from 'node:path';
 import type { Backlog } from '../../core/backlog.js';
-import type { NewResponse, ResponseNotes } from '../../core/batch-record.js';
+import type { ResponseNotes } from '../../core/batch-record.js';
 import type { CallStart, RecentCall } from '../../core/call.js';
-import type { Clock } from '../../core/clock.js';
 import type { FailureKind } from '../../core/failure.js';
 import type { Settlement } from '../../core/outcome.js';
 import type { ResultRow, TaskRow } from '../../core/result-row.js';
@@ -16,7 +15,10 @@ import type { LatencyCount, RunTimeline } from '../../core/timeline.js';
 import type { StoreMaintenance } from '../maintenance.js';
 import type { RemoteStore } from '../remote-store.js';
 import type { ServedStore } from '../served-store.js';
+import { endBatchesOfRun, noteResponses, remoteStore } from '../sql/batches.js';
+import { recentCalls, type SumLost } from '../sql/open-calls.js';
 import { cancelOpenTasks, listWork, nextDue, readBacklog, retryFailedTasks } from '../sql/open-tasks.js';
+import { rescueTasks } from '../sql/rescue.js';
 import { resultPage } from '../sql/results.js';
 import {
   cancelRun,
@@ -26,15 +28,15 @@ import {
   lockRun,
   noteObservations,
   reopenRun,
-  runExists,
   updateRun,
 } from '../sql/runs.js';
 import { openServedRun, servedStore } from '../sql/served.js';
 import { type FirstRequests, pairPage, settlePage } from '../sql/sharing.js';
+import { already } from '../sql/steps.js';
 import { summarizeRun } from '../sql/summary.js';
 import { listTasks, readTasks } from '../sql/tasks.js';
 import { latenciesOfRun, timelineOfRun } from '../sql/timeline.js';
-import { beatWorker, forgetWorkers, lockDeadWorkers, noteStopOfWorker } from '../sql/workers.js';
+import { beatWorker, noteStopOfWorker } from '../sql/workers.js';
 import type {
   ClaimOptions,
   ImportMatch,
@@ -50,7 +52,6 @@ import type {
   StoreOwner,
 } from '../store.js';
 import type { RowSource } from '../stored-rows.js';
-import { Batches } from './batches.js';
 import type { Connection } from './connection.js';
 import { type OpenDatabaseOptions, openDatabase } from './database.js';
 import { DrainLock } from './drain-lock.js';
@@ -97,8 +98,7 @@ export class SqliteStore implements Store {
   readonly #queue: Queue;
   readonly #ledger: Ledger;
   readonly #settlements: Settlements;
-  readonly #batches: Batches;
-  readonly #clock: Clock;
+  readonly #sumLost: SumLost = (calls) => already(this.#ledger.lose(calls));
   readonly #schedule: Schedule;
   #firstRequests: FirstRequests | null = null;
 
@@ -106,7 +106,6 @@ export class SqliteStore implements Store {
     const { database } = connection;
     this.workingFolder = workingFolder;
     this.#connection = connection;
-    this.#clock = clock;
     this.#schedule = new Schedule(clock);
     this.#lock = new DrainLock(connection, clock);
     // The same by whatever name the file was opened.
@@ -118,11 +117,15 @@ export class SqliteStore implements Store {
     this.#queue = new Queue(database);
     this.#ledger = new Ledger(database);
     this.#settlements = new Settlements(database, this.#ledger);
-    this.#batches = new Batches(database, this.#settlements);
-    this.remote = this.#remote();
+    this.remote = remoteStore(this.#statements, (origin, settlements) =>
+      already(this.#settlements.settleRemote(origin, settlements, this.#schedule.now())),
+    );
     this.served = this.#served();
     this.rowSource = sqliteRows(connection);
-    connection.onUndone = () => this.#keys.forget();
+    connection.onUndone = () => {
+      this.#keys.forget();
+      this.#ledger.forget();
+    };
   }
 
   acquireDrainLock(owner: StoreOwner): Promise<void> {
@@ -168,11 +171,7 @@ export class SqliteStore implements Store {
     return this.#connection.write(() => {
       this.#keys.settle(runId);
       this.#statements.play(cancelRun(runId));
-      this.#ledger.begin();
-      for (const { id, kind } of this.#batches.list(runId))
-        if (kind === 'response') this.#ledger.loseOfResponse(id, this.#clock.now());
-      this.#ledger.flush();
-      this.#batches.endOfRun(runId);
+      this.#statements.play(endBatchesOfRun(runId, this.#sumLost));
       return this.#statements.play(cancelOpenTasks(runId));
     });
   }
@@ -243,27 +242,14 @@ export class SqliteStore implements Store {
     if (started.length + settlements.length + taken.length + ended.length === 0)
       return { callIds: [], responseIds: [], lostTaskIds: [] };
     return this.#connection.write(() => {
-      this.#ledger.begin();
       const callIds = started.map((call) => this.#ledger.start(call));
       const lostTaskIds = settlements.flatMap((settlement) =>
         this.#settlements.settle(settlement, this.#schedule.now()),
       );
-      const responseIds = taken.map((response) => this.#takeResponse(response));
-      for (const batchId of ended) this.#endResponse(batchId);
+      const responseIds = this.#statements.play(noteResponses(responses, this.#sumLost));
       this.#ledger.flush();
       return { callIds, responseIds, lostTaskIds };
     });
-  }
-
-  #takeResponse(response: NewResponse): number | null {
-    const batchId = this.#batches.take(response);
-    if (batchId !== null) this.#ledger.handOver(response.callId, batchId);
-    return batchId;
-  }
-
-  /** One whose task was taken from it, for a document that was edited, may have been billed. */
-  #endResponse(batchId: number): void {
-    if (this.#batches.end(batchId)) this.#ledger.loseOfResponse(batchId, this.#clock.now());
   }
 
   beat(workerId: string, leaseMs: number): Promise<void> {
@@ -276,20 +262,7 @@ export class SqliteStore implements Store {
     readonly crashLimit: number;
     readonly workers?: readonly string[];
   }): Promise<RescueReport> {
-    return this.#connection.write(() => {
-      this.#ledger.begin();
-      const dead = this.#statements.play(lockDeadWorkers(options.workers ?? null));
-      const total = { rescued: 0, lostCalls: 0, poisoned: 0 };
-      for (const worker of dead) {
-        const report = this.#settlements.rescue(worker, options.crashLimit, this.#clock.now());
-        total.rescued += report.rescued;
-        total.lostCalls += report.lostCalls;
-        total.poisoned += report.poisoned;
-      }
-      this.#statements.play(forgetWorkers(dead.map(({ id }) => id)));
-      this.#ledger.flush();
-      return total;
-    });
+    return this.#statements.write(() => rescueTasks(options, this.#sumLost));
   }
 
   retryTasks(runId: number, filter: { readonly kind?: FailureKind; readonly key?: string }): Promise<number> {
@@ -325,38 +298,7 @@ export class SqliteStore implements Store {
   }
 
   readRecentCalls(withinMs: number): Promise<readonly RecentCall[]> {
-    return this.#connection.read(() => this.#ledger.recent(withinMs, this.#clock.now()));
-  }
-
-  #remote(): RemoteStore {
-    const connection = this.#connection;
-    const batches = this.#batches;
-    return {
-      begin: (batch) =>
-        connection.write(() => {
-          this.#statements.play(lockRun(batch.runId));
-          return batches.begin(batch);
-        }),
-      give: (batchId, tasks, load) => connection.write(() => batches.give(batchId, tasks, load)),
-      note: (batchId, progress) => connection.write(() => batches.note(batchId, progress)),
-      tasksOf: (batchId, { taskIds, limit }) =>
-        connection.read(() => batches.tasksOf(batchId, taskIds ?? null, limit, this.#schedule.now())),
-      settle: (batchId, settlements) =>
-        connection.write(() => {
-          this.#ledger.begin();
-          const lost = batches.settle(batchId, settlements, this.#schedule.now());
-          this.#ledger.flush();
-          return lost;
-        }),
-      giveBack: (batchId, limit) => connection.write(() => batches.giveBack(batchId, limit)),
-      end: (batchId) => connection.write(() => batches.end(batchId)),
-      list: (runId) =>
-        connection.read(() => (this.#statements.play(runExists(runId)) ? batches.list(runId) : [])),
-      responsesOf: (runId) =>
-        connection.read(() =>
-          batches.responsesOf(runId, (batchId) => this.#ledger.handedOver(batchId), this.#schedule.now()),
-        ),
-    };
+    return this.#statements.read(() => recentCalls(withinMs));
   }
 
   #served(): ServedStore {
