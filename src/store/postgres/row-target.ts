@@ -13,8 +13,8 @@ import {
   type StoredRow,
 } from '../stored-rows.js';
 import type { Connections } from './connections.js';
+import { keyHash } from './documents.js';
 import { isUniqueViolation } from './errors.js';
-import { keyHash } from './imports.js';
 
 /** Key of the advisory lock of whoever copies runs into the store, which are deleted ones until all of them is there. */
 export const COPYING = 'hashtext(current_schema()) & 2147483647, -1';

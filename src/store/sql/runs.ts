@@ -4,6 +4,7 @@ import { type ObservationRow, type RunRow, toRun } from '../rows.js';
 import { runMissing, runNameTaken } from '../run-errors.js';
 import { storableInteger, storableIntegerOrNull } from '../storable.js';
 import { type StorePlace, toStoredPath } from '../stored-path.js';
+import type { DocumentStore } from './reimports.js';
 import { all, one, run, type Steps } from './steps.js';
 
 const COLUMNS = `id, name, status, input_path, simulated, created_at_ms, stopped_at_ms, halt_reason,
@@ -54,8 +55,14 @@ export function* lockRun(runId: number): Steps<{ readonly name: string }> {
   return found;
 }
 
-export function* updateRun(place: StorePlace, runId: number, change: RunChange): Steps<RunRecord> {
+export function* updateRun(
+  place: StorePlace,
+  documents: DocumentStore,
+  runId: number,
+  change: RunChange,
+): Steps<RunRecord> {
   yield* lockRun(runId);
+  if (change.status !== undefined && change.status !== 'importing') yield* documents.settle(runId);
   const changed = { ...(yield* getRun(place, runId)), ...change };
   yield* run(
     `UPDATE runs SET status = CASE status WHEN 'cancelled' THEN status ELSE $1 END, settings_json = $2,

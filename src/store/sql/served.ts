@@ -14,6 +14,7 @@ import { runMissing } from '../run-errors.js';
 import type { ServedStore, SubmitOptions } from '../served-store.js';
 import { storableInteger, storableIntegerOrNull } from '../storable.js';
 import { idsIn, TABLES_OF_TASK, UNOWNED, UNPAIRED } from './parts.js';
+import type { DocumentStore } from './reimports.js';
 import { all, one, type Player, run, type Steps, together } from './steps.js';
 
 const IS_OPEN = `(state = 'ready' OR state = 'delayed' OR state = 'in_progress')`;
@@ -27,13 +28,13 @@ const IDS = idsIn('$1');
 /** Adds tasks to a run as they are submitted, each with what only it has. */
 export type InsertTasks = (runId: number, tasks: readonly NewServedTask[], ttlMs: number) => Steps<unknown>;
 
-export function servedStore(player: Player, insertTasks: InsertTasks): ServedStore {
+export function servedStore(player: Player, documents: DocumentStore, insertTasks: InsertTasks): ServedStore {
   return {
     adoptRun: (runId, isBulk) => player.write(() => adoptRun(runId, isBulk)),
     listRuns: () => player.readOnce(servedRuns),
     submit: (runId, tasks, options) => player.write(() => submitTasks(insertTasks, runId, tasks, options)),
     openRun: (runId, publicId, idempotency) =>
-      player.write(() => openServedRun(runId, publicId, idempotency)),
+      player.write(() => openServedRun(documents, runId, publicId, idempotency)),
     find: (publicId) => player.readOnce(() => findTask(publicId)),
     cancel: (publicId) => player.write(() => cancelTask(publicId)),
     takeWebhooks: (limit, holdMs) => player.write(() => takeWebhooks(limit, holdMs)),
@@ -152,7 +153,8 @@ function comparedWith(
   return bodyHash === idempotency.bodyHash ? { type: 'repeated', publicId } : { type: 'conflict' };
 }
 
-export function* openServedRun(
+function* openServedRun(
+  documents: DocumentStore,
   runId: number,
   publicId: string,
   idempotency: Idempotency | null,
@@ -172,6 +174,7 @@ export function* openServedRun(
     idempotency?.bodyHash ?? null,
     runId,
   );
+  yield* documents.settle(runId);
   yield* run(`UPDATE runs SET status = 'open' WHERE id = $1`, runId);
   return { type: 'accepted' };
 }

@@ -4,12 +4,14 @@
  */
 import type Database from 'better-sqlite3';
 import type { BatchSettlement } from '../../core/batch-record.js';
+import type { CallStart } from '../../core/call.js';
 import type { Settlement, TaskOutcome } from '../../core/outcome.js';
 import type { TaskState } from '../../core/task.js';
 import { type EndOfCall, RESULT, resultOf, type StoredResult } from '../outcome-columns.js';
 import type { RemoteOrigin } from '../sql/batches.js';
 import { UNOWNED } from '../sql/parts.js';
 import { storableInteger } from '../storable.js';
+import type { RecordedProgress } from '../store.js';
 import type { Ledger } from './ledger.js';
 
 const OURS = `WHERE id = ? AND attempt_token = ? AND state = 'in_progress'`;
@@ -47,14 +49,26 @@ export class Settlements {
     );
   }
 
+  /** Writes calls that are about to be sent, and what became of leased tasks. @param nowMs from which delays count */
+  record(
+    started: readonly CallStart[],
+    settlements: readonly Settlement[],
+    nowMs: number,
+  ): Omit<RecordedProgress, 'responseIds'> {
+    const callIds = started.map((call) => this.#ledger.start(call));
+    const lostTaskIds = settlements.flatMap((settlement) => this.#settle(settlement, nowMs));
+    this.#ledger.flush();
+    return { callIds, lostTaskIds };
+  }
+
   /**
    * @param nowMs from which delays count
    * @returns the tasks whose lease was no longer ours; the call is in the ledger either way
    */
-  settle({ call, outcomes }: Settlement, nowMs: number): number[] {
+  #settle({ call, outcomes }: Settlement, nowMs: number): number[] {
     if (call !== null && 'isWithdrawn' in call) {
       this.#ledger.withdraw(call.callId);
-      return this.settle({ call: null, outcomes }, nowMs);
+      return this.#settle({ call: null, outcomes }, nowMs);
     }
     const isNew = call !== null && this.#ledger.end(call);
     return outcomes.flatMap((outcome) => {

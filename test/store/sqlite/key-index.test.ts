@@ -76,11 +76,11 @@ describe('the key index', () => {
     const page = (number: number) =>
       Array.from({ length: 1_000 }, (_, index) => document(number * 1_000 + index + 1, { body: '' }));
     for (let number = 0; number < pages; number += 1) {
-      expect(imports.add(RUN_ID, page(number)).added).toBe(1_000);
+      expect(imports.add(RUN_ID, 0, page(number)).next().value).toBe(1_000);
     }
     expect(indexedRows()).toBe(100_000);
     for (let number = 0; number < pages; number += 10) {
-      expect(imports.add(RUN_ID, page(number))).toEqual({ added: 0, duplicates: 1_000 });
+      expect(imports.add(RUN_ID, 0, page(number)).next().value).toBe(0);
     }
   });
 
