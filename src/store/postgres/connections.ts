@@ -13,7 +13,7 @@ import type { Clock } from '../../core/clock.js';
 import {
   type Answer,
   all,
-  type Parameter,
+  type Bound,
   type Player,
   type Statement,
   type Steps,
@@ -104,7 +104,7 @@ export class Connections implements Player {
   }
 
   /** One statement that changes nothing. @throws LlmBatchError STORE_* (exit 5) */
-  all<Row extends object>(sql: string, ...parameters: Parameter[]): Promise<Row[]> {
+  all<Row extends object>(sql: string, ...parameters: Bound[]): Promise<Row[]> {
     return this.readOnce(() => all<Row>(sql, ...parameters));
   }
 

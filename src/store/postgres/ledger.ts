@@ -7,7 +7,7 @@ import type { CallEnd, CallShare, CallStart } from '../../core/call.js';
 import { type CallSums, LANE_SUMS, RUN_SUMS, sumsOf } from '../call-sums.js';
 import { ENDING, endingColumns, type OutcomeColumn } from '../outcome-columns.js';
 import type { RemoteOrigin } from '../sql/batches.js';
-import type { LostCall } from '../sql/open-calls.js';
+import type { LostCall } from '../sql/calls-underway.js';
 import { all, run, type Steps } from '../sql/steps.js';
 import { storableCount, storableInteger, storableReal, storableText } from '../storable.js';
 import { type Columns, namesOf, rowsOf, toColumns } from './wire.js';

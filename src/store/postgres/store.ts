@@ -20,7 +20,7 @@ import { claimTasks, nextDueMs } from './queue.js';
 import { PostgresQuotas } from './quotas.js';
 import { PostgresRowTarget } from './row-target.js';
 import { recordProgress, settleRemote } from './settlements.js';
-import { insertTasks } from './submitted-tasks.js';
+import { SUBMISSIONS } from './submissions.js';
 
 /** @throws LlmBatchError STORE_* (exit 5, 2 for what is wrong with the address) */
 export async function openPostgresStore(
@@ -43,7 +43,7 @@ class PostgresStore extends SqlStore implements Store {
 
   constructor(connections: Connections, clock: Clock) {
     super({
-      ...{ player: connections, documents: DOCUMENTS, insertTasks, record: recordProgress },
+      ...{ player: connections, documents: DOCUMENTS, submissions: SUBMISSIONS, record: recordProgress },
       ...{ settleRemote, sumLost },
     });
     this.#connections = connections;

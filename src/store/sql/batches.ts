@@ -14,8 +14,8 @@ import type { LeasedTask } from '../../core/task.js';
 import { BATCH_COLUMNS, PROGRESS, PROGRESS_NAMES } from '../batch-columns.js';
 import type { RemoteStore } from '../remote-store.js';
 import { storableCount, storableInteger, storableIntegerOrNull, storableReal } from '../storable.js';
+import { handedOver, handOver, loseResponses, type SumLost } from './calls-underway.js';
 import { type LeasedRow, leasedFrom, leasedTask } from './leased-tasks.js';
-import { handedOver, handOver, loseResponses, type SumLost } from './open-calls.js';
 import { idsIn } from './parts.js';
 import { lockRun, runIsThere } from './runs.js';
 import { all, one, type Player, run, type Steps, together } from './steps.js';
@@ -78,7 +78,7 @@ function* giveTasks(
   const [, given] = yield* together(
     all(
       `SELECT workers.id FROM json_to_recordset($1) AS given (task_id bigint, token text)
-       JOIN tasks ON tasks.id = task_id AND attempt_token = token JOIN workers ON workers.id = worker_id
+       JOIN tasks NOT INDEXED ON tasks.id = task_id AND attempt_token = token JOIN workers ON workers.id = worker_id
        FOR KEY SHARE OF workers`,
       leases,
     ),
@@ -147,7 +147,7 @@ function* settleBatch(
   const { runId, lane } = yield* getBatch(batchId);
   const owned = yield* all<{ ordinal: number }>(
     `SELECT ordinal FROM json_to_recordset($2) AS asked (ordinal integer, task_id bigint, token text)
-     JOIN tasks ON tasks.id = task_id AND attempt_token = token WHERE remote_batch_id = $1
+     JOIN tasks NOT INDEXED ON tasks.id = task_id AND attempt_token = token WHERE remote_batch_id = $1
      ORDER BY tasks.id, ordinal DESC FOR NO KEY UPDATE OF tasks`,
     batchId,
     settlements.map(({ outcome: { taskId, attemptToken } }, ordinal) => ({

@@ -1,7 +1,7 @@
 /** Puts the tasks of dead workers back and ends their open calls as lost. */
 import { blameOf } from '../crash-blame.js';
 import type { RescueReport } from '../store.js';
-import { loseCallsOf, type SumLost } from './open-calls.js';
+import { loseCallsOf, type SumLost } from './calls-underway.js';
 import { idsIn, UNOWNED } from './parts.js';
 import { all, run, type Steps } from './steps.js';
 import { forgetWorkers, lockDeadWorkers } from './workers.js';

@@ -23,18 +23,34 @@ const MESSAGE = `webhooks.task_id AS "taskId", tasks.run_id AS "runId", public_i
 const OF_MESSAGE = `JOIN served_tasks ON served_tasks.task_id = webhooks.task_id
   JOIN tasks ON tasks.id = webhooks.task_id`;
 
+const OPEN_TASKS = `SELECT coalesce(sum(tasks), 0) AS tasks FROM task_counts WHERE run_id = $1 AND ${IS_OPEN}`;
 const IDS = idsIn('$1');
 
-/** Adds tasks to a run as they are submitted, each with what only it has. */
-export type InsertTasks = (runId: number, tasks: readonly NewServedTask[], ttlMs: number) => Steps<unknown>;
+/** What was submitted under a key: a task, or a run. */
+export interface Submitted {
+  readonly publicId: string;
+  readonly bodyHash: string | null;
+}
 
-export function servedStore(player: Player, documents: DocumentStore, insertTasks: InsertTasks): ServedStore {
+/** How a backend finds and writes what is submitted. */
+export interface SubmissionStore {
+  /** By key. */
+  before(idempotencies: readonly Idempotency[]): Steps<Map<string, Submitted>>;
+  /** Adds tasks to a run, each with what only it has, in their order. */
+  insert(runId: number, tasks: readonly NewServedTask[], ttlMs: number): Steps<unknown>;
+}
+
+export function servedStore(
+  player: Player,
+  documents: DocumentStore,
+  submissions: SubmissionStore,
+): ServedStore {
   return {
     adoptRun: (runId, isBulk) => player.write(() => adoptRun(runId, isBulk)),
     listRuns: () => player.readOnce(servedRuns),
-    submit: (runId, tasks, options) => player.write(() => submitTasks(insertTasks, runId, tasks, options)),
+    submit: (runId, tasks, options) => player.write(() => submitTasks(submissions, runId, tasks, options)),
     openRun: (runId, publicId, idempotency) =>
-      player.write(() => openServedRun(documents, runId, publicId, idempotency)),
+      player.write(() => openServedRun(documents, submissions, runId, publicId, idempotency)),
     find: (publicId) => player.readOnce(() => findTask(publicId)),
     cancel: (publicId) => player.write(() => cancelTask(publicId)),
     takeWebhooks: (limit, holdMs) => player.write(() => takeWebhooks(limit, holdMs)),
@@ -53,7 +69,7 @@ export function servedStore(player: Player, documents: DocumentStore, insertTask
     retryWebhooks: (publicId) =>
       player.write(() =>
         run(
-          `UPDATE webhooks SET state = 'due', due_at_ms = 0, attempts = 0 WHERE state = 'parked'
+          `UPDATE webhooks INDEXED BY webhooks_parked SET state = 'due', due_at_ms = 0, attempts = 0 WHERE state = 'parked'
              AND ($1::text IS NULL OR task_id = (SELECT task_id FROM served_tasks WHERE public_id = $1))`,
           publicId,
         ),
@@ -91,7 +107,7 @@ function* lockedState(runId: number): Steps<string> {
 }
 
 function* submitTasks(
-  insertTasks: InsertTasks,
+  submissions: SubmissionStore,
   runId: number,
   tasks: readonly NewServedTask[],
   { mostOpen, ttlMs }: SubmitOptions,
@@ -99,11 +115,8 @@ function* submitTasks(
   // They are on their way together: what the others find is of after the lock.
   const [status, open, known] = yield* together(
     lockedState(runId),
-    one<{ tasks: number }>(
-      `SELECT coalesce(sum(tasks), 0) AS tasks FROM task_counts WHERE run_id = $1 AND ${IS_OPEN}`,
-      runId,
-    ),
-    submittedBefore(tasks.flatMap(({ idempotency }) => idempotency ?? [])),
+    one<{ tasks: number }>(OPEN_TASKS, runId),
+    submissions.before(tasks.flatMap(({ idempotency }) => idempotency ?? [])),
   );
   if (status === 'cancelled') {
     throw usageError('RUN_CANCELLED', 'The run of these tasks was cancelled for good.');
@@ -121,29 +134,11 @@ function* submitTasks(
   });
   if (accepted.length > 0) {
     yield* together(
-      insertTasks(runId, accepted, ttlMs),
+      submissions.insert(runId, accepted, ttlMs),
       run(`UPDATE runs SET status = 'open', halt_reason = NULL WHERE id = $1 AND status = 'finished'`, runId),
     );
   }
   return outcomes;
-}
-
-interface Submitted {
-  readonly publicId: string;
-  readonly bodyHash: string | null;
-}
-
-/** Tasks and runs by idempotency keys. */
-function* submittedBefore(idempotencies: readonly Idempotency[]): Steps<Map<string, Submitted>> {
-  if (idempotencies.length === 0) return new Map();
-  const keys = 'IN (SELECT json_array_elements_text($1))';
-  const rows = yield* all<Submitted & { key: string }>(
-    `SELECT idempotency_key AS key, name AS "publicId", body_hash AS "bodyHash"
-     FROM served_runs JOIN runs ON runs.id = run_id WHERE idempotency_key ${keys} AND deleted = 0
-     UNION ALL SELECT idempotency_key, public_id, body_hash FROM served_tasks WHERE idempotency_key ${keys}`,
-    idempotencies.map(({ key }) => key),
-  );
-  return new Map(rows.map((row) => [row.key, row]));
 }
 
 function comparedWith(
@@ -155,13 +150,14 @@ function comparedWith(
 
 function* openServedRun(
   documents: DocumentStore,
+  submissions: SubmissionStore,
   runId: number,
   publicId: string,
   idempotency: Idempotency | null,
 ): Steps<Exclude<SubmissionOutcome, { type: 'backlog_full' }>> {
   const status = yield* lockedState(runId);
   if (idempotency !== null) {
-    const earlier = (yield* submittedBefore([idempotency])).get(idempotency.key);
+    const earlier = (yield* submissions.before([idempotency])).get(idempotency.key);
     if (earlier !== undefined) {
       const outcome = comparedWith(earlier, idempotency);
       if (outcome.type === 'conflict' || outcome.publicId !== publicId) return outcome;

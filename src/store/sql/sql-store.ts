@@ -22,7 +22,7 @@ import type {
   Store,
 } from '../store.js';
 import { endBatchesOfRun, noteResponses, remoteStore, type SettleRemote } from './batches.js';
-import { recentCalls, type SumLost } from './open-calls.js';
+import { recentCalls, type SumLost } from './calls-underway.js';
 import { cancelOpenTasks, listWork, readBacklog, retryFailedTasks } from './open-tasks.js';
 import {
   addTasks,
@@ -35,7 +35,7 @@ import {
 import { rescueTasks } from './rescue.js';
 import { resultPage } from './results.js';
 import { cancelRun, createRun, listRuns, noteObservations, reopenRun, updateRun } from './runs.js';
-import { type InsertTasks, servedStore } from './served.js';
+import { type SubmissionStore, servedStore } from './served.js';
 import { settlePage } from './sharing.js';
 import type { Player, Steps } from './steps.js';
 import { summarizeRun } from './summary.js';
@@ -47,7 +47,7 @@ import { beatWorker, noteStopOfWorker } from './workers.js';
 export interface OwnWays {
   readonly player: Player;
   readonly documents: DocumentStore;
-  readonly insertTasks: InsertTasks;
+  readonly submissions: SubmissionStore;
   /** Writes calls that are about to be sent, and what became of leased tasks. */
   readonly record: (
     started: readonly CallStart[],
@@ -70,11 +70,11 @@ export abstract class SqlStore {
   readonly #player: Player;
 
   constructor(own: OwnWays) {
-    const { player, documents, insertTasks, settleRemote } = own;
+    const { player, documents, submissions, settleRemote } = own;
     this.#own = own;
     this.#player = player;
     this.remote = remoteStore(player, settleRemote);
-    this.served = servedStore(player, documents, insertTasks);
+    this.served = servedStore(player, documents, submissions);
   }
 
   noteStop(workerId: string): Promise<void> {

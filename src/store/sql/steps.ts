@@ -9,11 +9,11 @@
  */
 
 /** Lists and objects go as JSON, for `json_to_recordset` and its kin. */
-export type Parameter = string | number | null | Buffer | readonly unknown[] | object;
+export type Bound = string | number | null | Buffer | readonly unknown[] | object;
 
 export interface Statement {
   readonly sql: string;
-  readonly parameters: readonly Parameter[];
+  readonly parameters: readonly Bound[];
 }
 
 /** What a statement gave. */
@@ -26,17 +26,17 @@ export interface Answer {
 /** Each step is answered before the next: a statement by its answer, several transactions' worth of them by their results. */
 export type Steps<Result> = Generator<Statement | readonly Steps<unknown>[], Result, unknown>;
 
-export function* all<Row extends object>(sql: string, ...parameters: Parameter[]): Steps<Row[]> {
+export function* all<Row extends object>(sql: string, ...parameters: Bound[]): Steps<Row[]> {
   const { rows } = (yield { sql, parameters }) as Answer;
   return rows as Row[];
 }
 
-export function* one<Row extends object>(sql: string, ...parameters: Parameter[]): Steps<Row | undefined> {
+export function* one<Row extends object>(sql: string, ...parameters: Bound[]): Steps<Row | undefined> {
   return (yield* all<Row>(sql, ...parameters))[0];
 }
 
 /** @returns how many rows it changed */
-export function* run(sql: string, ...parameters: Parameter[]): Steps<number> {
+export function* run(sql: string, ...parameters: Bound[]): Steps<number> {
   return ((yield { sql, parameters }) as Answer).changes;
 }
 

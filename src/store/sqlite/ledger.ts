@@ -8,7 +8,7 @@ import type { CallEnd, CallShare, CallStart } from '../../core/call.js';
 import { type CallSums, type EndOfRequest, LANE_SUMS, RUN_SUMS, sumsOf } from '../call-sums.js';
 import { ENDING, endingColumns } from '../outcome-columns.js';
 import type { RemoteOrigin } from '../sql/batches.js';
-import type { LostCall } from '../sql/open-calls.js';
+import type { LostCall } from '../sql/calls-underway.js';
 import { storableCount, storableInteger, storableReal, storableText } from '../storable.js';
 
 function endingOf(call: EndOfRequest): (string | number | null)[] {

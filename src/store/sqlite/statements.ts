@@ -1,7 +1,7 @@
 /** Plays transactions in SQLite, which answers at once. */
 import type Database from 'better-sqlite3';
 import type { Clock } from '../../core/clock.js';
-import type { Answer, Parameter, Player, Statement, Steps } from '../sql/steps.js';
+import type { Answer, Bound, Player, Statement, Steps } from '../sql/steps.js';
 import { storableInteger, storableText } from '../storable.js';
 import type { Connection } from './connection.js';
 import type { Schedule } from './schedule.js';
@@ -29,11 +29,17 @@ const SAID_OTHERWISE: readonly (readonly [RegExp, (...found: string[]) => string
 /** Halves of surrogate pairs, as JSON writes them. */
 const UNFIT_JSON = /\\ud[89a-f]/i;
 
+interface Prepared {
+  readonly statement: Database.Statement<[unknown[]], object>;
+  /** What stands where: the number of a parameter, or a clock. */
+  readonly places: readonly (number | 'now' | 'wall')[];
+}
+
 export class Statements implements Player {
   readonly #connection: Connection;
   readonly #clock: Clock;
   readonly #schedule: Schedule;
-  readonly #prepared = new Map<string, Database.Statement<[object], object>>();
+  readonly #prepared = new Map<string, Prepared>();
 
   constructor(connection: Connection, clock: Clock, schedule: Schedule) {
     this.#connection = connection;
@@ -64,31 +70,35 @@ export class Statements implements Player {
   }
 
   #answer({ sql, parameters }: Statement): Answer {
-    const statement = this.#statement(sql);
-    const bound: Record<string, unknown> = {
-      now: storableInteger(this.#schedule.now()),
-      wall: storableInteger(this.#clock.now()),
-    };
-    parameters.forEach((parameter, index) => {
-      bound[index + 1] = toBound(parameter);
-    });
+    const { statement, places } = this.#prepare(sql);
+    const bound: unknown[] = [];
+    for (const place of places) {
+      if (typeof place === 'number') bound.push(toBound(parameters[place - 1] ?? null));
+      else bound.push(storableInteger(place === 'now' ? this.#schedule.now() : this.#clock.now()));
+    }
     if (statement.reader) return { rows: statement.all(bound), changes: 0 };
     return { rows: [], changes: statement.run(bound).changes };
   }
 
-  #statement(sql: string): Database.Statement<[object], object> {
-    let statement = this.#prepared.get(sql);
-    if (statement === undefined) {
+  #prepare(sql: string): Prepared {
+    let prepared = this.#prepared.get(sql);
+    if (prepared === undefined) {
       let text = sql;
       for (const [pattern, otherwise] of SAID_OTHERWISE) text = text.replace(pattern, otherwise);
-      statement = this.#connection.database.prepare<[object], object>(text);
-      this.#prepared.set(sql, statement);
+      const places: Prepared['places'][number][] = [];
+      // By place, which takes half the time that names take.
+      text = text.replace(/\$(?:(\d+)|(now|wall)\b)/g, (_, number, clock) => {
+        places.push(clock ?? Number(number));
+        return '?';
+      });
+      prepared = { places, statement: this.#connection.database.prepare<[unknown[]], object>(text) };
+      this.#prepared.set(sql, prepared);
     }
-    return statement;
+    return prepared;
   }
 }
 
-function toBound(parameter: Parameter): string | number | null | Buffer {
+function toBound(parameter: Bound): string | number | null | Buffer {
   if (typeof parameter === 'string') return storableText(parameter);
   if (parameter === null || typeof parameter === 'number' || Buffer.isBuffer(parameter)) return parameter;
   const json = JSON.stringify(parameter);

@@ -26,7 +26,7 @@ import { sqliteRows } from './row-source.js';
 import { Schedule } from './schedule.js';
 import { Settlements } from './settlements.js';
 import { Statements } from './statements.js';
-import { insertTasks } from './submitted-tasks.js';
+import { Submissions } from './submissions.js';
 
 /** @throws LlmBatchError STORE_* (exit 5) */
 export async function openSqliteStore(path: string, options: OpenDatabaseOptions): Promise<Store> {
@@ -64,9 +64,9 @@ export class SqliteStore extends SqlStore implements Store {
     const ledger = new Ledger(database);
     const settlements = new Settlements(database, ledger);
     super({
-      insertTasks,
       player: statements,
       documents: new Imports(database, keys),
+      submissions: new Submissions(database, clock),
       record: (started, settled) => already(settlements.record(started, settled, schedule.now())),
       settleRemote: (origin, settled) => already(settlements.settleRemote(origin, settled, schedule.now())),
       sumLost: (calls) => already(ledger.lose(calls)),
