@@ -56,11 +56,6 @@ export function resultOf(outcome: TaskOutcome, call: EndOfCall | null): StoredRe
   }
 }
 
-/** Of a task that failed with no call of its own. */
-export function resultWithoutCall(error: TaskError, atMs: number): StoredResult {
-  return storedResult(atMs, null, null, null, error);
-}
-
 /** Either an answer or an error. */
 function storedResult(
   atMs: number,

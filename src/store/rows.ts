@@ -24,15 +24,25 @@ export interface RunRow {
   halt_reason: string | null;
   output_paths_json: string;
   settings_json: string;
-  /** List of [kind, subject, value as JSON text]. */
-  observations_json: string;
+}
+
+export interface ObservationRow {
+  run_id: number;
+  kind: RunObservation['kind'];
+  subject: string;
+  value_json: string;
 }
 
 /**
+ * @param observations of any run
  * @param folder where the store lies now; null where it lies in no folder
  * @throws Error ROW_DAMAGED
  */
-export function toRun(row: RunRow, folder: string | null): RunRecord {
+export function toRun(
+  row: RunRow,
+  observations: readonly ObservationRow[],
+  folder: string | null,
+): RunRecord {
   const outputs = storedJson(row.output_paths_json);
   const settings = storedJson(row.settings_json);
   if (!Array.isArray(outputs) || !isJsonObject(settings)) throw damaged();
@@ -43,7 +53,7 @@ export function toRun(row: RunRow, folder: string | null): RunRecord {
     inputPath: fromStoredPath(row.input_path, folder),
     simulated: row.simulated === 1,
     settings,
-    observations: (JSON.parse(row.observations_json) as string[][]).map(toObservation),
+    observations: observations.filter(({ run_id }) => run_id === row.id).map(toObservation),
     createdAtMs: row.created_at_ms,
     stoppedAtMs: row.stopped_at_ms,
     haltReason: row.halt_reason,
@@ -59,10 +69,10 @@ export function toRun(row: RunRow, folder: string | null): RunRecord {
   };
 }
 
-function toObservation([kind = '', subject = '', json = '']: readonly string[]): RunObservation {
-  const value = storedJson(json);
+function toObservation({ kind, subject, value_json }: ObservationRow): RunObservation {
+  const value = storedJson(value_json);
   if (!isJsonObject(value)) throw damaged();
-  return { kind: kind as RunObservation['kind'], subject, value };
+  return { kind, subject, value };
 }
 
 function storedJson(text: string): Json {

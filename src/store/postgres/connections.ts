@@ -10,9 +10,18 @@
 import { randomUUID } from 'node:crypto';
 import pg from 'pg';
 import type { Clock } from '../../core/clock.js';
+import {
+  type Answer,
+  all,
+  type Bound,
+  type Player,
+  type Statement,
+  type Steps,
+  type TransactionOptions,
+} from '../sql/steps.js';
 import type { Address } from './address.js';
 import { ConnectionLost, isLoss, isTransient, translateError } from './errors.js';
-import { COLUMN_TYPES, type Parameter, toWire } from './wire.js';
+import { COLUMN_TYPES, toWire } from './wire.js';
 
 /** A worker drains by two at a time, a command by one; a server has about a hundred for all. */
 const MOST_CONNECTIONS = 4;
@@ -56,33 +65,13 @@ const PLANS_OVER_ALL = [
   'plan_cache_mode = force_custom_plan',
 ];
 
-/** Statements inside a transaction. */
-export type { Parameter };
-
-export interface Transaction {
-  all<Row extends object>(sql: string, ...parameters: Parameter[]): Promise<Row[]>;
-  one<Row extends object>(sql: string, ...parameters: Parameter[]): Promise<Row | undefined>;
-  /** @returns how many rows it changed */
-  run(sql: string, ...parameters: Parameter[]): Promise<number>;
-}
-
-interface TransactionOptions {
-  /** Goes over a whole run: may take minutes. */
-  readonly isLong?: boolean;
-  /**
-   * Nothing is lost with it when the server crashes at once: its commit does not wait for the disk. That of any
-   * transaction after it does, for both.
-   */
-  readonly mayBeLost?: boolean;
-}
-
 /** What a connection has counted up. */
 interface Session {
   readonly id: string;
   number: number;
 }
 
-export class Connections {
+export class Connections implements Player {
   readonly address: Address;
   readonly #clock: Clock;
   readonly #pool: pg.Pool;
@@ -103,14 +92,11 @@ export class Connections {
   }
 
   /** Runs `work` on one snapshot; it may run several times. @throws LlmBatchError STORE_* (exit 5) */
-  read<T>(
-    work: (transaction: Transaction) => Promise<T>,
-    { isLong = false }: TransactionOptions = {},
-  ): Promise<T> {
+  read<T>(work: () => Steps<T>, { isLong = false }: TransactionOptions = {}): Promise<T> {
     return this.#patiently(() =>
       this.#withClient(isLong, async (client, ask) => {
         const begun = ask(client, `BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY${settingsOf(isLong)}`);
-        const [result] = await Promise.all([work(transactionOn(client, ask)), begun]);
+        const [result] = await Promise.all([play(work(), client, ask), begun]);
         await ask(client, 'COMMIT');
         return result;
       }),
@@ -118,13 +104,13 @@ export class Connections {
   }
 
   /** One statement that changes nothing. @throws LlmBatchError STORE_* (exit 5) */
-  all<Row extends object>(sql: string, ...parameters: Parameter[]): Promise<Row[]> {
-    return this.readOnce((statement) => statement.all<Row>(sql, ...parameters));
+  all<Row extends object>(sql: string, ...parameters: Bound[]): Promise<Row[]> {
+    return this.readOnce(() => all<Row>(sql, ...parameters));
   }
 
   /** As `read`, where `work` is one statement: it is a snapshot by itself. */
-  readOnce<T>(work: (statement: Transaction) => Promise<T>): Promise<T> {
-    return this.#patiently(() => this.#withClient(false, (client, ask) => work(transactionOn(client, ask))));
+  readOnce<T>(work: () => Steps<T>): Promise<T> {
+    return this.#patiently(() => this.#withClient(false, (client, ask) => play(work(), client, ask)));
   }
 
   /**
@@ -132,17 +118,14 @@ export class Connections {
    * rejects. `work` may run several times, and must leave nothing behind outside the database.
    * @throws LlmBatchError STORE_* (exit 5)
    */
-  write<T>(
-    work: (transaction: Transaction) => Promise<T>,
-    { isLong = false, mayBeLost = false }: TransactionOptions = {},
-  ): Promise<T> {
+  write<T>(work: () => Steps<T>, { isLong = false, mayBeLost = false }: TransactionOptions = {}): Promise<T> {
     return this.#patiently(async () => {
       let done: { readonly result: T; readonly session: Session } | null = null;
       try {
         return await this.#withClient(isLong, async (client, ask) => {
           const session = await this.#sessionOf(client, ask);
           const begun = ask(client, `BEGIN READ WRITE${settingsOf(isLong, mayBeLost)}`);
-          const [result] = await Promise.all([work(transactionOn(client, ask)), begun]);
+          const [result] = await Promise.all([play(work(), client, ask), begun]);
           session.number += 1;
           done = { result, session: { ...session } };
           // In one round trip.
@@ -293,7 +276,7 @@ function askerFor(isLong: boolean): Ask {
   return async <Row extends object>(client: pg.ClientBase, text: string, values?: unknown[]) => {
     const query = {
       ...{ text, query_timeout: timeoutMs },
-      ...(values !== undefined && { name: nameOf(text), values }),
+      ...(values !== undefined && { ...statementOf(text), values }),
     };
     try {
       return await client.query<Row>(query);
@@ -317,26 +300,33 @@ function settingsOf(isLong: boolean, mayBeLost = false): string {
   return settings.map((setting) => `; SET LOCAL ${setting}`).join('');
 }
 
-/** By their text: a connection parses and plans each once. */
-const STATEMENT_NAMES = new Map<string, string>();
+/** By what was asked: a connection parses and plans each once. */
+const STATEMENTS = new Map<string, { readonly name: string; readonly text: string }>();
 
-function nameOf(sql: string): string {
-  let name = STATEMENT_NAMES.get(sql);
-  if (name === undefined) {
-    name = `s${STATEMENT_NAMES.size}`;
-    STATEMENT_NAMES.set(sql, name);
+/** Without hints that are for SQLite; there is one clock, that of the server. */
+function statementOf(sql: string): { readonly name: string; readonly text: string } {
+  let statement = STATEMENTS.get(sql);
+  if (statement === undefined) {
+    const text = sql.replace(/ (?:NOT INDEXED|INDEXED BY \w+)/g, '').replaceAll('wall_ms()', 'now_ms()');
+    statement = { name: `s${STATEMENTS.size}`, text };
+    STATEMENTS.set(sql, statement);
   }
-  return name;
+  return statement;
 }
 
-function transactionOn(client: pg.PoolClient, ask: Ask): Transaction {
-  const rows = async <Row extends object>(sql: string, parameters: readonly Parameter[]): Promise<Row[]> =>
-    (await ask<Row>(client, sql, parameters.map(toWire))).rows;
-  return {
-    all: (sql, ...parameters) => rows(sql, parameters),
-    one: async (sql, ...parameters) => (await rows(sql, parameters))[0] as never,
-    run: async (sql, ...parameters) => (await ask(client, sql, parameters.map(toWire))).rowCount ?? 0,
+async function play<T>(steps: Steps<T>, client: pg.PoolClient, ask: Ask): Promise<T> {
+  const answer = async ({ sql, parameters }: Statement): Promise<Answer> => {
+    const { rows, rowCount } = await ask<object>(client, sql, parameters.map(toWire));
+    return { rows, changes: rowCount ?? 0 };
   };
+  let next = steps.next();
+  while (next.done !== true) {
+    const step = next.value;
+    next = steps.next(
+      'sql' in step ? await answer(step) : await Promise.all(step.map((each) => play(each, client, ask))),
+    );
+  }
+  return next.value;
 }
 
 function clientConfig({ url }: Address): pg.ClientConfig {

@@ -6,8 +6,9 @@
 import type pg from 'pg';
 import type { Clock } from '../../core/clock.js';
 import { storeLocked } from '../locked.js';
+import { one, run, type Steps } from '../sql/steps.js';
 import type { StoreOwner } from '../store.js';
-import type { Connections, Transaction } from './connections.js';
+import type { Connections } from './connections.js';
 
 /** The first half of a key, one for each schema; the second is the owner's number. Positive, as pg_locks shows it. */
 const LOCK_OF_SCHEMA = 'hashtext(current_schema()) & 2147483647';
@@ -50,9 +51,9 @@ export class DrainLock {
    * Whoever would become an owner waits for the end of the transaction.
    * @returns another process that drains or changes this run; null when there is none
    */
-  async otherOwnerOf(transaction: Transaction, runName: string): Promise<StoreOwner | null> {
-    await transaction.run(ALONE);
-    const other = await transaction.one<{ owner_json: string }>(
+  *otherOwnerOf(runName: string): Steps<StoreOwner | null> {
+    yield* run(ALONE);
+    const other = yield* one<{ owner_json: string }>(
       `SELECT owner_json FROM owners WHERE run_name = $1 AND id <> $2 AND ${IS_THERE} ORDER BY id LIMIT 1`,
       runName,
       this.#held?.id ?? 0,
@@ -61,8 +62,8 @@ export class DrainLock {
   }
 
   /** @throws LlmBatchError STORE_LOCKED when another process drains or changes this run */
-  async refuseOtherOwnerOf(transaction: Transaction, runName: string): Promise<void> {
-    const other = await this.otherOwnerOf(transaction, runName);
+  *refuseOtherOwnerOf(runName: string): Steps<void> {
+    const other = yield* this.otherOwnerOf(runName);
     if (other !== null) throw storeLocked(this.#connections.address.place, other);
   }
 
@@ -106,18 +107,20 @@ export class DrainLock {
   }
 
   #write(): Promise<void> {
-    return this.#connections.write(async (transaction) => {
-      const [held, owner] = [this.#held, this.#owner];
-      if (held === null || owner === null) return;
-      await transaction.run(ALONE);
-      await transaction.run(`DELETE FROM owners WHERE id <> $1 AND NOT ${IS_THERE}`, held.id);
-      await transaction.run(
-        `INSERT INTO owners (id, run_name, owner_json) VALUES ($1, $2, $3)
+    return this.#connections.write(() => this.#written());
+  }
+
+  *#written(): Steps<void> {
+    const [held, owner] = [this.#held, this.#owner];
+    if (held === null || owner === null) return;
+    yield* run(ALONE);
+    yield* run(`DELETE FROM owners WHERE id <> $1 AND NOT ${IS_THERE}`, held.id);
+    yield* run(
+      `INSERT INTO owners (id, run_name, owner_json) VALUES ($1, $2, $3)
          ON CONFLICT (id) DO UPDATE SET run_name = excluded.run_name, owner_json = excluded.owner_json`,
-        held.id,
-        owner.runName,
-        JSON.stringify(owner),
-      );
-    });
+      held.id,
+      owner.runName,
+      JSON.stringify(owner),
+    );
   }
 }

@@ -3,11 +3,13 @@
  * goes in a few statements, each for all of its calls; sums are gathered meanwhile and stored once, by `flush`.
  */
 import type { RemoteCall } from '../../core/batch-record.js';
-import type { CallEnd, CallShare, CallStart, RecentCall } from '../../core/call.js';
+import type { CallEnd, CallShare, CallStart } from '../../core/call.js';
 import { type CallSums, LANE_SUMS, RUN_SUMS, sumsOf } from '../call-sums.js';
 import { ENDING, endingColumns, type OutcomeColumn } from '../outcome-columns.js';
+import type { RemoteOrigin } from '../sql/batches.js';
+import type { LostCall } from '../sql/calls-underway.js';
+import { all, run, type Steps } from '../sql/steps.js';
 import { storableCount, storableInteger, storableReal, storableText } from '../storable.js';
-import type { Transaction } from './connections.js';
 import { type Columns, namesOf, rowsOf, toColumns } from './wire.js';
 
 /** Counts and moments are whole; latencies and costs are fractions. */
@@ -50,21 +52,11 @@ const OF_REMOTE = {
 } as const;
 const REMOTE = { task_id: 'bigint', ...OF_REMOTE } as const;
 
-/** Where a request was worked off. */
-export interface RemoteOrigin {
-  readonly runId: number;
-  readonly lane: string;
-  readonly batchId: number;
-}
-
-interface CallRow {
+interface CallRow extends LostCall {
   id: number;
-  run_id: number;
   lane: string;
   /** 1: it had been given up, and so it ends for the second time. */
   lost: number;
-  most_tokens: number | null;
-  most_cost_micro_usd: number | null;
 }
 
 export interface ShareOfTask {
@@ -75,23 +67,18 @@ export interface ShareOfTask {
 
 /** For one transaction. */
 export class Ledger {
-  readonly #transaction: Transaction;
   readonly #added = new Map<number, CallSums>();
 
-  constructor(transaction: Transaction) {
-    this.#transaction = transaction;
-  }
-
   /** @returns ids in the order of the calls; null where a task is not its worker's any more, who would pay for what others do */
-  async start(calls: readonly CallStart[]): Promise<(number | null)[]> {
+  *start(calls: readonly CallStart[]): Steps<(number | null)[]> {
     if (calls.length === 0) return [];
-    const owners = await this.#ownersOf(calls);
+    const owners = yield* this.#ownersOf(calls);
     const started = calls.flatMap((call, ordinal) => {
       const [workerId] = owners[ordinal] ?? [];
       return workerId === undefined ? [] : [{ call, ordinal, workerId }];
     });
     if (started.length === 0) return calls.map(() => null);
-    const rows = await this.#transaction.all<{ id: number }>(
+    const rows = yield* all<{ id: number }>(
       `WITH started AS MATERIALIZED (SELECT nextval('calls_id_seq') AS id, call.* FROM ${rowsOf(START, 'call')}),
        stored AS (INSERT INTO calls (id, ${namesOf(START)}) SELECT id, ${namesOf(START)} FROM started),
        their_tasks AS (
@@ -129,11 +116,11 @@ export class Ledger {
   }
 
   /** Workers of the tasks of each call, locked against those that would take them for dead; none where a task is lost. */
-  async #ownersOf(calls: readonly CallStart[]): Promise<readonly number[][]> {
+  *#ownersOf(calls: readonly CallStart[]): Steps<readonly number[][]> {
     const asked = calls.flatMap(({ tasks }, ordinal) =>
       tasks.map(({ taskId, attemptToken }) => ({ ordinal, task_id: taskId, token: attemptToken })),
     );
-    const owned = await this.#transaction.all<{ ordinal: number; worker_id: number }>(
+    const owned = yield* all<{ ordinal: number; worker_id: number }>(
       `WITH owned AS MATERIALIZED (
          SELECT ordinal, worker_id FROM ${rowsOf(ASKED, 'asked')}
          JOIN tasks ON tasks.id = task_id AND attempt_token = token),
@@ -151,12 +138,12 @@ export class Ledger {
    * has ended already keeps what it has, so that a repeated `record` counts nothing twice.
    * @returns the ids of those that have ended only now
    */
-  async end(calls: readonly CallEnd[]): Promise<ReadonlySet<number>> {
+  *end(calls: readonly CallEnd[]): Steps<ReadonlySet<number>> {
     if (calls.length === 0) return new Set();
     // Of two that end one call the first does. All lock calls by ascending number.
     const first = new Map([...calls].reverse().map((call) => [call.callId, call]));
     const ends = [...first.values()].sort((one, other) => one.callId - other.callId);
-    const ended = await this.#transaction.all<CallRow>(
+    const ended = yield* all<CallRow>(
       `UPDATE calls SET worker_id = NULL, (${namesOf(ENDED)}) = (${namesOf(ENDED, 'ended.')})
        FROM ${rowsOf(END, 'ended')}
        WHERE calls.id = ended.id AND (calls.finished_at_ms IS NULL OR (lost = 1 AND calls.latency_ms IS NULL))
@@ -179,12 +166,12 @@ export class Ledger {
   }
 
   /** Requests that were worked off in a batch. */
-  async addRemote(
+  *addRemote(
     { runId, lane, batchId }: RemoteOrigin,
     calls: readonly { readonly call: RemoteCall; readonly taskId: number }[],
-  ): Promise<void> {
+  ): Steps<void> {
     if (calls.length === 0) return;
-    await this.#transaction.run(
+    yield* run(
       `WITH ended AS MATERIALIZED (
          SELECT nextval('calls_id_seq') AS id, call.* FROM ${rowsOf(REMOTE, 'call', 4)}),
        their_tasks AS (INSERT INTO call_tasks (call_id, task_id) SELECT id, task_id FROM ended)
@@ -213,9 +200,9 @@ export class Ledger {
   }
 
   /** Takes back calls that have not left; what a rescue gave up as lost in the meantime stays. */
-  async withdraw(callIds: readonly number[]): Promise<void> {
+  *withdraw(callIds: readonly number[]): Steps<void> {
     if (callIds.length === 0) return;
-    const rows = await this.#transaction.all<{ run_id: number; lane: string }>(
+    const rows = yield* all<{ run_id: number; lane: string }>(
       `WITH withdrawn AS (
          DELETE FROM calls WHERE id IN (SELECT json_array_elements_text($1)::bigint) AND finished_at_ms IS NULL
          RETURNING id, run_id, lane),
@@ -227,9 +214,9 @@ export class Ledger {
   }
 
   /** Notes what tasks of calls with several take of their bills. */
-  async share(shares: readonly ShareOfTask[]): Promise<void> {
+  *share(shares: readonly ShareOfTask[]): Steps<void> {
     if (shares.length === 0) return;
-    await this.#transaction.run(
+    yield* run(
       `UPDATE call_tasks SET input_tokens = shared.input_tokens, output_tokens = shared.output_tokens,
          cost_micro_usd = shared.cost_micro_usd
        FROM json_to_recordset($1) AS shared (call_id bigint, task_id bigint, input_tokens bigint, output_tokens bigint,
@@ -245,42 +232,12 @@ export class Ledger {
     );
   }
 
-  /** Ends the open calls of workers as lost. @returns how many there were, and for which tasks of which worker */
-  async loseOf(workerIds: readonly number[]): Promise<{
-    readonly calls: number;
-    readonly tasks: readonly { readonly workerId: number; readonly taskId: number }[];
-  }> {
-    const tasks = await this.#transaction.all<{ workerId: number; taskId: number }>(
-      `SELECT DISTINCT worker_id AS "workerId", task_id AS "taskId" FROM calls JOIN call_tasks ON call_id = id
-       WHERE finished_at_ms IS NULL AND worker_id IN (SELECT json_array_elements_text($1)::bigint)`,
-      workerIds,
-    );
-    const lost = await this.#transaction.all<Pick<CallRow, 'run_id' | 'most_tokens' | 'most_cost_micro_usd'>>(
-      `UPDATE calls SET worker_id = NULL, finished_at_ms = now_ms(), lost = 1
-       WHERE finished_at_ms IS NULL AND worker_id IN (SELECT json_array_elements_text($1)::bigint)
-       RETURNING run_id, most_tokens, most_cost_micro_usd`,
-      workerIds,
-    );
-    for (const call of lost) this.#addedTo(call.run_id).lose(call);
-    return { calls: lost.length, tasks };
-  }
-
-  /** The call goes on at a server, whatever becomes of its worker: the response's number, below zero, stands for that of its worker. */
-  async handOver(callId: number, responseId: number): Promise<void> {
-    await this.#transaction.run(
-      'UPDATE calls SET worker_id = $1 WHERE id = $2 AND finished_at_ms IS NULL',
-      -responseId,
-      callId,
-    );
-  }
-
-  /** Calls that go on at servers and are given up. */
-  async loseOfResponses(responseIds: readonly number[]): Promise<void> {
-    if (responseIds.length > 0) await this.loseOf(responseIds.map((id) => -id));
+  lose(calls: readonly LostCall[]): void {
+    for (const call of calls) this.#addedTo(call.run_id).lose(call);
   }
 
   /** Adds what was gathered to the stored sums. */
-  async flush(): Promise<void> {
+  *flush(): Steps<void> {
     if (this.#added.size === 0) return;
     const runs = [...this.#added].sort(([one], [other]) => one - other);
     const sums = runs.map(([runId, { run, firstAtMs, lastAtMs }]) => ({
@@ -293,7 +250,7 @@ export class Ledger {
     const buckets = runs.flatMap(([runId, { latencyBuckets }]) =>
       [...latencyBuckets].map(([bucket, calls]) => ({ run_id: runId, bucket, calls })),
     );
-    await this.#transaction.run(FLUSH, sums, lanes, buckets);
+    yield* run(FLUSH, sums, lanes, buckets);
   }
 
   #addedTo(runId: number): CallSums {
@@ -330,13 +287,9 @@ SELECT run_id, bucket, shard(), calls FROM json_to_recordset($3) AS added (run_i
 ORDER BY run_id, bucket
 ON CONFLICT (run_id, bucket, shard) DO UPDATE SET calls = kept.calls + excluded.calls`;
 
-/** Calls of every run that started within the last `withinMs`, oldest first. */
-export async function recentCalls(transaction: Transaction, withinMs: number): Promise<RecentCall[]> {
-  return transaction.all<{ ageMs: number; lane: string; tokens: number }>(
-    // Clocks that differ must not make a call look as if it were still to come.
-    `SELECT greatest(0, now_ms() - started_at_ms) AS "ageMs", lane,
-       coalesce(input_tokens + output_tokens, reserved_tokens) AS tokens
-     FROM calls WHERE started_at_ms >= now_ms() - $1 AND remote_batch_id IS NULL ORDER BY started_at_ms, id`,
-    storableInteger(withinMs),
-  );
+/** By itself, with nothing else that is gathered. */
+export function* sumLost(calls: readonly LostCall[]): Steps<void> {
+  const ledger = new Ledger();
+  ledger.lose(calls);
+  yield* ledger.flush();
 }

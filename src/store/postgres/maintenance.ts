@@ -1,10 +1,17 @@
 /** A look at a PostgreSQL store as a whole, and the removal of what nobody needs any more. */
 import type { CountDifference, StoreCondition, StoreMaintenance } from '../maintenance.js';
 import { countDifferences, RECOUNT, type Recounted } from '../sql/recount.js';
+import { all, one } from '../sql/steps.js';
+import { IN_PASS, sweepPage } from '../sql/sweep.js';
 import type { Connections } from './connections.js';
-import { sweepPage } from './sweep.js';
+import { COPYING } from './row-target.js';
 
 type ConditionRow = Omit<StoreCondition, 'damage' | 'logBytes' | 'freeBytes'>;
+
+const SWEEP_KEYS = ['task_keys', 'first_requests'].map(
+  (table) =>
+    `DELETE FROM ${table} WHERE ctid = ANY (ARRAY(SELECT ctid FROM ${table} WHERE ${IN_PASS} LIMIT $2))`,
+);
 
 export class PostgresMaintenance implements StoreMaintenance {
   readonly #connections: Connections;
@@ -29,17 +36,23 @@ export class PostgresMaintenance implements StoreMaintenance {
 
   recount(): Promise<readonly CountDifference[]> {
     return this.#connections.read(
-      async (transaction) => {
+      function* () {
         const rows: [string, object[]][] = [];
-        for (const [what, sql] of Object.entries(RECOUNT)) rows.push([what, await transaction.all(sql)]);
+        for (const [what, sql] of Object.entries(RECOUNT)) rows.push([what, yield* all(sql)]);
         return countDifferences(Object.fromEntries(rows) as unknown as Recounted);
       },
       { isLong: true },
     );
   }
 
+  /** None while runs are copied into the store. */
   sweepDeletedRuns(cursor: string | null, limit: number): Promise<string | null> {
-    return this.#connections.write((transaction) => sweepPage(transaction, cursor, limit));
+    return this.#connections.write(function* () {
+      const may = yield* one<{ sweep: boolean }>(
+        `SELECT pg_try_advisory_xact_lock_shared(${COPYING}) AS sweep`,
+      );
+      return may?.sweep === true ? yield* sweepPage(SWEEP_KEYS, cursor, limit) : null;
+    });
   }
 
   /** The server takes room for other rows again, and gives none back. */

@@ -2,8 +2,6 @@
  * Who works on what: claims, leases, and the way back to ready. The claim reads the first entries of a partial
  * index over ready tasks alone, and steps over those that others are claiming at the same moment.
  */
-import { randomBytes } from 'node:crypto';
-import type { FailureKind } from '../../core/failure.js';
 import { LONGEST_RETRY_DELAY_MS } from '../../core/retry-decision.js';
 import {
   type LeasedTask,
@@ -11,17 +9,12 @@ import {
   MOST_CRASHED_TOGETHER,
   SUSPECT_AFTER_CRASHES,
 } from '../../core/task.js';
-import { toLeasedTask } from '../rows.js';
-import { UNOWNED, UNPAIRED } from '../sql/parts.js';
+import { type LeasedRow, leasedFrom, leasedTask, OF_TASK } from '../sql/leased-tasks.js';
+import { CHOSEN, newTokenPrefix, nextDue, PROMOTED_PER_CLAIM } from '../sql/open-tasks.js';
+import { all, type Bound, one, run, type Steps } from '../sql/steps.js';
+import { beatWorker } from '../sql/workers.js';
 import { storableInteger } from '../storable.js';
-import type { ClaimOptions, RunWork } from '../store.js';
-import type { Parameter, Transaction } from './connections.js';
-import { beatWorker } from './workers.js';
-
-/** Due tasks made ready per claim: bounds the time of one transaction when a whole storm comes due at once. */
-const PROMOTED_PER_CLAIM = 256;
-/** No other claim's token: 96 random bits, and the task's id behind it. */
-const TOKEN_BYTES = 12;
+import type { ClaimOptions } from '../store.js';
 
 function delayedOf(runId: string): string {
   return `run_id = ${runId} AND state = 'delayed' AND gone = 0`;
@@ -29,57 +22,7 @@ function delayedOf(runId: string): string {
 /** A clock that was set back shows as tasks that are due later than any wait that is ever asked for: they are due now. */
 const NEVER = `now_ms() + ${LONGEST_RETRY_DELAY_MS}`;
 const READY = `run_id = $1 AND state = 'ready' AND gone = 0 AND shared_task_id IS NULL`;
-/** Some tasks and those whose answers they wait for, found by their ids and not among all that are ready. */
-const CHOSEN = `id IN (SELECT coalesce(shared_task_id, id) FROM tasks
-  WHERE id IN (SELECT json_array_elements_text($2)::bigint))`;
 const IN_ORDER = 'priority DESC, line, id';
-const FAILED = `run_id = $1 AND state = 'failed' AND gone = 0 AND failure_kind = coalesce($2, failure_kind)
-  AND key = coalesce($3, key)`;
-
-const OF_TASK = 'id, line, key, attempts, crash_count, throttled_since_ms, attempt_token, priority';
-
-/** What a worker is told of tasks that it has. @param tasks a table, or what a statement before gives, with `OF_TASK` */
-export function leasedFrom(tasks: string): string {
-  return `SELECT ${OF_TASK}, body, max_attempts, traceparent, submitted_at_ms, (SELECT now_ms()) AS now_ms
-    FROM ${tasks} JOIN documents ON documents.task_id = id LEFT JOIN served_tasks ON served_tasks.task_id = id`;
-}
-
-export interface LeasedRow {
-  id: number;
-  line: number;
-  key: string;
-  attempts: number;
-  crash_count: number;
-  throttled_since_ms: number | null;
-  body: string;
-  max_attempts: number | null;
-  traceparent: string | null;
-  submitted_at_ms: number | null;
-  attempt_token: string;
-  now_ms: number;
-}
-
-export function leasedTask(row: LeasedRow): LeasedTask {
-  const { id, line, key, attempts, crash_count, throttled_since_ms, body } = row;
-  const { max_attempts, traceparent, submitted_at_ms, attempt_token, now_ms } = row;
-  return toLeasedTask(
-    [
-      id,
-      line,
-      key,
-      attempts,
-      crash_count,
-      throttled_since_ms,
-      body,
-      max_attempts,
-      traceparent,
-      submitted_at_ms,
-    ],
-    attempt_token,
-    now_ms,
-  );
-}
-
 interface ClaimingWorker {
   id: number;
   lasts: boolean;
@@ -92,11 +35,15 @@ interface ClaimingWorker {
   has_due: boolean;
 }
 
-export async function claimTasks(
-  transaction: Transaction,
-  { runId, workerId: workerName, limit, leaseMs, among, atLeastPriority }: ClaimOptions,
-): Promise<LeasedTask[]> {
-  const known = await transaction.one<ClaimingWorker>(
+export function* claimTasks({
+  runId,
+  workerId: workerName,
+  limit,
+  leaseMs,
+  among,
+  atLeastPriority,
+}: ClaimOptions): Steps<LeasedTask[]> {
+  const known = yield* one<ClaimingWorker>(
     `SELECT workers.id, lease_until_ms >= now_ms() + $2 AS lasts, held.*,
        EXISTS (SELECT 1 FROM tasks WHERE ${delayedOf('$3')} AND not_before_ms <= now_ms())
          OR EXISTS (SELECT 1 FROM tasks WHERE ${delayedOf('$3')} AND not_before_ms > ${NEVER}) AS has_due
@@ -110,19 +57,19 @@ export async function claimTasks(
     runId,
   );
   const held = known ?? { tasks: 0, crashed: 0, suspects: 0, has_due: true };
-  const workerId = known?.lasts === true ? known.id : await beatWorker(transaction, workerName, leaseMs);
-  if (held.has_due) await promoteDue(transaction, runId, limit);
+  const workerId = known?.lasts === true ? known.id : yield* beatWorker(workerName, leaseMs);
+  if (held.has_due) yield* promoteDue(runId, limit);
   if (held.suspects > 0) return [];
 
   const lowest = atLeastPriority ?? '-infinity';
-  const [ready, wanted]: [string, Parameter[]] =
+  const [ready, wanted]: [string, Bound[]] =
     among === undefined
       ? [`${READY} AND priority >= $2`, [runId, lowest]]
       : [`${READY} AND ${CHOSEN} AND priority >= $3`, [runId, among, lowest]];
-  const token = `${randomBytes(TOKEN_BYTES).toString('base64url')}.`;
-  const lease = async (candidates: string, ...parameters: Parameter[]): Promise<LeasedTask[]> => {
+  const token = newTokenPrefix();
+  function* lease(candidates: string, ...parameters: Bound[]): Steps<LeasedTask[]> {
     const next = wanted.length + parameters.length;
-    const rows = await transaction.all<LeasedRow>(
+    const rows = yield* all<LeasedRow>(
       `WITH claimed AS (
          UPDATE tasks SET state = 'in_progress', attempt_token = $${next + 1} || id, worker_id = $${next + 2}
          WHERE id = ANY (ARRAY(${candidates})) RETURNING ${OF_TASK})
@@ -133,10 +80,10 @@ export async function claimTasks(
       workerId,
     );
     return rows.map(leasedTask);
-  };
+  }
 
   const [limitAt, crashedAt] = [wanted.length + 1, wanted.length + 2];
-  const claimed = await lease(
+  const claimed = yield* lease(
     `SELECT id FROM (
        SELECT id, sum((crash_count > 0)::int) OVER (ORDER BY ${IN_ORDER}) AS crashed FROM (
          SELECT id, priority, line, crash_count FROM tasks
@@ -150,87 +97,31 @@ export async function claimTasks(
 
   // Those that crashed the least when they were alone come first: one that is guilty is the last to be left, one that
   // was unlucky is not always the next.
-  const left = await transaction.one<{ tasks: number }>(
-    `SELECT count(*) AS tasks FROM tasks WHERE ${ready}`,
-    ...wanted,
-  );
+  const left = yield* one<{ tasks: number }>(`SELECT count(*) AS tasks FROM tasks WHERE ${ready}`, ...wanted);
   if (left === undefined || left.tasks === 0) return [];
   const suspects =
-    await lease(`SELECT id FROM tasks WHERE ${ready} AND crash_count >= ${SUSPECT_AFTER_CRASHES}
+    yield* lease(`SELECT id FROM tasks WHERE ${ready} AND crash_count >= ${SUSPECT_AFTER_CRASHES}
     ORDER BY lone_crash_count, ${IN_ORDER} LIMIT 1 FOR UPDATE SKIP LOCKED`);
   return suspects.map((task) => ({ ...task, suspectsLeft: left.tasks }));
 }
 
-async function promoteDue(transaction: Transaction, runId: number, limit: number): Promise<void> {
+function* promoteDue(runId: number, limit: number): Steps<void> {
   const due = ['<= now_ms()', `> ${NEVER}`].map(
     (isDue) =>
       `ARRAY(SELECT id FROM tasks WHERE ${delayedOf('$1')} AND not_before_ms ${isDue}
          ORDER BY not_before_ms LIMIT $2 FOR UPDATE SKIP LOCKED)`,
   );
-  await transaction.run(
+  yield* run(
     `UPDATE tasks SET state = 'ready', not_before_ms = NULL WHERE id = ANY (${due.join(' || ')})`,
     runId,
     Math.max(PROMOTED_PER_CLAIM, limit),
   );
 }
 
-/** Runs with tasks that can be claimed now: see the port. */
-export function listWork(transaction: Transaction): Promise<RunWork[]> {
-  return transaction.all(
-    `SELECT id AS "runId", greatest(first_ready.priority, first_due.priority) AS priority FROM runs
-     LEFT JOIN LATERAL (
-       SELECT priority FROM tasks
-       WHERE run_id = runs.id AND state = 'ready' AND gone = 0 AND shared_task_id IS NULL
-       ORDER BY ${IN_ORDER} LIMIT 1) AS first_ready ON true
-     LEFT JOIN LATERAL (
-       SELECT max(priority) AS priority FROM (
-         SELECT priority FROM tasks
-         WHERE run_id = runs.id AND state = 'delayed' AND gone = 0 AND not_before_ms <= now_ms()
-         ORDER BY not_before_ms LIMIT ${PROMOTED_PER_CLAIM}) AS due) AS first_due ON true
-     WHERE deleted = 0 AND status IN ('open', 'finished')
-       AND coalesce(first_ready.priority, first_due.priority) IS NOT NULL`,
-  );
-}
-
 /** How long until the next delayed task is due, 0 when it is; null when none is delayed. @param among as for a claim */
-export async function nextDueMs(
-  transaction: Transaction,
-  runId: number,
-  among?: readonly number[],
-): Promise<number | null> {
-  const next = await transaction.one<{ wait_ms: number | null }>(
-    `SELECT CASE WHEN next_ms <= ${LONGEST_RETRY_DELAY_MS} THEN greatest(0, next_ms) WHEN next_ms IS NOT NULL THEN 0 END AS wait_ms
-     FROM (SELECT min(not_before_ms) - now_ms() AS next_ms FROM tasks
-       WHERE ${delayedOf('$1')} ${among === undefined ? '' : `AND ${CHOSEN}`}) AS next`,
-    ...(among === undefined ? [runId] : [runId, among]),
-  );
-  return next?.wait_ms ?? null;
-}
-
-/** @returns how many tasks that were not settled are cancelled now, those gone from the input among them */
-export function cancelOpenTasks(transaction: Transaction, runId: number): Promise<number> {
-  return transaction.run(
-    `UPDATE tasks SET state = 'cancelled', not_before_ms = NULL, throttled_since_ms = NULL, ${UNOWNED}, ${UNPAIRED}
-     WHERE run_id = $1 AND state IN ('ready', 'delayed', 'in_progress')`,
-    runId,
-  );
-}
-
-/** @returns how many failed tasks are ready again */
-export async function retryFailedTasks(
-  transaction: Transaction,
-  runId: number,
-  { kind, key }: { readonly kind?: FailureKind; readonly key?: string },
-): Promise<number> {
-  const wanted = [runId, kind ?? null, key ?? null] as const;
-  await transaction.run(
-    `DELETE FROM results WHERE task_id IN (SELECT id FROM tasks WHERE ${FAILED} FOR UPDATE)`,
-    ...wanted,
-  );
-  return transaction.run(
-    `UPDATE tasks SET state = 'ready', attempts = 0, crash_count = 0, lone_crash_count = 0, throttled_since_ms = NULL,
-       failure_kind = NULL, ${UNPAIRED}
-     WHERE ${FAILED}`,
-    ...wanted,
-  );
+export function* nextDueMs(runId: number, among?: readonly number[]): Steps<number | null> {
+  const next = yield* nextDue(runId, among);
+  if (next === null) return null;
+  const waitMs = next.atMs - next.nowMs;
+  return waitMs > LONGEST_RETRY_DELAY_MS ? 0 : Math.max(0, waitMs);
 }

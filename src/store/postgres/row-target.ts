@@ -1,6 +1,7 @@
 /** Takes rows of another store in. */
 import type pg from 'pg';
 import { EXIT_CODES, LlmBatchError, usageError } from '../../core/errors.js';
+import { one, run, type Steps } from '../sql/steps.js';
 import {
   COPIED_TABLES,
   type CopiedTable,
@@ -11,10 +12,12 @@ import {
   type RowTarget,
   type StoredRow,
 } from '../stored-rows.js';
-import type { Connections, Transaction } from './connections.js';
+import type { Connections } from './connections.js';
+import { keyHash } from './documents.js';
 import { isUniqueViolation } from './errors.js';
-import { keyHash } from './imports.js';
-import { COPYING } from './sweep.js';
+
+/** Key of the advisory lock of whoever copies runs into the store, which are deleted ones until all of them is there. */
+export const COPYING = 'hashtext(current_schema()) & 2147483647, -1';
 
 /** Columns of the source that say nothing here. */
 const LEFT_OUT: readonly string[] = ['unindexed_from'];
@@ -29,6 +32,7 @@ const NOTHING: Numbers = { run: 0, task: 0, call: 0, batch: 0 };
 export class PostgresRowTarget implements RowTarget {
   readonly #connections: Connections;
   #lock: pg.Client | null = null;
+  #runNames: readonly string[] = [];
   #above = NOTHING;
   #last = NOTHING;
 
@@ -47,19 +51,20 @@ export class PostgresRowTarget implements RowTarget {
         exitCode: EXIT_CODES.store,
       });
     }
-    this.#above = await this.#connections.write(async (transaction) => {
-      const taken = await transaction.one<{ name: string }>(
+    this.#above = await this.#connections.write(function* () {
+      const taken = yield* one<{ name: string }>(
         'SELECT name FROM runs WHERE deleted = 0 AND name IN (SELECT json_array_elements_text($1)) LIMIT 1',
         runNames,
       );
       if (taken !== undefined) throw nameTaken(taken.name);
       return {
-        run: await keepFree(transaction, 'runs', numbers.run),
-        task: await keepFree(transaction, 'tasks', numbers.task),
-        call: await keepFree(transaction, 'calls', numbers.call),
-        batch: await keepFree(transaction, 'remote_batches', numbers.batch),
+        run: yield* keepFree('runs', numbers.run),
+        task: yield* keepFree('tasks', numbers.task),
+        call: yield* keepFree('calls', numbers.call),
+        batch: yield* keepFree('remote_batches', numbers.batch),
       };
     });
+    this.#runNames = runNames;
     this.#last = numbers;
     return this.#above;
   }
@@ -68,13 +73,13 @@ export class PostgresRowTarget implements RowTarget {
     const raised = rows.map((row) => this.#raise(table, row));
     const columns = Object.keys(raised[0] ?? {}).join(', ');
     try {
-      await this.#connections.write(async (transaction) => {
-        await transaction.run(
+      await this.#connections.write(function* () {
+        yield* run(
           `INSERT INTO ${table.name} (${columns}) SELECT ${columns} FROM json_populate_recordset(NULL::${table.name}, $1)`,
           raised,
         );
         if (table.name !== 'tasks') return;
-        await transaction.run(
+        yield* run(
           `INSERT INTO task_keys (run_id, key_hash, task_id)
            SELECT run_id, key_hash, task_id FROM json_populate_recordset(NULL::task_keys, $1)`,
           raised.map((task) => ({
@@ -90,13 +95,14 @@ export class PostgresRowTarget implements RowTarget {
   }
 
   countRows(): Promise<RowCounts> {
-    return this.#connections.read(async (transaction) => {
+    const [above, last] = [this.#above, this.#last];
+    return this.#connections.read(function* () {
       const counts: Record<string, number> = {};
       for (const { name, key, of } of COPIED_TABLES) {
-        const found = await transaction.one<{ rows: number }>(
+        const found = yield* one<{ rows: number }>(
           `SELECT count(*) AS rows FROM ${name} WHERE ${key[0]} > $1 AND ${key[0]} <= $2`,
-          this.#above[of],
-          this.#above[of] + this.#last[of],
+          above[of],
+          above[of] + last[of],
         );
         counts[name] = found?.rows ?? 0;
       }
@@ -104,25 +110,17 @@ export class PostgresRowTarget implements RowTarget {
     }, OVER_ALL);
   }
 
-  finish(): Promise<void> {
-    return this.#connections.write(async (transaction) => {
-      const hidden = await transaction.all<{ name: string }>(
-        'SELECT name FROM runs WHERE id > $1 AND id <= $2',
-        this.#above.run,
-        this.#above.run + this.#last.run,
-      );
-      // So that the first claims are planned for what is there now.
-      await transaction.run(`ANALYZE ${COPIED_TABLES.map(({ name }) => name).join(', ')}`);
-      try {
-        await transaction.run(
-          'UPDATE runs SET deleted = 0 WHERE id > $1 AND id <= $2',
-          this.#above.run,
-          this.#above.run + this.#last.run,
-        );
-      } catch (error) {
-        throw isUniqueViolation(error) ? nameTaken(hidden.map(({ name }) => name).join(', ')) : error;
-      }
-    }, OVER_ALL);
+  async finish(): Promise<void> {
+    const range = [this.#above.run, this.#above.run + this.#last.run];
+    try {
+      await this.#connections.write(function* () {
+        // So that the first claims are planned for what is there now.
+        yield* run(`ANALYZE ${COPIED_TABLES.map(({ name }) => name).join(', ')}`);
+        yield* run('UPDATE runs SET deleted = 0 WHERE id > $1 AND id <= $2', ...range);
+      }, OVER_ALL);
+    } catch (error) {
+      throw isUniqueViolation(error) ? nameTaken(this.#runNames.join(', ')) : error;
+    }
   }
 
   async end(): Promise<void> {
@@ -146,13 +144,13 @@ export class PostgresRowTarget implements RowTarget {
 }
 
 /** Those that add rows wait, so that none of them has a number that is kept. @returns the highest that is given */
-async function keepFree(transaction: Transaction, table: string, numbers: number): Promise<number> {
-  await transaction.run(`LOCK TABLE ${table} IN SHARE ROW EXCLUSIVE MODE`);
-  const sequence = await transaction.one<{ above: number }>(
+function* keepFree(table: string, numbers: number): Steps<number> {
+  yield* run(`LOCK TABLE ${table} IN SHARE ROW EXCLUSIVE MODE`);
+  const sequence = yield* one<{ above: number }>(
     `SELECT CASE WHEN is_called THEN last_value ELSE 0 END AS above FROM ${table}_id_seq`,
   );
   const above = sequence?.above ?? 0;
-  if (numbers > 0) await transaction.run(`SELECT setval('${table}_id_seq', $1)`, above + numbers);
+  if (numbers > 0) yield* run(`SELECT setval('${table}_id_seq', $1)`, above + numbers);
   return above;
 }
 

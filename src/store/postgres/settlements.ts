@@ -2,18 +2,17 @@
  * What becomes of leased tasks. Every write is guarded by the attempt's token and by the state, and the rows that were
  * changed say whether the lease was still ours; what a worker without its lease brings is dropped.
  */
-import type { RemoteCall } from '../../core/batch-record.js';
+import type { BatchSettlement, RemoteCall } from '../../core/batch-record.js';
 import type { CallEnd, CallStart } from '../../core/call.js';
 import type { Settlement, TaskOutcome } from '../../core/outcome.js';
-import { blameOf } from '../crash-blame.js';
-import { type EndOfCall, RESULT, resultOf, resultWithoutCall } from '../outcome-columns.js';
+import { type EndOfCall, RESULT, resultOf } from '../outcome-columns.js';
+import type { RemoteOrigin } from '../sql/batches.js';
 import { UNOWNED } from '../sql/parts.js';
+import { all, type Steps, together } from '../sql/steps.js';
 import { storableInteger } from '../storable.js';
-import type { RecordedProgress, RescueReport } from '../store.js';
-import type { Transaction } from './connections.js';
+import type { RecordedProgress } from '../store.js';
 import { columnsOf, Ledger, type ShareOfTask } from './ledger.js';
 import { type ColumnRow, namesOf, rowsOf, toColumns } from './wire.js';
-import { forgetWorkers, lockDeadWorkers } from './workers.js';
 
 const RESULT_COLUMNS = columnsOf(RESULT);
 const PACKED = { response_packed: 'bytea' } as const;
@@ -29,13 +28,6 @@ const OUTCOME = {
   delay_ms: 'bigint',
   is_throttled: 'bigint',
 } as const;
-const RESCUED = {
-  task_id: 'bigint',
-  state: 'text',
-  crash_count: 'bigint',
-  lone_crash_count: 'bigint',
-  ...RESULT_COLUMNS,
-} as const;
 const OR_REPLACE = `ON CONFLICT (task_id) DO UPDATE SET (${STORED}) = (${namesOf(STORED_COLUMNS, 'excluded.')})`;
 
 /** One task's outcome, with the call that led to it. */
@@ -44,12 +36,11 @@ export interface OutcomeOfCall {
   readonly outcome: TaskOutcome;
 }
 
-export async function recordProgress(
-  transaction: Transaction,
+export function* recordProgress(
   started: readonly CallStart[],
   settlements: readonly Settlement[],
-): Promise<Omit<RecordedProgress, 'responseIds'>> {
-  const ledger = new Ledger(transaction);
+): Steps<Omit<RecordedProgress, 'responseIds'>> {
+  const ledger = new Ledger();
   const withdrawn: number[] = [];
   const ends: CallEnd[] = [];
   for (const { call } of settlements) {
@@ -61,14 +52,14 @@ export async function recordProgress(
     outcomes.map((outcome) => ({ call: call === null || 'isWithdrawn' in call ? null : call, outcome })),
   );
   // None waits for what another says: they are on their way together.
-  const [callIds, , ended, settled] = await Promise.all([
+  const [callIds, , ended, settled] = yield* together(
     ledger.start(started),
     ledger.withdraw(withdrawn),
     ledger.end(ends),
-    settleTasks(transaction, outcomes),
-  ]);
-  await ledger.share(settlements.flatMap((settlement) => sharesOf(settlement, ended)));
-  await ledger.flush();
+    settleTasks(outcomes),
+  );
+  yield* ledger.share(settlements.flatMap((settlement) => sharesOf(settlement, ended)));
+  yield* ledger.flush();
   return {
     callIds,
     lostTaskIds: outcomes.flatMap(({ outcome }, ordinal) => (settled.has(ordinal) ? [] : [outcome.taskId])),
@@ -82,10 +73,7 @@ function sharesOf({ call, outcomes }: Settlement, ended: ReadonlySet<number>): S
 }
 
 /** @returns which of them, by their place, had the lease that they name */
-export async function settleTasks(
-  transaction: Transaction,
-  outcomes: readonly OutcomeOfCall[],
-): Promise<ReadonlySet<number>> {
+export function* settleTasks(outcomes: readonly OutcomeOfCall[]): Steps<ReadonlySet<number>> {
   // Of two that name one lease the first has used it up.
   const named = new Set<string>();
   const leased = outcomes.flatMap(({ call, outcome }, ordinal) => {
@@ -95,7 +83,7 @@ export async function settleTasks(
     return [{ outcome, ordinal, result: resultOf(outcome, call) }];
   });
   if (leased.length === 0) return new Set();
-  const settled = await transaction.all<{ ordinal: number }>(
+  const settled = yield* all<{ ordinal: number }>(
     `WITH settled AS (
        UPDATE tasks SET state = outcome.state, failure_kind = outcome.failure_kind,
          attempts = tasks.attempts + outcome.attempts, not_before_ms = (SELECT now_ms()) + outcome.delay_ms,
@@ -143,57 +131,13 @@ function stateOf(outcome: TaskOutcome): ColumnRow<typeof OUTCOME> {
   }
 }
 
-interface OwnedRow {
-  id: number;
-  worker_id: number;
-  crash_count: number;
-  lone_crash_count: number;
-}
-
-/** Puts the tasks of dead workers back and ends their open calls as lost. */
-export async function rescueTasks(
-  transaction: Transaction,
-  { crashLimit, workers: names }: { readonly crashLimit: number; readonly workers?: readonly string[] },
-): Promise<RescueReport> {
-  const dead = await lockDeadWorkers(transaction, names ?? null);
-  if (dead.length === 0) return { rescued: 0, lostCalls: 0, poisoned: 0 };
-  const ids = dead.map(({ id }) => id);
-  const ledger = new Ledger(transaction);
-  const lost = await ledger.loseOf(ids);
-  const open = new Set(lost.tasks.map(({ workerId, taskId }) => `${workerId} ${taskId}`));
-  const spared = new Set(dead.filter(({ askedToStop }) => askedToStop === 1).map(({ id }) => id));
-  const owned = await transaction.all<OwnedRow>(
-    `SELECT id, worker_id, crash_count, lone_crash_count FROM tasks
-     WHERE worker_id IN (SELECT json_array_elements_text($1)::bigint) ORDER BY id FOR NO KEY UPDATE`,
-    ids,
+/** Of tasks that a batch has. */
+export function* settleRemote(origin: RemoteOrigin, settlements: readonly BatchSettlement[]): Steps<void> {
+  const ledger = new Ledger();
+  yield* ledger.addRemote(
+    origin,
+    settlements.flatMap(({ call, outcome }) => (call === null ? [] : [{ call, taskId: outcome.taskId }])),
   );
-  const held = new Map<number, number>();
-  for (const { worker_id } of owned) held.set(worker_id, (held.get(worker_id) ?? 0) + 1);
-  let poisoned = 0;
-  const rows = owned.map((task) => {
-    const wasOpen = !spared.has(task.worker_id) && open.has(`${task.worker_id} ${task.id}`);
-    const { crashes, poison } = blameOf(task, wasOpen, held.get(task.worker_id) === 1, crashLimit);
-    if (poison !== null) poisoned += 1;
-    return {
-      ...{ task_id: task.id, state: poison === null ? 'ready' : 'failed' },
-      ...crashes,
-      ...(poison !== null && resultWithoutCall(poison, 0).columns),
-    };
-  });
-  if (rows.length > 0) {
-    await transaction.run(
-      `WITH rescued AS MATERIALIZED (SELECT * FROM ${rowsOf(RESCUED, 'rescued')}),
-       stored AS (
-         INSERT INTO results (task_id, ${RESULT.join(', ')})
-         SELECT task_id, now_ms(), ${RESULT.slice(1).join(', ')} FROM rescued WHERE error_kind IS NOT NULL
-         ${OR_REPLACE})
-       UPDATE tasks SET state = rescued.state, failure_kind = rescued.error_kind, crash_count = rescued.crash_count,
-         lone_crash_count = rescued.lone_crash_count, ${UNOWNED}
-       FROM rescued WHERE tasks.id = rescued.task_id`,
-      ...toColumns(RESCUED, rows),
-    );
-  }
-  await forgetWorkers(transaction, ids);
-  await ledger.flush();
-  return { rescued: owned.length - poisoned, lostCalls: lost.calls, poisoned };
+  yield* settleTasks(settlements);
+  yield* ledger.flush();
 }

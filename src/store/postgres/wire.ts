@@ -3,6 +3,7 @@
  * another name, for every text on its way in and on its way out, and no column and no statement needs to know of it.
  */
 import pg from 'pg';
+import type { Bound } from '../sql/steps.js';
 import { storableText } from '../storable.js';
 
 /** Begins a substitute; seldom enough in a text that what has none of it is not looked at further. */
@@ -22,13 +23,11 @@ export function fromStoredText(stored: string): string {
   return stored.replaceAll(NUL_NAME, '\0').replaceAll(MARK_NAME, MARK);
 }
 
-/** Lists and objects go as JSON, for `json_to_recordset` and its kin; bytes as they are, which is what `toColumns` gives. */
-export type Parameter = string | number | null | Buffer | readonly unknown[] | object;
-
 /** What makes JSON text unfit: NUL, the mark, and halves of surrogate pairs; a backslash before it may be one too many. */
 const UNFIT_JSON = /\\u(?:0000|001a|d[89a-f])/i;
 
-export function toWire(parameter: Parameter): string | number | null | Buffer {
+/** Bytes go as they are, which is what `toColumns` gives. */
+export function toWire(parameter: Bound): string | number | null | Buffer {
   if (typeof parameter === 'string') return toStoredText(parameter);
   if (parameter === null || typeof parameter === 'number' || Buffer.isBuffer(parameter)) return parameter;
   const json = JSON.stringify(parameter);

@@ -1,4 +1,5 @@
 /** Parts of statements that are the same for every backend: which tables and columns there are for what. */
+import { one, type Steps } from './steps.js';
 
 /** What is kept once for a run; small. Whatever refers to another table comes before it, here and below. */
 export const TABLES_OF_RUN = [
@@ -29,3 +30,14 @@ export const UNPAIRED = 'shared_from = NULL, shared_task_id = NULL';
 /** What a result has that is an answer and no error. */
 export const ANSWER = `settled_at_ms, model, finish_reason, request_id, latency_ms, cost_micro_usd,
   input_tokens, output_tokens, cached_tokens, reasoning_tokens, output_json, details_json, response_packed`;
+
+/** The numbers in a list that is a parameter, e.g. `$1`. */
+export function idsIn(list: string): string {
+  return `(SELECT json_array_elements_text(${list})::bigint)`;
+}
+
+/** The next number that is given in a table; null after the last. */
+export function* nextIdOf(table: 'tasks' | 'calls', afterId: number): Steps<number | null> {
+  const next = yield* one<{ id: number | null }>(`SELECT min(id) AS id FROM ${table} WHERE id > $1`, afterId);
+  return next?.id ?? null;
+}

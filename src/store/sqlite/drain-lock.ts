@@ -11,7 +11,6 @@ import type { Connection } from './connection.js';
 import { createPrivateFile } from './database.js';
 import { isBusy, translateError } from './errors.js';
 import { isLocked, lockPathOf } from './lock-file.js';
-import type { Workers } from './workers.js';
 
 const OWNER_KEY = 'drain_owner';
 /** `readOwner` of another process looks at the file for some microseconds; that is no owner. */
@@ -20,14 +19,12 @@ const BETWEEN_TRIES_MS = 25;
 
 export class DrainLock {
   readonly #connection: Connection;
-  readonly #workers: Workers;
   readonly #clock: Clock;
   readonly #lockPath: string;
   #held: Database.Database | null = null;
 
-  constructor(connection: Connection, workers: Workers, clock: Clock) {
+  constructor(connection: Connection, clock: Clock) {
     this.#connection = connection;
-    this.#workers = workers;
     this.#clock = clock;
     this.#lockPath = lockPathOf(connection.path);
   }
@@ -36,10 +33,11 @@ export class DrainLock {
   async acquire(owner: StoreOwner): Promise<void> {
     const isNew = this.#held === null;
     this.#held ??= await this.#takeLock();
+    const { database } = this.#connection;
     await this.#connection.write(() => {
       // Whoever worked on this store had the lock, and has died over what it left.
-      if (isNew) this.#workers.endLeases();
-      this.#connection.database
+      if (isNew) database.prepare('UPDATE workers SET lease_until_ms = 0').run();
+      database
         .prepare<[string, string]>(
           'INSERT INTO meta (key, value) VALUES (?, ?) ON CONFLICT DO UPDATE SET value = excluded.value',
         )

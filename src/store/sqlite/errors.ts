@@ -13,10 +13,6 @@ export function isBusy(error: unknown): boolean {
   return code.startsWith('SQLITE_BUSY') || code.startsWith('SQLITE_PROTOCOL');
 }
 
-export function isUniqueViolation(error: unknown): boolean {
-  return codeOf(error) === 'SQLITE_CONSTRAINT_UNIQUE';
-}
-
 interface Translation {
   readonly code: string;
   readonly message: (path: string) => string;

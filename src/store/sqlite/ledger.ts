@@ -4,14 +4,20 @@
  */
 import type Database from 'better-sqlite3';
 import type { RemoteCall } from '../../core/batch-record.js';
-import type { CallEnd, CallShare, CallStart, RecentCall } from '../../core/call.js';
+import type { CallEnd, CallShare, CallStart } from '../../core/call.js';
 import { type CallSums, type EndOfRequest, LANE_SUMS, RUN_SUMS, sumsOf } from '../call-sums.js';
 import { ENDING, endingColumns } from '../outcome-columns.js';
+import type { RemoteOrigin } from '../sql/batches.js';
+import type { LostCall } from '../sql/calls-underway.js';
 import { storableCount, storableInteger, storableReal, storableText } from '../storable.js';
 
 function endingOf(call: EndOfRequest): (string | number | null)[] {
   const columns = endingColumns(call);
   return ENDING.map((column) => columns[column]);
+}
+
+function addingTo(columns: readonly string[]): string {
+  return columns.map((column) => `${column} = ${column} + excluded.${column}`).join(', ');
 }
 
 type EndedRow = [
@@ -22,25 +28,6 @@ type EndedRow = [
   mostCostMicroUsd: number | null,
 ];
 
-/** Where a request was worked off. */
-export interface RemoteOrigin {
-  readonly runId: number;
-  readonly lane: string;
-  readonly batchId: number;
-}
-
-/** A call that is open at a server, in a response of which the number stands, below zero, for that of its worker. */
-export interface HandedOverCall {
-  readonly callId: number;
-  readonly startedAtMs: number;
-}
-
-interface LostRow {
-  run_id: number;
-  most_tokens: number | null;
-  most_cost_micro_usd: number | null;
-}
-
 export class Ledger {
   readonly #start;
   readonly #addRemote;
@@ -48,16 +35,11 @@ export class Ledger {
   readonly #end;
   readonly #share;
   readonly #owner;
-  readonly #openTasks;
-  readonly #lose;
-  readonly #handOver;
-  readonly #handedOver;
   readonly #withdraw;
   readonly #withdrawTasks;
   readonly #addRun;
   readonly #addLane;
   readonly #addLatency;
-  readonly #recent;
   readonly #added = new Map<number, CallSums>();
 
   constructor(database: Database.Database) {
@@ -90,23 +72,6 @@ export class Ledger {
         'SELECT worker_id FROM tasks WHERE id = ? AND attempt_token = ?',
       )
       .pluck();
-    this.#openTasks = database
-      .prepare<[number], number>(
-        `SELECT DISTINCT task_id FROM calls INDEXED BY calls_open JOIN call_tasks ON call_id = id
-         WHERE finished_at_ms IS NULL AND worker_id = ?`,
-      )
-      .pluck();
-    this.#lose = database.prepare<[number, number], LostRow>(
-      `UPDATE calls INDEXED BY calls_open SET worker_id = NULL, finished_at_ms = ?, lost = 1
-       WHERE finished_at_ms IS NULL AND worker_id = ? RETURNING run_id, most_tokens, most_cost_micro_usd`,
-    );
-    this.#handOver = database.prepare<[number, number]>(
-      'UPDATE calls SET worker_id = ? WHERE id = ? AND finished_at_ms IS NULL',
-    );
-    this.#handedOver = database.prepare<[number], HandedOverCall>(
-      `SELECT id AS callId, started_at_ms AS startedAtMs FROM calls INDEXED BY calls_open
-       WHERE finished_at_ms IS NULL AND worker_id = ?`,
-    );
     this.#withdraw = database
       .prepare<[number], [runId: number, lane: string]>(
         'DELETE FROM calls WHERE id = ? AND finished_at_ms IS NULL RETURNING run_id, lane',
@@ -114,28 +79,25 @@ export class Ledger {
       .raw();
     this.#withdrawTasks = database.prepare<[number]>('DELETE FROM call_tasks WHERE call_id = ?');
     this.#addRun = database.prepare<(number | null)[]>(
-      `UPDATE run_totals SET ${RUN_SUMS.map((column) => `${column} = ${column} + ?`).join(', ')},
-         first_call_at_ms = coalesce(min(first_call_at_ms, ?), first_call_at_ms, ?),
-         last_call_at_ms = coalesce(max(last_call_at_ms, ?), last_call_at_ms, ?)
-       WHERE run_id = ?`,
+      `INSERT INTO run_totals (run_id, first_call_at_ms, last_call_at_ms, ${RUN_SUMS.join(', ')})
+       VALUES (?, ?, ?, ${RUN_SUMS.map(() => '?').join(', ')}) ON CONFLICT DO UPDATE SET ${addingTo(RUN_SUMS)},
+         first_call_at_ms = coalesce(min(first_call_at_ms, excluded.first_call_at_ms), first_call_at_ms,
+           excluded.first_call_at_ms),
+         last_call_at_ms = coalesce(max(last_call_at_ms, excluded.last_call_at_ms), last_call_at_ms,
+           excluded.last_call_at_ms)`,
     );
     this.#addLane = database.prepare<(number | string)[]>(
       `INSERT INTO lane_totals (run_id, lane, ${LANE_SUMS.join(', ')}) VALUES (?, ?, ${LANE_SUMS.map(() => '?').join(', ')})
-       ON CONFLICT DO UPDATE SET ${LANE_SUMS.map((column) => `${column} = ${column} + excluded.${column}`).join(', ')}`,
+       ON CONFLICT DO UPDATE SET ${addingTo(LANE_SUMS)}`,
     );
     this.#addLatency = database.prepare<[number, number, number]>(
       `INSERT INTO latency_buckets (run_id, bucket, calls) VALUES (?, ?, ?)
        ON CONFLICT DO UPDATE SET calls = calls + excluded.calls`,
     );
-    this.#recent = database.prepare<[number, number], RecentCall>(
-      // A clock that was set back must not make a call look as if it were still to come.
-      `SELECT max(0, ? - started_at_ms) AS ageMs, lane, coalesce(input_tokens + output_tokens, reserved_tokens) AS tokens
-       FROM calls INDEXED BY calls_started WHERE started_at_ms >= ? AND remote_batch_id IS NULL ORDER BY started_at_ms, id`,
-    );
   }
 
-  /** Forgets what a transaction that was undone had gathered. */
-  begin(): void {
+  /** Of a transaction that was undone. */
+  forget(): void {
     this.#added.clear();
   }
 
@@ -202,20 +164,6 @@ export class Ledger {
     this.#addedTo(runId).workedOff(lane, call, most);
   }
 
-  /** The call goes on at a server, whatever becomes of its worker. */
-  handOver(callId: number, responseId: number): void {
-    this.#handOver.run(-responseId, callId);
-  }
-
-  /** The open call of a response; undefined where it has ended. */
-  handedOver(responseId: number): HandedOverCall | undefined {
-    return this.#handedOver.get(-responseId);
-  }
-
-  loseOfResponse(responseId: number, nowMs: number): void {
-    this.loseOf(-responseId, nowMs);
-  }
-
   /** Takes back a call that has not left; one that a rescue gave up as lost in the meantime stays. */
   withdraw(callId: number): void {
     const row = this.#withdraw.get(callId);
@@ -235,28 +183,22 @@ export class Ledger {
     );
   }
 
-  /** Ends the open calls of a worker as lost. @returns how many there were, and for which tasks */
-  loseOf(workerId: number, nowMs: number): { readonly calls: number; readonly taskIds: ReadonlySet<number> } {
-    const taskIds = new Set(this.#openTasks.all(workerId));
-    const lost = this.#lose.all(storableInteger(nowMs), workerId);
-    for (const call of lost) this.#addedTo(call.run_id).lose(call);
-    return { calls: lost.length, taskIds };
+  /** Calls that were ended as lost. */
+  lose(calls: readonly LostCall[]): void {
+    for (const call of calls) this.#addedTo(call.run_id).lose(call);
+    this.flush();
   }
 
-  /** Adds what was gathered since `begin` to the stored sums. */
+  /** Adds what was gathered to the stored sums. */
   flush(): void {
     for (const [runId, { run, lanes, latencyBuckets, firstAtMs, lastAtMs }] of this.#added) {
-      const seen = [firstAtMs, firstAtMs, lastAtMs, lastAtMs];
-      this.#addRun.run(...RUN_SUMS.map((column) => run[column]), ...seen, runId);
+      this.#addRun.run(runId, firstAtMs, lastAtMs, ...RUN_SUMS.map((column) => run[column]));
       for (const [name, lane] of lanes) {
         this.#addLane.run(runId, name, ...LANE_SUMS.map((column) => lane[column]));
       }
       for (const [bucket, calls] of latencyBuckets) this.#addLatency.run(runId, bucket, calls);
     }
-  }
-
-  recent(withinMs: number, nowMs: number): RecentCall[] {
-    return this.#recent.all(nowMs, storableInteger(nowMs - withinMs));
+    this.#added.clear();
   }
 
   #addedTo(runId: number): CallSums {

@@ -2,21 +2,25 @@
 import { statSync } from 'node:fs';
 import type { CountDifference, StoreCondition, StoreMaintenance } from '../maintenance.js';
 import { countDifferences, RECOUNT, type Recounted } from '../sql/recount.js';
+import { IN_PASS, sweepPage } from '../sql/sweep.js';
 import type { Connection } from './connection.js';
 import { Space } from './space.js';
-import { Sweep } from './sweep.js';
+import type { Statements } from './statements.js';
 
 /** Enough to see what is wrong; the rest is most often the same again. */
 const MOST_DAMAGE_TOLD = 10;
 
+const SWEEP_KEYS = `DELETE FROM task_keys WHERE (run_id, key_hash, task_id) IN (
+  SELECT run_id, key_hash, task_id FROM task_keys WHERE ${IN_PASS} LIMIT CAST($2 AS integer))`;
+
 export class SqliteMaintenance implements StoreMaintenance {
   readonly #connection: Connection;
-  readonly #sweep: Sweep;
+  readonly #statements: Statements;
   readonly #space: Space;
 
-  constructor(connection: Connection) {
+  constructor(connection: Connection, statements: Statements) {
     this.#connection = connection;
-    this.#sweep = new Sweep(connection.database);
+    this.#statements = statements;
     this.#space = new Space(connection.database);
   }
 
@@ -26,9 +30,8 @@ export class SqliteMaintenance implements StoreMaintenance {
     return this.#connection.read(() => {
       const complaints = database.pragma(`quick_check(${MOST_DAMAGE_TOLD})`) as { quick_check: string }[];
       const version = database.prepare<[], string>('SELECT sqlite_version()').pluck().get() ?? '';
-      const leases = database
-        .prepare<[], number>('SELECT count(*) FROM tasks INDEXED BY tasks_owned WHERE worker_id IS NOT NULL')
-        .pluck();
+      const count = (rows: string) =>
+        database.prepare<[], number>(`SELECT count(*) FROM ${rows}`).pluck().get();
       return {
         schemaVersion: database.pragma('user_version', { simple: true }) as number,
         engine: `SQLite ${version}`,
@@ -36,8 +39,8 @@ export class SqliteMaintenance implements StoreMaintenance {
         dataBytes: this.#space.dataBytes,
         logBytes: statSync(`${path}-wal`, { throwIfNoEntry: false })?.size ?? 0,
         freeBytes: this.#space.freeBytes,
-        openLeases: leases.get() ?? 0,
-        unsweptRuns: this.#sweep.unsweptRuns().length,
+        openLeases: count('tasks INDEXED BY tasks_owned WHERE worker_id IS NOT NULL') ?? 0,
+        unsweptRuns: count('runs WHERE deleted = 1') ?? 0,
       };
     });
   }
@@ -54,7 +57,7 @@ export class SqliteMaintenance implements StoreMaintenance {
   }
 
   sweepDeletedRuns(cursor: string | null, limit: number): Promise<string | null> {
-    return this.#connection.write(() => this.#sweep.page(cursor, limit));
+    return this.#statements.write(() => sweepPage([SWEEP_KEYS], cursor, limit));
   }
 
   async reclaimSpace(limitBytes: number): Promise<{ readonly reclaimedBytes: number }> {

@@ -3,19 +3,19 @@
  * index over ready tasks alone, so that a million finished ones and a hundred thousand delayed ones cost it
  * nothing (about 0.2 ms for 32 tasks at a million rows).
  */
-import { randomBytes } from 'node:crypto';
 import type Database from 'better-sqlite3';
-import type { FailureKind } from '../../core/failure.js';
-import { type LeasedTask, MOST_CRASHED_TOGETHER, SUSPECT_AFTER_CRASHES } from '../../core/task.js';
+import {
+  type LeasedTask,
+  leastLeaseMs,
+  MOST_CRASHED_TOGETHER,
+  SUSPECT_AFTER_CRASHES,
+} from '../../core/task.js';
 import { type ClaimedRow, toLeasedTask } from '../rows.js';
-import { UNOWNED, UNPAIRED } from '../sql/parts.js';
-import { storableInteger, storableText } from '../storable.js';
-import type { ClaimOptions, RunWork } from '../store.js';
-
-/** Due tasks made ready per claim: bounds the time of one transaction when a whole storm comes due at once. */
-const PROMOTED_PER_CLAIM = 256;
-/** No other claim's token: 96 random bits, and the task's id behind it. */
-const TOKEN_BYTES = 12;
+import { newTokenPrefix, PROMOTED_PER_CLAIM } from '../sql/open-tasks.js';
+import { one, type Steps } from '../sql/steps.js';
+import { beatWorker } from '../sql/workers.js';
+import { storableInteger } from '../storable.js';
+import type { ClaimOptions } from '../store.js';
 
 const OF_RUN = `WHERE run_id = ? AND state = 'ready' AND gone = 0 AND shared_task_id IS NULL`;
 const READY = `FROM tasks INDEXED BY tasks_ready ${OF_RUN}`;
@@ -32,11 +32,6 @@ export const CLAIMED = `id, line, key, attempts, crash_count, throttled_since_ms
   (SELECT traceparent FROM served_tasks WHERE task_id = tasks.id),
   (SELECT submitted_at_ms FROM served_tasks WHERE task_id = tasks.id)`;
 const LEASE = `UPDATE tasks SET state = 'in_progress', attempt_token = ? || id, worker_id = ?`;
-/** Tasks that were added to a finished run make it workable too. */
-const WORKABLE = `deleted = 0 AND (status = 'open' OR status = 'finished')`;
-const FAILED = `run_id = ? AND state = 'failed' AND gone = 0 AND failure_kind = coalesce(?, failure_kind)
-  AND key = coalesce(?, key)`;
-
 interface HeldRow {
   tasks: number;
   /** In progress at a crash before. */
@@ -72,12 +67,6 @@ export class Queue {
   readonly #held;
   readonly #all: Claim;
   readonly #chosen: Claim;
-  readonly #cancelOpen;
-  readonly #nextDue;
-  readonly #nextDueChosen;
-  readonly #deleteFailedResults;
-  readonly #retryFailed;
-  readonly #work;
 
   constructor(database: Database.Database) {
     this.#promote = database.prepare<[number, number, number]>(
@@ -93,45 +82,6 @@ export class Queue {
     );
     this.#all = claimFrom(database, READY);
     this.#chosen = claimFrom(database, READY_CHOSEN);
-    // The whole table in its own order, 3 s for a million: by its indexes it would be scattered reads.
-    this.#cancelOpen = database.prepare<[number]>(
-      `UPDATE tasks NOT INDEXED SET state = 'cancelled', not_before_ms = NULL, throttled_since_ms = NULL, ${UNOWNED},
-         ${UNPAIRED}
-       WHERE run_id = ? AND (state = 'ready' OR state = 'delayed' OR state = 'in_progress')`,
-    );
-    const due = `WHERE run_id = ? AND state = 'delayed' AND gone = 0`;
-    this.#nextDue = database
-      .prepare<[number], number>(
-        `SELECT not_before_ms FROM tasks INDEXED BY tasks_delayed ${due} ORDER BY not_before_ms LIMIT 1`,
-      )
-      .pluck();
-    this.#nextDueChosen = database
-      .prepare<[number, string], number | null>(
-        `SELECT min(not_before_ms) FROM tasks NOT INDEXED ${due} AND ${CHOSEN}`,
-      )
-      .pluck();
-    this.#work = database.prepare<[number], RunWork>(
-      `SELECT runId, max(priority) AS priority FROM (
-         SELECT id AS runId, (SELECT priority FROM tasks INDEXED BY tasks_ready
-           WHERE run_id = runs.id AND state = 'ready' AND gone = 0 AND shared_task_id IS NULL
-           ORDER BY priority DESC LIMIT 1) AS priority
-         FROM runs WHERE ${WORKABLE}
-         UNION ALL
-         SELECT id, (SELECT max(priority) FROM (SELECT priority FROM tasks INDEXED BY tasks_delayed
-           WHERE run_id = runs.id AND state = 'delayed' AND gone = 0 AND not_before_ms <= ?
-           ORDER BY not_before_ms LIMIT ${PROMOTED_PER_CLAIM}))
-         FROM runs WHERE ${WORKABLE})
-       WHERE priority IS NOT NULL GROUP BY runId`,
-    );
-    this.#deleteFailedResults = database.prepare<[number, string | null, string | null]>(
-      `DELETE FROM results WHERE task_id IN (SELECT id FROM tasks INDEXED BY tasks_failed WHERE ${FAILED})`,
-    );
-    this.#retryFailed = database.prepare<[number, string | null, string | null]>(
-      `UPDATE tasks INDEXED BY tasks_failed
-       SET state = 'ready', attempts = 0, crash_count = 0, lone_crash_count = 0, throttled_since_ms = NULL,
-         failure_kind = NULL, ${UNPAIRED}
-       WHERE ${FAILED}`,
-    );
   }
 
   /** @param nowMs by which tasks are due */
@@ -145,7 +95,7 @@ export class Queue {
     this.#promote.run(runId, storableInteger(nowMs), Math.max(PROMOTED_PER_CLAIM, limit));
     const held = this.#held.get(workerId);
     if (held === undefined || held.suspects > 0) return [];
-    const tokenPrefix = `${randomBytes(TOKEN_BYTES).toString('base64url')}.`;
+    const tokenPrefix = newTokenPrefix();
     const lowest = atLeastPriority ?? Number.NEGATIVE_INFINITY;
     const ready = from.selectReady.all(...wanted, lowest, limit);
     if (ready.length > 0) {
@@ -160,29 +110,6 @@ export class Queue {
     from.leaseSuspect.run(tokenPrefix, workerId, task.taskId);
     return [{ ...task, suspectsLeft }];
   }
-
-  /** @returns how many tasks that were not settled are cancelled now, those gone from the input among them */
-  cancelOpen(runId: number): number {
-    return this.#cancelOpen.run(runId).changes;
-  }
-
-  work(nowMs: number): RunWork[] {
-    return this.#work.all(storableInteger(nowMs));
-  }
-
-  /** Null when none is delayed. @param among as for `claim` */
-  nextDueAtMs(runId: number, among?: readonly number[]): number | null {
-    if (among !== undefined) return this.#nextDueChosen.get(runId, JSON.stringify(among)) ?? null;
-    return this.#nextDue.get(runId) ?? null;
-  }
-
-  /** @returns how many failed tasks are ready again */
-  retryFailed(runId: number, filter: { readonly kind?: FailureKind; readonly key?: string }): number {
-    const kind = filter.kind ?? null;
-    const key = filter.key === undefined ? null : storableText(filter.key);
-    this.#deleteFailedResults.run(runId, kind, key);
-    return this.#retryFailed.run(runId, kind, key).changes;
-  }
 }
 
 /** The first of the candidates that may be in progress together with each other and with what the worker holds. */
@@ -193,4 +120,13 @@ function withFewCrashed(rows: readonly ClaimedRow[], crashedBefore: number): rea
     return crashed > MOST_CRASHED_TOGETHER;
   });
   return end < 0 ? rows : rows.slice(0, end);
+}
+
+/** @returns the number of a worker, which is alive from now on. A lease that lasts a while is left to its beats. */
+export function* claimingWorker(name: string, leaseMs: number): Steps<number> {
+  const known = yield* one<{ id: number }>(
+    'SELECT id FROM workers WHERE name = $1 AND lease_until_ms >= now_ms() + $2',
+    ...[name, storableInteger(leastLeaseMs(leaseMs))],
+  );
+  return known?.id ?? (yield* beatWorker(name, leaseMs));
 }

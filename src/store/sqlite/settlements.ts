@@ -3,30 +3,18 @@
  * of changed rows says whether the lease was still ours; what a worker without its lease brings is dropped.
  */
 import type Database from 'better-sqlite3';
-import type { RemoteCall } from '../../core/batch-record.js';
+import type { BatchSettlement } from '../../core/batch-record.js';
+import type { CallStart } from '../../core/call.js';
 import type { Settlement, TaskOutcome } from '../../core/outcome.js';
 import type { TaskState } from '../../core/task.js';
-import { blameOf } from '../crash-blame.js';
-import {
-  type EndOfCall,
-  RESULT,
-  resultOf,
-  resultWithoutCall,
-  type StoredResult,
-} from '../outcome-columns.js';
+import { type EndOfCall, RESULT, resultOf, type StoredResult } from '../outcome-columns.js';
+import type { RemoteOrigin } from '../sql/batches.js';
 import { UNOWNED } from '../sql/parts.js';
 import { storableInteger } from '../storable.js';
-import type { RescueReport } from '../store.js';
-import type { Ledger, RemoteOrigin } from './ledger.js';
-import type { DeadWorker } from './workers.js';
+import type { RecordedProgress } from '../store.js';
+import type { Ledger } from './ledger.js';
 
 const OURS = `WHERE id = ? AND attempt_token = ? AND state = 'in_progress'`;
-
-interface LeasedRow {
-  id: number;
-  crash_count: number;
-  lone_crash_count: number;
-}
 
 type ResultBindings = (string | number | Buffer | null)[];
 
@@ -37,9 +25,6 @@ export class Settlements {
   readonly #retry;
   readonly #release;
   readonly #insertResult;
-  readonly #leased;
-  readonly #rescue;
-  readonly #poison;
 
   constructor(database: Database.Database, ledger: Ledger) {
     this.#ledger = ledger;
@@ -62,27 +47,28 @@ export class Settlements {
       `INSERT OR REPLACE INTO results (task_id, ${RESULT.join(', ')}, response_packed)
        VALUES (?, ${RESULT.map(() => '?').join(', ')}, ?)`,
     );
-    this.#leased = database.prepare<[number], LeasedRow>(
-      `SELECT id, crash_count, lone_crash_count FROM tasks INDEXED BY tasks_owned
-       WHERE worker_id = ? ORDER BY id`,
-    );
-    this.#rescue = database.prepare<[number, number, number]>(
-      `UPDATE tasks SET state = 'ready', crash_count = ?, lone_crash_count = ?, ${UNOWNED} WHERE id = ?`,
-    );
-    this.#poison = database.prepare<[number, number, number]>(
-      `UPDATE tasks SET state = 'failed', failure_kind = 'poison', crash_count = ?, lone_crash_count = ?, ${UNOWNED}
-       WHERE id = ?`,
-    );
+  }
+
+  /** Writes calls that are about to be sent, and what became of leased tasks. @param nowMs from which delays count */
+  record(
+    started: readonly CallStart[],
+    settlements: readonly Settlement[],
+    nowMs: number,
+  ): Omit<RecordedProgress, 'responseIds'> {
+    const callIds = started.map((call) => this.#ledger.start(call));
+    const lostTaskIds = settlements.flatMap((settlement) => this.#settle(settlement, nowMs));
+    this.#ledger.flush();
+    return { callIds, lostTaskIds };
   }
 
   /**
    * @param nowMs from which delays count
    * @returns the tasks whose lease was no longer ours; the call is in the ledger either way
    */
-  settle({ call, outcomes }: Settlement, nowMs: number): number[] {
+  #settle({ call, outcomes }: Settlement, nowMs: number): number[] {
     if (call !== null && 'isWithdrawn' in call) {
       this.#ledger.withdraw(call.callId);
-      return this.settle({ call: null, outcomes }, nowMs);
+      return this.#settle({ call: null, outcomes }, nowMs);
     }
     const isNew = call !== null && this.#ledger.end(call);
     return outcomes.flatMap((outcome) => {
@@ -92,10 +78,13 @@ export class Settlements {
     });
   }
 
-  /** What a task came to that a provider has worked off in a batch, and that is the batch's. */
-  settleRemote(origin: RemoteOrigin, call: RemoteCall | null, outcome: TaskOutcome, nowMs: number): void {
-    if (call !== null) this.#ledger.addRemote(origin, call, outcome.taskId);
-    this.#settleTask(outcome, call, nowMs);
+  /** What tasks of a batch came to. */
+  settleRemote(origin: RemoteOrigin, settlements: readonly BatchSettlement[], nowMs: number): void {
+    for (const { call, outcome } of settlements) {
+      if (call !== null) this.#ledger.addRemote(origin, call, outcome.taskId);
+      this.#settleTask(outcome, call, nowMs);
+    }
+    this.#ledger.flush();
   }
 
   #settleTask(outcome: TaskOutcome, call: EndOfCall | null, nowMs: number): boolean {
@@ -123,26 +112,6 @@ export class Settlements {
           ).changes > 0
         );
     }
-  }
-
-  /** Puts the tasks of a dead worker back and ends its open calls as lost. */
-  rescue({ id, askedToStop }: DeadWorker, crashLimit: number, nowMs: number): RescueReport {
-    let poisoned = 0;
-    const lost = this.#ledger.loseOf(id, nowMs);
-    const leased = this.#leased.all(id);
-    for (const task of leased) {
-      const wasOpen = askedToStop === 0 && lost.taskIds.has(task.id);
-      const { crashes, poison } = blameOf(task, wasOpen, leased.length === 1, crashLimit);
-      const counts = [crashes.crash_count, crashes.lone_crash_count] as const;
-      if (poison === null) {
-        this.#rescue.run(...counts, task.id);
-      } else {
-        this.#poison.run(...counts, task.id);
-        this.#storeResult(task.id, resultWithoutCall(poison, nowMs));
-        poisoned += 1;
-      }
-    }
-    return { rescued: leased.length - poisoned, lostCalls: lost.calls, poisoned };
   }
 
   #storeResult(taskId: number, result: StoredResult | null): void {

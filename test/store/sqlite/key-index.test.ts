@@ -3,7 +3,6 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { Imports } from '../../../src/store/sqlite/imports.js';
 import { hashKey, KeyIndex } from '../../../src/store/sqlite/key-index.js';
 import { migrate } from '../../../src/store/sqlite/migrations.js';
-import { Runs } from '../../../src/store/sqlite/runs.js';
 import { document } from '../../contract/store/builders.js';
 
 let database: Database.Database;
@@ -11,13 +10,12 @@ let database: Database.Database;
 beforeEach(() => {
   database = new Database(':memory:');
   migrate(database);
-  new Runs(database, { folder: '/' }).create({
-    name: 'r',
-    inputPath: '-',
-    simulated: false,
-    settings: {},
-    createdAtMs: 0,
-  });
+  database
+    .prepare(
+      `INSERT INTO runs (name, status, input_path, simulated, settings_json, created_at_ms)
+       VALUES ('r', 'importing', '-', 0, '{}', 0)`,
+    )
+    .run();
 });
 
 afterEach(() => {
@@ -78,11 +76,11 @@ describe('the key index', () => {
     const page = (number: number) =>
       Array.from({ length: 1_000 }, (_, index) => document(number * 1_000 + index + 1, { body: '' }));
     for (let number = 0; number < pages; number += 1) {
-      expect(imports.add(RUN_ID, page(number)).added).toBe(1_000);
+      expect(imports.add(RUN_ID, 0, page(number)).next().value).toBe(1_000);
     }
     expect(indexedRows()).toBe(100_000);
     for (let number = 0; number < pages; number += 10) {
-      expect(imports.add(RUN_ID, page(number))).toEqual({ added: 0, duplicates: 1_000 });
+      expect(imports.add(RUN_ID, 0, page(number)).next().value).toBe(0);
     }
   });
 

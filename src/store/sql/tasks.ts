@@ -2,32 +2,24 @@
 import type { TaskRow } from '../../core/result-row.js';
 import type { TaskPlace } from '../../core/task.js';
 import { type AnyTaskRow, RESULT_COLUMNS, toTaskRow } from '../rows.js';
-import type { Transaction } from './connections.js';
 import { runIsThere } from './runs.js';
+import { all, type Steps } from './steps.js';
 
-export function listTasks(
-  transaction: Transaction,
-  runId: number,
-  afterTaskId: number,
-  limit: number,
-): Promise<TaskPlace[]> {
+export function listTasks(runId: number, afterTaskId: number, limit: number): Steps<TaskPlace[]> {
   // In the table's own order: no index holds tasks of all states, and one would cost every import and every claim.
-  return transaction.all(
-    `SELECT id AS "taskId", line FROM tasks WHERE id > $1 AND run_id = $2 AND gone = 0 AND ${runIsThere('$2')}
-     ORDER BY id LIMIT $3`,
-    afterTaskId,
-    runId,
-    limit,
+  return all(
+    `SELECT id AS "taskId", line FROM tasks NOT INDEXED
+     WHERE id > $1 AND run_id = $2 AND gone = 0 AND ${runIsThere('$2')} ORDER BY id LIMIT CAST($3 AS bigint)`,
+    ...[afterTaskId, runId, limit],
   );
 }
 
-export async function readTasks(
-  transaction: Transaction,
+export function* readTasks(
   runId: number,
   taskIds: readonly number[],
   includeBody: boolean,
-): Promise<TaskRow[]> {
-  const rows = await transaction.all<AnyTaskRow>(
+): Steps<TaskRow[]> {
+  const rows = yield* all<AnyTaskRow>(
     `SELECT tasks.id, tasks.line, tasks.key, tasks.state, tasks.attempts, tasks.shared_from, ${RESULT_COLUMNS},
        NULL AS response_packed, documents.metadata_json, documents.id_is_number,
        ${includeBody ? 'documents.body' : 'NULL AS body'}
