@@ -10,6 +10,7 @@ import type { CheckReport } from '../runs/check/check-input.js';
 import type { Action } from './action.js';
 import { runSettingsFrom } from './asked-settings.js';
 import { addInputArgument, shownInput } from './input-argument.js';
+import { printPage } from './print-page.js';
 import { collect } from './repeated-flag.js';
 import { addOtherRunFlags, addSettingFlags, readSettings } from './setting-flags.js';
 
@@ -76,15 +77,7 @@ async function check(
   if (options.json) {
     context.stdout.write(`${printableJson(await checkJson(inputName, report))}\n`);
   } else if (!resolved.settings.quiet || errors > 0) {
-    const { appearanceOf } = await import('../ui/colours.js');
-    const appearance = appearanceOf(
-      context.stdout,
-      context.environment,
-      resolved.settings.color,
-      context.command,
-    );
-    const lines = renderCheck(report, inputName, context.stdout.columns || 100, appearance);
-    context.stdout.write(`${lines.join('\n')}\n`);
+    printPage(context, resolved.settings, (appearance) => renderCheck(report, inputName, appearance));
   }
   return errors > 0 ? EXIT_CODES.usage : EXIT_CODES.completed;
 }

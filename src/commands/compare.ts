@@ -9,9 +9,9 @@ import { writeData } from '../core/terminal-gate.js';
 import { openAtomicFile } from '../results/atomic-file.js';
 import { comparisonCsv } from '../results/comparison-csv.js';
 import { type Comparison, compareRuns } from '../runs/compare-runs.js';
-import { appearanceOf } from '../ui/colours.js';
 import { renderComparison } from '../ui/comparison-page.js';
 import type { Action } from './action.js';
+import { printPage } from './print-page.js';
 import { addSettingFlags, readSettings } from './setting-flags.js';
 
 const EXAMPLES = `
@@ -52,7 +52,7 @@ async function compare(
   options: CompareOptions,
 ): Promise<ExitCode> {
   const { settings } = await readSettings(command, context);
-  const { stdout, stderr, environment } = context;
+  const { stdout, stderr } = context;
   const { output } = options;
   if (output !== undefined && !/\.(html|csv)$/i.test(output)) {
     throw usageError('COMPARE_ENDING', `What ${output} is to hold its ending does not say.`);
@@ -72,8 +72,7 @@ async function compare(
     } else if (options.csv) {
       writeData(stdout, csvOf(comparison));
     } else {
-      const appearance = appearanceOf(stdout, environment, settings.color, context.command);
-      stdout.write(`${renderComparison(comparison, stdout.columns || 100, appearance).join('\n')}\n`);
+      printPage(context, settings, (appearance) => renderComparison(comparison, appearance));
     }
     return EXIT_CODES.completed;
   });

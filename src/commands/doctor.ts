@@ -4,11 +4,11 @@ import type { CommandContext } from '../app/context.js';
 import type { Settings } from '../config/settings.js';
 import { EXIT_CODES, type ExitCode, type WayOut } from '../core/errors.js';
 import { type Diagnosis, worstExitCode } from '../runs/diagnose/diagnose.js';
-import { appearanceOf } from '../ui/colours.js';
 import { renderFinding, renderVerdict } from '../ui/diagnosis-page.js';
 import type { Action } from './action.js';
 import { diagnose } from './diagnosis.js';
 import { wayOutOf } from './error-words.js';
+import { printPage } from './print-page.js';
 import { addSettingFlags, readSettings } from './setting-flags.js';
 import { TRUST_STORE_FLAG } from './stored-reach.js';
 
@@ -62,10 +62,8 @@ async function doctor(
   flags: DoctorFlags,
 ): Promise<ExitCode> {
   const resolved = await readSettings(command, context);
-  const { stdout, environment, interrupts } = context;
   const leave = new AbortController();
-  const stopListening = interrupts.subscribe(() => leave.abort());
-  const appearance = appearanceOf(stdout, environment, resolved.settings.color, context.command);
+  const stopListening = context.interrupts.subscribe(() => leave.abort());
   const findings: Diagnosis[] = [];
   try {
     const checks = diagnose(context, {
@@ -80,8 +78,8 @@ async function doctor(
       findings.push(finding);
       if (flags.json) continue;
       const showLane = (resolved.lanes?.length ?? resolved.settings.apiKeyEnv.length) > 1;
-      stdout.write(
-        `${renderFinding(finding, adviceOf(finding.wayOut), showLane, stdout.columns || 100, appearance).join('\n')}\n`,
+      printPage(context, resolved.settings, (appearance) =>
+        renderFinding(finding, adviceOf(finding.wayOut), showLane, appearance),
       );
     }
   } finally {
@@ -89,11 +87,8 @@ async function doctor(
   }
   if (leave.signal.aborted) return EXIT_CODES.interrupted;
   const exitCode = worstExitCode(findings);
-  stdout.write(
-    flags.json
-      ? `${JSON.stringify(toJson(findings, exitCode))}\n`
-      : `${renderVerdict(findings, appearance)}\n`,
-  );
+  if (flags.json) context.stdout.write(`${JSON.stringify(toJson(findings, exitCode))}\n`);
+  else printPage(context, resolved.settings, (appearance) => [renderVerdict(findings, appearance)]);
   return exitCode;
 }
 

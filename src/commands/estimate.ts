@@ -14,6 +14,7 @@ import type { RunSettings } from '../runs/run-settings.js';
 import type { Action } from './action.js';
 import { runSettingsFrom } from './asked-settings.js';
 import { addInputArgument, shownInput } from './input-argument.js';
+import { printPage } from './print-page.js';
 import { collect } from './repeated-flag.js';
 import { addOtherRunFlags, addSettingFlags, readSettings } from './setting-flags.js';
 
@@ -137,10 +138,7 @@ export async function showEstimate(
     context.stdout.write(`${printableJson(estimateJson(inputName, report))}\n`);
   } else {
     const { renderEstimate } = await import('../ui/estimate-page.js');
-    const { appearanceOf } = await import('../ui/colours.js');
-    const appearance = appearanceOf(context.stdout, context.environment, settings.color, context.command);
-    const lines = renderEstimate(report, inputName, context.stdout.columns || 100, appearance);
-    context.stdout.write(`${lines.join('\n')}\n`);
+    printPage(context, settings, (appearance) => renderEstimate(report, inputName, appearance));
   }
   return report;
 }

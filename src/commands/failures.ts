@@ -8,10 +8,10 @@ import { escapedJson } from '../core/foreign-text.js';
 import { idJson } from '../results/result-line.js';
 import { resultPages } from '../results/result-pages.js';
 import { findRun } from '../runs/find-run.js';
-import { appearanceOf } from '../ui/colours.js';
 import { adviceOn } from '../ui/failure-advice.js';
 import { FailureGrouping, renderFailures } from '../ui/failures-page.js';
 import type { Action } from './action.js';
+import { printPage } from './print-page.js';
 import { addSettingFlags, readSettings } from './setting-flags.js';
 
 const PAGE_ROWS = 1_000;
@@ -69,9 +69,7 @@ async function failures(
       }));
       context.stdout.write(`${escapedJson(stringifyExact({ run: run.name, failures: report }))}\n`);
     } else {
-      const appearance = appearanceOf(context.stdout, context.environment, settings.color, context.command);
-      const lines = renderFailures(run.name, groups, context.stdout.columns || 100, appearance);
-      context.stdout.write(`${lines.join('\n')}\n`);
+      printPage(context, settings, (appearance) => renderFailures(run.name, groups, appearance));
     }
     return EXIT_CODES.completed;
   });

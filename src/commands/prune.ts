@@ -12,12 +12,12 @@ import {
   type PruneReport,
   pruneRuns,
 } from '../runs/prune-runs.js';
-import { appearanceOf } from '../ui/colours.js';
 import { shellWord } from '../ui/next-command.js';
 import { formatBytes, formatQuantity } from '../ui/numbers.js';
 import { renderOldRuns } from '../ui/prune-page.js';
 import type { Action } from './action.js';
 import { confirm } from './confirm.js';
+import { printPage } from './print-page.js';
 import { addSettingFlags, readSettings } from './setting-flags.js';
 
 const EXAMPLES = `
@@ -58,15 +58,12 @@ async function prune(
   flags: PruneFlags,
 ): Promise<ExitCode> {
   const { settings } = await readSettings(command, context);
-  const { clock, stdout, stderr, environment, interrupts } = context;
+  const { clock, stderr, interrupts } = context;
   const wanted = wantedRuns(names, flags);
   return withStore(context, settings, flags.dryRun ? 'read' : 'change', async (store) => {
     const nowMs = clock.now();
     const old = await findRunsToPrune(store, wanted, nowMs);
-    if (old.length > 0) {
-      const appearance = appearanceOf(stdout, environment, settings.color, context.command);
-      stdout.write(`${renderOldRuns(old, nowMs, stdout.columns || 100, appearance).join('\n')}\n`);
-    }
+    if (old.length > 0) printPage(context, settings, (appearance) => renderOldRuns(old, nowMs, appearance));
     stderr.write(context.command(leftAtProvider(old)));
     if (flags.dryRun) {
       stderr.write(`${describe(old, wanted)} Nothing was deleted.\n`);

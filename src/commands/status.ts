@@ -77,7 +77,7 @@ function show(
     return;
   }
   const appearance = appearanceOf(stdout, environment, settings.color, context.command);
-  const lines = renderStatus(inspection, stdout.columns || 100, appearance);
+  const lines = renderStatus(inspection, appearance);
   const clear = options.watch === true && stdout.isTTY === true ? CLEAR_SCREEN : '';
   draw(stdout, (safe) => clear + safe(`${lines.join('\n')}\n`));
 }

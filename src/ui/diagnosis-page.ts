@@ -19,12 +19,11 @@ export function renderFinding(
   finding: Diagnosis,
   advice: string | undefined,
   showLane: boolean,
-  columns: number,
   appearance: Appearance,
 ): string[] {
   const { colours } = appearance;
   const paint = { ok: colours.green, warning: colours.yellow, fault: colours.red }[finding.level];
-  const room = Math.max(20, columns - INDENT);
+  const room = Math.max(20, appearance.columns - INDENT);
   const name = padToWidth(finding.check.replaceAll('_', ' '), NAME_COLUMNS);
   const message = printable(finding.message);
   const text = showLane && finding.lane !== null ? `${printable(finding.lane)}: ${message}` : message;

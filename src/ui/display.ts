@@ -102,10 +102,10 @@ export class Display {
     switch (event.type) {
       case 'bad_lines': {
         const name = this.#shownPath(event.input);
-        return renderBadLines(event.first, event.count, name, this.#columns, appearance);
+        return renderBadLines(event.first, event.count, name, appearance);
       }
       case 'tried':
-        return renderTry(event, this.#columns, appearance);
+        return renderTry(event, appearance);
       case 'ended':
         return this.#summaryOf(event);
       default:
@@ -151,14 +151,10 @@ export class Display {
     const isOld = report.callsMade === 0 && totalOf(end.before) > 0 && openOf(end.before) === 0;
     const gone = 'The reader of standard output has gone; the run was stopped.';
     return [
-      ...(isOld ? wrapToWidth(nothingToSend(completed, failed), this.#columns) : []),
+      ...(isOld ? wrapToWidth(nothingToSend(completed, failed), appearance.columns) : []),
       ...(readerGone ? [appearance.colours.yellow(gone)] : []),
-      ...renderSummary(report, this.#columns, appearance),
+      ...renderSummary(report, appearance),
     ];
-  }
-
-  get #columns(): number {
-    return this.#options.stream.columns || 100;
   }
 
   #shownPath(path: string): string {

@@ -12,15 +12,15 @@ export interface Fact {
 }
 
 /**
- * One line a fact, names in a column of their own, values wrapped at spaces so that no line is wider than `columns`
+ * One line a fact, names in a column of their own, values wrapped at spaces so that no line is wider than the stream
  * (a path or a command that is wider stays whole). Values are made printable, so they may hold foreign text.
  */
-export function factLines(facts: readonly Fact[], columns: number, appearance: Appearance): string[] {
+export function factLines(facts: readonly Fact[], appearance: Appearance): string[] {
   const nameColumns = Math.max(0, ...facts.map(({ name }) => displayWidth(name)));
   const indent = 2 + nameColumns + 2;
   const lines: string[] = [];
   for (const { name, value, paint } of facts) {
-    wrapToWidth(printable(value), Math.max(1, columns - indent)).forEach((part, index) => {
+    wrapToWidth(printable(value), Math.max(1, appearance.columns - indent)).forEach((part, index) => {
       const label =
         index === 0 ? appearance.colours.dim(padToWidth(name, nameColumns)) : ' '.repeat(nameColumns);
       lines.push(inCharacterSet(`  ${label}  ${paint === undefined ? part : paint(part)}`, appearance));

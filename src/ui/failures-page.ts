@@ -66,11 +66,10 @@ export class FailureGrouping {
 const LONGEST_MESSAGE = 400;
 const MOST_CODES = 5;
 
-/** The page, none of its lines wider than `columns` unless a word is. */
+/** The page, none of its lines wider than the stream unless a word is. */
 export function renderFailures(
   runName: string,
   groups: readonly FailureGroup[],
-  columns: number,
   appearance: Appearance,
 ): string[] {
   const { colours } = appearance;
@@ -79,7 +78,7 @@ export function renderFailures(
   const lines = [`${formatQuantity(total, 'document')} of ${printable(runName)} failed.`];
   for (const group of groups) {
     lines.push('', `${colours.red.bold(group.kind)}  ${formatQuantity(group.count, 'document')}`);
-    lines.push(...factLines(groupFacts(runName, group, appearance), columns, appearance));
+    lines.push(...factLines(groupFacts(runName, group, appearance), appearance));
   }
   return lines;
 }

@@ -16,14 +16,13 @@ export interface ListedRun {
 }
 
 /**
- * A header and a line a run, none wider than `columns`.
+ * A header and a line a run, none wider than the stream.
  * @param workingFolder paths inside it are shown as they are named there
  */
 export function renderRunList(
   runs: readonly ListedRun[],
   nowMs: number,
   workingFolder: string,
-  columns: number,
   appearance: Appearance,
 ): string[] {
   return renderTable(
@@ -48,7 +47,6 @@ export function renderRunList(
       formatAgo(nowMs - run.createdAtMs),
       inputWords(shownPath(run.inputPath, workingFolder)),
     ]),
-    columns,
     appearance,
   );
 }

@@ -5,7 +5,7 @@ import { printable } from '../core/foreign-text.js';
 import type { LaneSummary, RunSummary } from '../core/run-summary.js';
 import type { RunInspection } from '../runs/inspect-run.js';
 import { drawBar } from './bar.js';
-import { type Appearance, inCharacterSet } from './colours.js';
+import { type Appearance, inCharacterSet, paragraph } from './colours.js';
 import { dotted, type Fact, factLines } from './facts.js';
 import { haltReasonText } from './halt-reason.js';
 import { nextCommand } from './next-command.js';
@@ -22,12 +22,11 @@ import {
 } from './numbers.js';
 import { inputWords } from './run-words.js';
 import { callFacts, documentFacts, groupFacts, openOf, totalOf } from './summary-facts.js';
-import { wrapToWidth } from './width.js';
 
 const BAR_CELLS = 40;
 
-/** The lines of the page, none wider than `columns` unless a path or a command is. */
-export function renderStatus(view: RunInspection, columns: number, appearance: Appearance): string[] {
+/** The lines of the page, none wider than the stream unless a path or a command is. */
+export function renderStatus(view: RunInspection, appearance: Appearance): string[] {
   const { run, summary } = view;
   const { colours } = appearance;
   const facts: Fact[] = [
@@ -69,11 +68,9 @@ export function renderStatus(view: RunInspection, columns: number, appearance: A
     });
   }
   return [
-    ...wrapToWidth(`${printable(run.name)} · ${stateText(view)}`, columns).map((line) =>
-      colours.bold(inCharacterSet(line, appearance)),
-    ),
-    ...barLines(summary, columns, appearance),
-    ...factLines(facts, columns, appearance),
+    ...paragraph(`${printable(run.name)} · ${stateText(view)}`, appearance, colours.bold),
+    ...barLines(summary, appearance),
+    ...factLines(facts, appearance),
   ];
 }
 
@@ -96,12 +93,12 @@ function stateText(view: RunInspection): string {
   }
 }
 
-function barLines(summary: RunSummary, columns: number, appearance: Appearance): string[] {
+function barLines(summary: RunSummary, appearance: Appearance): string[] {
   const total = totalOf(summary);
   if (total === 0) return [];
   const done = summary.counts.completed + summary.counts.failed;
   const text = `${formatPercent(done, total)} of ${formatQuantity(total, 'document')}`;
-  const cells = Math.min(BAR_CELLS, columns - text.length - 4);
+  const cells = Math.min(BAR_CELLS, appearance.columns - text.length - 4);
   if (cells < 8) return [];
   const shares = { share: done / total, failedShare: summary.counts.failed / total };
   return [inCharacterSet(`  ${drawBar(shares, cells, appearance.colours)}  ${text}`, appearance)];

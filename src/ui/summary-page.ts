@@ -3,13 +3,12 @@
 import { printable } from '../core/foreign-text.js';
 import type { RunSummary } from '../core/run-summary.js';
 import type { PriceTable } from '../pricing/price-book.js';
-import { type Appearance, inCharacterSet } from './colours.js';
+import { type Appearance, paragraph } from './colours.js';
 import { type Fact, factLines } from './facts.js';
 import { haltReasonText } from './halt-reason.js';
 import { nextCommand } from './next-command.js';
 import { formatCount, formatDuration, formatQuantity, formatRate } from './numbers.js';
 import { callFacts, documentFacts, openOf, totalOf } from './summary-facts.js';
-import { wrapToWidth } from './width.js';
 
 export interface RunEndReport {
   readonly runName: string;
@@ -33,8 +32,8 @@ export interface RunEndReport {
   };
 }
 
-/** The lines of the summary, none wider than `columns` unless a path or a command is. */
-export function renderSummary(report: RunEndReport, columns: number, appearance: Appearance): string[] {
+/** The lines of the summary, none wider than the stream unless a path or a command is. */
+export function renderSummary(report: RunEndReport, appearance: Appearance): string[] {
   const { colours } = appearance;
   const { summary, files } = report;
   const open = openOf(summary);
@@ -70,43 +69,21 @@ export function renderSummary(report: RunEndReport, columns: number, appearance:
     ),
     paint: colours.bold,
   });
-  return [...headline(report, open, columns, appearance), ...factLines(facts, columns, appearance)];
+  const [title, paint] = headline(report, open, appearance);
+  return [...paragraph(title, appearance, paint), ...factLines(facts, appearance)];
 }
 
-function headline(report: RunEndReport, open: number, columns: number, appearance: Appearance): string[] {
-  const { colours } = appearance;
-  const { summary } = report;
+/** Whether the run is at its end, in a word, and the colour of that. */
+function headline(report: RunEndReport, open: number, { colours }: Appearance): [string, typeof colours.red] {
+  const { counts } = report.summary;
   const runName = printable(report.runName);
-  const total = totalOf(summary);
-  const documents = formatQuantity(total, 'document');
-  const done = `${formatCount(summary.counts.completed + summary.counts.failed)} of ${documents} done`;
-  if (open > 0 && report.haltReason !== null) {
-    return headlineLines(
-      `✗ ${runName} stopped, ${done}: ${printable(haltReasonText(report.haltReason))}`,
-      colours.red,
-      columns,
-      appearance,
-    );
-  }
-  if (open > 0 && report.isTry)
-    return headlineLines(`✓ ${runName} was tried, ${done}`, colours.green, columns, appearance);
-  if (open > 0)
-    return headlineLines(`■ ${runName} was stopped, ${done}`, colours.yellow, columns, appearance);
-  if (summary.counts.cancelled > 0) {
-    return headlineLines(`■ ${runName} was cancelled, ${done}`, colours.yellow, columns, appearance);
-  }
-  if (summary.counts.failed > 0) {
-    const failed = `${formatCount(summary.counts.failed)} of ${documents} failed`;
-    return headlineLines(`■ ${runName} is finished, ${failed}`, colours.yellow, columns, appearance);
-  }
-  return headlineLines(`✓ ${runName} is complete: ${documents}`, colours.green, columns, appearance);
-}
-
-function headlineLines(
-  text: string,
-  paint: (text: string) => string,
-  columns: number,
-  appearance: Appearance,
-): string[] {
-  return wrapToWidth(text, columns).map((line) => paint(inCharacterSet(line, appearance)));
+  const documents = formatQuantity(totalOf(report.summary), 'document');
+  const done = `${formatCount(counts.completed + counts.failed)} of ${documents} done`;
+  if (open > 0 && report.haltReason !== null)
+    return [`✗ ${runName} stopped, ${done}: ${printable(haltReasonText(report.haltReason))}`, colours.red];
+  if (open > 0 && report.isTry) return [`✓ ${runName} was tried, ${done}`, colours.green];
+  if (open > 0) return [`■ ${runName} was stopped, ${done}`, colours.yellow];
+  if (counts.cancelled > 0) return [`■ ${runName} was cancelled, ${done}`, colours.yellow];
+  if (counts.failed === 0) return [`✓ ${runName} is complete: ${documents}`, colours.green];
+  return [`■ ${runName} is finished, ${formatCount(counts.failed)} of ${documents} failed`, colours.yellow];
 }

@@ -64,7 +64,9 @@ describe('failures', () => {
       failed(1_204, 'timeout', 'no complete answer within 300 s'),
       failed(1_205, 'timeout', 'no complete answer within 300 s'),
     ]);
-    expect(renderFailures('reviews', grouping.groups(), 76, PLAIN_APPEARANCE).join('\n')).toBe(
+    expect(
+      renderFailures('reviews', grouping.groups(), { ...PLAIN_APPEARANCE, columns: 76 }).join('\n'),
+    ).toBe(
       `3 documents of reviews failed.
 
 timeout  2 documents
@@ -90,13 +92,13 @@ invalid_request  1 document
   it('cannot steer the terminal with what a server said', () => {
     const grouping = new FailureGrouping();
     grouping.add([failed(1, 'bad_output', '\x1b[2J\x1b]0;title\x07', '\x1b[31m')]);
-    const page = renderFailures('reviews', grouping.groups(), 80, PLAIN_APPEARANCE).join('');
+    const page = renderFailures('reviews', grouping.groups(), { ...PLAIN_APPEARANCE, columns: 80 }).join('');
     expect(page).toContain('�[2J');
     for (const control of ['\x1b', '\x07']) expect(page).not.toContain(control);
   });
 
   it('may be none', () => {
-    expect(renderFailures('reviews', [], 80, PLAIN_APPEARANCE)).toEqual([
+    expect(renderFailures('reviews', [], { ...PLAIN_APPEARANCE, columns: 80 })).toEqual([
       'No document of reviews has failed.',
     ]);
   });

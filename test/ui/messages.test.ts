@@ -58,7 +58,7 @@ describe('the plan of an edited input', () => {
 describe('the report of bad lines', () => {
   it('gives number and reason of the first twenty and the number of all', () => {
     const bad = Array.from({ length: 25 }, (_, index) => ({ line: index * 100 + 3, reason: 'not JSON' }));
-    const lines = renderBadLines(bad, 1_204, 'reviews.jsonl', 80, PLAIN_APPEARANCE);
+    const lines = renderBadLines(bad, 1_204, 'reviews.jsonl', { ...PLAIN_APPEARANCE, columns: 80 });
     expect(lines).toHaveLength(22);
     expect(lines.slice(0, 3)).toEqual([
       '1,204 bad lines in reviews.jsonl:',
@@ -70,7 +70,7 @@ describe('the report of bad lines', () => {
 
   it('fits the terminal and is safe to print', () => {
     const bad = [{ line: 7, reason: `field "\x1b[2J${'名 '.repeat(80)}" is missing` }];
-    const lines = renderBadLines(bad, 1, '-', 60, PLAIN_APPEARANCE);
+    const lines = renderBadLines(bad, 1, '-', { ...PLAIN_APPEARANCE, columns: 60 });
     expect(lines[0]).toBe('1 bad line in standard input:');
     for (const line of lines) expect(displayWidth(line)).toBeLessThanOrEqual(60);
     expect(lines.at(-1)).toMatch(/ is missing$/);
