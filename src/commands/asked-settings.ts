@@ -30,7 +30,7 @@ export async function runSettingsFrom(
   flags: RunFlags,
   workingFolder: string,
 ): Promise<RunSettings> {
-  const { settings, lanes } = resolved;
+  const { settings } = resolved;
   const request = await requestSettings(settings, flags, workingFolder);
   checkEndpoint(settings, request);
   checkParameters(request.parameters, runEndpointOf(request));
@@ -40,7 +40,7 @@ export async function runSettingsFrom(
     answers: { check: wanted?.check ?? null, repair: settings.repair },
     remote: pickGroup(settings, 'remote'),
     sharing: pickGroup(settings, 'sharing'),
-    connection: { ...connectionSettings(settings), lanes },
+    connection: connectionOf(resolved),
     pacing: pickGroup(settings, 'pacing'),
     budget: pickGroup(settings, 'budget'),
     pricesFile: pricesFile(settings, workingFolder),
@@ -100,10 +100,11 @@ export function withGivenFlags(
 /** The same for its servers and keys alone. */
 export function connectionWithGivenFlags(
   stored: RunSettings['connection'],
-  { settings, given, lanes }: ResolvedSettings,
+  resolved: ResolvedSettings,
 ): RunSettings['connection'] {
+  const { given, lanes } = resolved;
   return {
-    ...withGiven(given, stored, connectionSettings(settings)),
+    ...withGiven(given, stored, connectionOf(resolved)),
     // A key or an address given now replaces the lanes; an edited config file replaces them too.
     lanes: given.has('apiKeyEnv') || given.has('baseUrl') ? null : (lanes ?? stored.lanes),
   };
@@ -196,11 +197,8 @@ async function readPrompt(path: string): Promise<string> {
   return text.replace(/\r?\n$/, '');
 }
 
-function connectionSettings({
-  baseUrl,
-  apiKeyEnv,
-  apiKeyHeader,
-  headers,
-}: Settings): Omit<ConnectionSettings, 'lanes'> {
-  return { baseUrl, apiKeyEnv, apiKeyHeader, headers };
+/** As it is asked for now. */
+export function connectionOf({ settings, lanes }: ResolvedSettings): ConnectionSettings {
+  const { baseUrl, apiKeyEnv, apiKeyHeader, headers } = settings;
+  return { baseUrl, apiKeyEnv, apiKeyHeader, headers, lanes };
 }

@@ -16,7 +16,7 @@ import type { Store } from '../store/store.js';
 import { shellWord } from '../ui/next-command.js';
 import { formatCount, formatQuantity } from '../ui/numbers.js';
 import { openOf } from '../ui/summary-facts.js';
-import type { Action } from './action.js';
+import type { Action, Call } from './action.js';
 import { withGivenFlags } from './asked-settings.js';
 import { confirm } from './confirm.js';
 import { addSettingFlags, readSettings } from './setting-flags.js';
@@ -29,7 +29,7 @@ Examples:
 
 Answers are kept: \`llm-batch results reviews\` writes them. \`prune\` deletes runs, answers and all.`;
 
-export function registerCancel(program: Command, context: CommandContext, action: Action): void {
+export function registerCancel(program: Command, action: Action): void {
   const command = program
     .command('cancel')
     .argument('[run]', 'name of the run; default: the newest unfinished one')
@@ -37,10 +37,7 @@ export function registerCancel(program: Command, context: CommandContext, action
     .addHelpText('after', EXAMPLES)
     .option('-y, --yes', 'do not ask')
     .option(...TRUST_STORE_FLAG);
-  addSettingFlags(command, ['connection', 'store', 'display']);
-  command.action(
-    action((run: string | undefined, options: CancelOptions) => cancel(command, context, run, options)),
-  );
+  addSettingFlags(command, ['connection', 'store', 'display']).action(action(cancel));
 }
 
 interface CancelOptions {
@@ -48,13 +45,9 @@ interface CancelOptions {
   readonly trustStore?: boolean;
 }
 
-async function cancel(
-  command: Command,
-  context: CommandContext,
-  runName: string | undefined,
-  options: CancelOptions,
-): Promise<ExitCode> {
-  const resolved = await readSettings(command, context);
+async function cancel(call: Call, runName: string | undefined, options: CancelOptions): Promise<ExitCode> {
+  const { context } = call;
+  const resolved = await readSettings(call);
   const { settings } = resolved;
   const { stderr } = context;
   return withStore(context, settings, 'change', async (store) => {

@@ -1,18 +1,16 @@
 /** `check <input>`: everything that a run of it would meet, with line numbers; calls nothing, stores nothing. */
 import type { Command } from 'commander';
-import type { CommandContext } from '../app/context.js';
 import { lookAtInput } from '../app/look-at-input.js';
 import type { Settings } from '../config/settings.js';
 import { EXIT_CODES, type ExitCode } from '../core/errors.js';
 import { printableJson } from '../core/foreign-text.js';
 import { parseParameters } from '../documents/parameter.js';
 import type { CheckReport } from '../runs/check/check-input.js';
-import type { Action } from './action.js';
+import type { Action, Call } from './action.js';
 import { runSettingsFrom } from './asked-settings.js';
 import { addInputArgument, shownInput } from './input-argument.js';
 import { printPage } from './print-page.js';
-import { collect } from './repeated-flag.js';
-import { addOtherRunFlags, addSettingFlags, readSettings } from './setting-flags.js';
+import { addOtherRunFlags, addSettingFlags, collect, readSettings } from './setting-flags.js';
 
 const EXAMPLES = `
 Examples:
@@ -36,7 +34,7 @@ const SHOWN: readonly (keyof Settings)[] = [
   'debug',
 ];
 
-export function registerCheck(program: Command, context: CommandContext, action: Action): void {
+export function registerCheck(program: Command, action: Action): void {
   const command = addInputArgument(program.command('check'))
     .description('report every problem that a run of this input would meet; nothing is called or stored')
     .addHelpText('after', EXAMPLES);
@@ -44,10 +42,7 @@ export function registerCheck(program: Command, context: CommandContext, action:
   command
     .option('--param <name=value>', 'request parameter, e.g. max_tokens=50; may be repeated', collect)
     .option('--json', 'as JSON on standard output');
-  addOtherRunFlags(command, SHOWN);
-  command.action(
-    action((inputs: readonly string[], options: CheckOptions) => check(command, context, inputs, options)),
-  );
+  addOtherRunFlags(command, SHOWN).action(action(check));
 }
 
 interface CheckOptions {
@@ -55,14 +50,10 @@ interface CheckOptions {
   readonly json?: boolean;
 }
 
-async function check(
-  command: Command,
-  context: CommandContext,
-  inputs: readonly string[],
-  options: CheckOptions,
-): Promise<ExitCode> {
+async function check(call: Call, inputs: readonly string[], options: CheckOptions): Promise<ExitCode> {
+  const { context } = call;
   const { checkInput } = await import('../runs/check/check-input.js');
-  const resolved = await readSettings(command, context);
+  const resolved = await readSettings(call);
   const runSettings = await runSettingsFrom(
     resolved,
     { inputs, parameters: parseParameters(options.param ?? []), simulate: false, output: undefined },

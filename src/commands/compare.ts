@@ -1,7 +1,6 @@
 /** `compare <run> <run>…`: the same documents under several prompts or models, side by side. */
 import { resolve } from 'node:path';
 import type { Command } from 'commander';
-import type { CommandContext } from '../app/context.js';
 import { withStore } from '../app/open-store.js';
 import { EXIT_CODES, type ExitCode, usageError } from '../core/errors.js';
 import { printable } from '../core/foreign-text.js';
@@ -10,7 +9,7 @@ import { openAtomicFile } from '../results/atomic-file.js';
 import { comparisonCsv } from '../results/comparison-csv.js';
 import { type Comparison, compareRuns } from '../runs/compare-runs.js';
 import { renderComparison } from '../ui/comparison-page.js';
-import type { Action } from './action.js';
+import type { Action, Call } from './action.js';
 import { printPage } from './print-page.js';
 import { addSettingFlags, readSettings } from './setting-flags.js';
 
@@ -22,7 +21,7 @@ Examples:
 
 Compared are the documents that all of these runs have answered; answers agree that are the same text.`;
 
-export function registerCompare(program: Command, context: CommandContext, action: Action): void {
+export function registerCompare(program: Command, action: Action): void {
   const command = program
     .command('compare')
     .argument('<run...>', 'names of two runs or more')
@@ -33,10 +32,7 @@ export function registerCompare(program: Command, context: CommandContext, actio
     .option('--csv', 'every document as a row of CSV on standard output')
     .option('-o, --output <file>', 'a page for a browser (.html) or CSV (.csv)')
     .option('--force', 'overwrite a file that is there');
-  addSettingFlags(command, ['store', 'display']);
-  command.action(
-    action((runs: readonly string[], options: CompareOptions) => compare(command, context, runs, options)),
-  );
+  addSettingFlags(command, ['store', 'display']).action(action(compare));
 }
 
 interface CompareOptions {
@@ -45,13 +41,9 @@ interface CompareOptions {
   readonly force?: boolean;
 }
 
-async function compare(
-  command: Command,
-  context: CommandContext,
-  names: readonly string[],
-  options: CompareOptions,
-): Promise<ExitCode> {
-  const { settings } = await readSettings(command, context);
+async function compare(call: Call, names: readonly string[], options: CompareOptions): Promise<ExitCode> {
+  const { context } = call;
+  const { settings } = await readSettings(call);
   const { stdout, stderr } = context;
   const { output } = options;
   if (output !== undefined && !/\.(html|csv)$/i.test(output)) {

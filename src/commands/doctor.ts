@@ -1,11 +1,10 @@
 /** `doctor`: looks at everything a run depends on, and says what is wrong and how to mend it. */
 import type { Command } from 'commander';
-import type { CommandContext } from '../app/context.js';
 import type { Settings } from '../config/settings.js';
 import { EXIT_CODES, type ExitCode, type WayOut } from '../core/errors.js';
 import { type Diagnosis, worstExitCode } from '../runs/diagnose/diagnose.js';
 import { renderFinding, renderVerdict } from '../ui/diagnosis-page.js';
-import type { Action } from './action.js';
+import type { Action, Call } from './action.js';
 import { diagnose } from './diagnosis.js';
 import { wayOutOf } from './error-words.js';
 import { printPage } from './print-page.js';
@@ -32,7 +31,7 @@ const HIDDEN: readonly (keyof Settings)[] = [
   'prices',
 ];
 
-export function registerDoctor(program: Command, context: CommandContext, action: Action): void {
+export function registerDoctor(program: Command, action: Action): void {
   const command = program
     .command('doctor')
     .argument('[run]', 'check what this run needs to go on; default: the newest unfinished one, if any')
@@ -43,10 +42,7 @@ export function registerDoctor(program: Command, context: CommandContext, action
     .option('--offline', 'leave out what needs the network')
     .option('--json', 'as JSON on standard output')
     .option(...TRUST_STORE_FLAG);
-  addSettingFlags(command, ['request', 'connection', 'store', 'display'], HIDDEN);
-  command.action(
-    action((run: string | undefined, flags: DoctorFlags) => doctor(command, context, run, flags)),
-  );
+  addSettingFlags(command, ['request', 'connection', 'store', 'display'], HIDDEN).action(action(doctor));
 }
 
 interface DoctorFlags {
@@ -55,13 +51,9 @@ interface DoctorFlags {
   readonly trustStore?: boolean;
 }
 
-async function doctor(
-  command: Command,
-  context: CommandContext,
-  runName: string | undefined,
-  flags: DoctorFlags,
-): Promise<ExitCode> {
-  const resolved = await readSettings(command, context);
+async function doctor(call: Call, runName: string | undefined, flags: DoctorFlags): Promise<ExitCode> {
+  const { context } = call;
+  const resolved = await readSettings(call);
   const leave = new AbortController();
   const stopListening = context.interrupts.subscribe(() => leave.abort());
   const findings: Diagnosis[] = [];

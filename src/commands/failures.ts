@@ -1,6 +1,5 @@
 /** `failures [run]`: the dead letters, grouped by kind, each with an example and what to do. */
 import type { Command } from 'commander';
-import type { CommandContext } from '../app/context.js';
 import { withStore } from '../app/open-store.js';
 import { EXIT_CODES, type ExitCode } from '../core/errors.js';
 import { parseExact, stringifyExact } from '../core/exact-json.js';
@@ -10,7 +9,7 @@ import { resultPages } from '../results/result-pages.js';
 import { findRun } from '../runs/find-run.js';
 import { adviceOn } from '../ui/failure-advice.js';
 import { FailureGrouping, renderFailures } from '../ui/failures-page.js';
-import type { Action } from './action.js';
+import type { Action, Call } from './action.js';
 import { printPage } from './print-page.js';
 import { addSettingFlags, readSettings } from './setting-flags.js';
 
@@ -21,17 +20,14 @@ Examples:
   llm-batch failures
   llm-batch failures reviews --json | jq '.failures[].example'`;
 
-export function registerFailures(program: Command, context: CommandContext, action: Action): void {
+export function registerFailures(program: Command, action: Action): void {
   const command = program
     .command('failures')
     .argument('[run]', 'name of the run; default: the newest unfinished one, else the newest')
     .description('the failed documents by kind, with an example, the request id and what to do')
     .addHelpText('after', EXAMPLES)
     .option('--json', 'as JSON on standard output');
-  addSettingFlags(command, ['store', 'display']);
-  command.action(
-    action((run: string | undefined, options: FailuresOptions) => failures(command, context, run, options)),
-  );
+  addSettingFlags(command, ['store', 'display']).action(action(failures));
 }
 
 interface FailuresOptions {
@@ -39,12 +35,12 @@ interface FailuresOptions {
 }
 
 async function failures(
-  command: Command,
-  context: CommandContext,
+  call: Call,
   runName: string | undefined,
   options: FailuresOptions,
 ): Promise<ExitCode> {
-  const { settings } = await readSettings(command, context);
+  const { context } = call;
+  const { settings } = await readSettings(call);
   return withStore(context, settings, 'read', async (store) => {
     const run = await findRun(store, runName);
     const grouping = new FailureGrouping();

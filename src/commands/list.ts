@@ -1,11 +1,10 @@
 /** `list`: the runs of the store. */
 import type { Command } from 'commander';
-import type { CommandContext } from '../app/context.js';
 import { withStore } from '../app/open-store.js';
 import { EXIT_CODES, type ExitCode } from '../core/errors.js';
 import type { Appearance } from '../ui/colours.js';
 import { renderRunList } from '../ui/run-list.js';
-import type { Action } from './action.js';
+import type { Action, Call } from './action.js';
 import { printPage } from './print-page.js';
 import { addSettingFlags, readSettings } from './setting-flags.js';
 
@@ -14,17 +13,17 @@ Examples:
   llm-batch list
   llm-batch list --db /data/reviews.db`;
 
-export function registerList(program: Command, context: CommandContext, action: Action): void {
+export function registerList(program: Command, action: Action): void {
   const command = program
     .command('list')
     .description('the runs of the store, newest first: state, documents, cost, age')
     .addHelpText('after', EXAMPLES);
-  addSettingFlags(command, ['store', 'display']);
-  command.action(action(() => list(command, context)));
+  addSettingFlags(command, ['store', 'display']).action(action(list));
 }
 
-async function list(command: Command, context: CommandContext): Promise<ExitCode> {
-  const { settings } = await readSettings(command, context);
+async function list(call: Call): Promise<ExitCode> {
+  const { context } = call;
+  const { settings } = await readSettings(call);
   const { stderr, clock, workingFolder } = context;
   return withStore(context, settings, 'read', async (store) => {
     const runs = await Promise.all(

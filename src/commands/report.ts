@@ -13,7 +13,7 @@ import { fileNameOf, isStandardOutput, outputPathsFor } from '../results/output-
 import { withPresentFiles } from '../results/run-files.js';
 import { findRun } from '../runs/find-run.js';
 import { settingsOfRun } from '../runs/run-settings.js';
-import type { Action } from './action.js';
+import type { Action, Call } from './action.js';
 import { addSettingFlags, readSettings } from './setting-flags.js';
 import { refuseForeignPlace } from './stored-reach.js';
 
@@ -23,7 +23,7 @@ Examples:
   llm-batch report reviews -o today.html
   llm-batch report reviews -o - > report.html`;
 
-export function registerReport(program: Command, context: CommandContext, action: Action): void {
+export function registerReport(program: Command, action: Action): void {
   const command = program
     .command('report')
     .argument('[run]', 'name of the run; default: the newest unfinished one, else the newest')
@@ -33,10 +33,7 @@ export function registerReport(program: Command, context: CommandContext, action
     .addHelpText('after', EXAMPLES)
     .option('-o, --output <file>', 'file to write, or - for standard output')
     .option('--force', 'overwrite a file that is no report of this run');
-  addSettingFlags(command, ['store', 'display']);
-  command.action(
-    action((run: string | undefined, options: ReportOptions) => report(command, context, run, options)),
-  );
+  addSettingFlags(command, ['store', 'display']).action(action(report));
 }
 
 interface ReportOptions {
@@ -44,16 +41,12 @@ interface ReportOptions {
   readonly force?: boolean;
 }
 
-async function report(
-  command: Command,
-  context: CommandContext,
-  runName: string | undefined,
-  options: ReportOptions,
-): Promise<ExitCode> {
+async function report(call: Call, runName: string | undefined, options: ReportOptions): Promise<ExitCode> {
+  const { context } = call;
   const { readChartLibrary } = await import('../report/chart-library.js');
   const { renderReport, reportMark } = await import('../report/page.js');
   const { readReportFacts } = await import('../report/report-facts.js');
-  const { settings } = await readSettings(command, context);
+  const { settings } = await readSettings(call);
   return withStore(context, settings, 'read', async (store) => {
     const run = await findRun(store, runName);
     const facts = await readReportFacts(store, withPresentFiles(run), context.clock);

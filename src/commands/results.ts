@@ -18,7 +18,7 @@ import { claimFiles, noteWrittenFile } from '../runs/outputs.js';
 import { settingsOfRun } from '../runs/run-settings.js';
 import type { Store } from '../store/store.js';
 import { formatCount, formatQuantity } from '../ui/numbers.js';
-import type { Action } from './action.js';
+import type { Action, Call } from './action.js';
 import { addSettingFlags, readSettings } from './setting-flags.js';
 import { refuseForeignPlace } from './stored-reach.js';
 
@@ -35,7 +35,7 @@ const RESULT_PAGE_ROWS = 1_000;
 /** Two numbers each. */
 const LISTED_TASKS = 10_000;
 
-export function registerResults(program: Command, context: CommandContext, action: Action): void {
+export function registerResults(program: Command, action: Action): void {
   const command = program
     .command('results')
     .argument('[run]', 'name of the run; default: the newest unfinished one, else the newest')
@@ -64,10 +64,7 @@ export function registerResults(program: Command, context: CommandContext, actio
       "CSV for a spreadsheet program: a text that it would run as a formula (=, +, -, @ first) gets a ' in front",
     )
     .option('--force', 'overwrite a file that this run did not write');
-  addSettingFlags(command, ['store', 'display']);
-  command.action(
-    action((run: string | undefined, options: ResultsOptions) => results(command, context, run, options)),
-  );
+  addSettingFlags(command, ['store', 'display']).action(action(results));
 }
 
 interface ResultsOptions {
@@ -81,13 +78,9 @@ interface ResultsOptions {
   readonly force?: boolean;
 }
 
-async function results(
-  command: Command,
-  context: CommandContext,
-  runName: string | undefined,
-  options: ResultsOptions,
-): Promise<ExitCode> {
-  const { settings } = await readSettings(command, context);
+async function results(call: Call, runName: string | undefined, options: ResultsOptions): Promise<ExitCode> {
+  const { command, context } = call;
+  const { settings } = await readSettings(call);
   refuseContradictions(command, options);
   const { run, path } = await withStore(context, settings, 'read', async (store) => {
     const run = await findRun(store, runName);

@@ -14,7 +14,7 @@ import { type OutputPaths, outputPathsFor } from '../results/output-paths.js';
 import { checkTokenLimit } from '../runs/token-limit.js';
 import { shellWord } from '../ui/next-command.js';
 import { writeNotice } from '../ui/notice.js';
-import type { Action } from './action.js';
+import type { Action, Call } from './action.js';
 import { runSettingsFrom, unusedLanesNotice } from './asked-settings.js';
 import { choose } from './confirm.js';
 import { dryRun } from './dry-run.js';
@@ -28,8 +28,7 @@ import {
   refuseNoWaitAlone,
   refuseOnlyNewAlone,
 } from './output-flags.js';
-import { collect } from './repeated-flag.js';
-import { addSettingFlags, OTHER_RUN_GROUPS, readSettings } from './setting-flags.js';
+import { addSettingFlags, collect, OTHER_RUN_GROUPS, readSettings } from './setting-flags.js';
 import { refuseOddPlace, rememberReach, TRUST_STORE_FLAG } from './stored-reach.js';
 
 const EXAMPLES = `
@@ -46,7 +45,7 @@ Examples:
   llm-batch run reviews.jsonl --prompt '{{text}}' --detach      workers send it: llm-batch worker --run reviews
   llm-batch run reviews.jsonl --prompt '{{text}}' --simulate      rehearse: nobody is called`;
 
-export function registerRun(program: Command, context: CommandContext, action: Action): void {
+export function registerRun(program: Command, action: Action): void {
   const command = addInputArgument(program.command('run'))
     .description('import the documents, send them, write the results; run again, it goes on where it was')
     .addHelpText('after', EXAMPLES);
@@ -70,10 +69,7 @@ export function registerRun(program: Command, context: CommandContext, action: A
     .option(...TRUST_STORE_FLAG)
     .option('--dry-run', 'print tokens, cost and time and the first request; send and store nothing')
     .option('--simulate', 'rehearse against a simulated server on this machine: free, nobody is called');
-  addSettingFlags(command, OTHER_RUN_GROUPS);
-  command.action(
-    action((inputs: readonly string[], options: RunOptions) => run(command, context, inputs, options)),
-  );
+  addSettingFlags(command, OTHER_RUN_GROUPS).action(action(run));
 }
 
 interface RunOptions {
@@ -94,13 +90,9 @@ interface RunOptions {
   readonly simulate?: boolean;
 }
 
-async function run(
-  command: Command,
-  context: CommandContext,
-  inputs: readonly string[],
-  options: RunOptions,
-): Promise<ExitCode> {
-  const resolved = await readSettings(command, context);
+async function run(call: Call, inputs: readonly string[], options: RunOptions): Promise<ExitCode> {
+  const { context } = call;
+  const resolved = await readSettings(call);
   const { settings } = resolved;
   if (options.rerunChanged && options.keep) {
     throw usageError(
@@ -182,7 +174,7 @@ async function run(
     tell,
   });
   if (sent === 'interrupted') return EXIT_CODES.interrupted;
-  if (!('detached' in sent)) return exitCodeOf(sent);
+  if (!('detached' in sent)) return exitCodeOf([sent]);
   if (!settings.quiet && !settings.logJson) {
     const name = shellWord(sent.detached.name);
     writeNotice(

@@ -1,11 +1,10 @@
 /** The table of settings as commander options, and back from parsed options to settings. */
 import { type Command, Option } from 'commander';
-import type { CommandContext } from '../app/context.js';
 import { variablesOf } from '../config/header-texts.js';
 import { type ResolvedSettings, resolveSettings } from '../config/load.js';
 import { SETTINGS, type SettingGroup, type Settings, settingsIn } from '../config/settings.js';
+import type { Call } from './action.js';
 import { dotEnvOf, readTrustedConfig } from './folder-settings.js';
-import { collect } from './repeated-flag.js';
 
 const HEADINGS: Readonly<Record<SettingGroup, string>> = {
   request: 'What is sent:',
@@ -20,6 +19,11 @@ const HEADINGS: Readonly<Record<SettingGroup, string>> = {
   store: 'Store and settings:',
   display: 'What is shown:',
 };
+
+/** For commander: a flag that may be given several times gathers its values, the first first. */
+export function collect(value: string, before: readonly string[] = []): string[] {
+  return [...before, value];
+}
 
 /** @param hidden settings of the groups that are taken, but are not in the help of the command */
 export function addSettingFlags(
@@ -71,7 +75,7 @@ export function addOtherRunFlags(command: Command, shown: readonly (keyof Settin
  * uses what they are not trusted with, the user is asked, or it is refused.
  * @throws LlmBatchError (exit 2) for the first bad value, wherever it came from; CONFIG_UNTRUSTED
  */
-export async function readSettings(command: Command, context: CommandContext): Promise<ResolvedSettings> {
+export async function readSettings({ command, context }: Call): Promise<ResolvedSettings> {
   const flags: Record<string, unknown> = {};
   const options = command.optsWithGlobals() as Record<string, unknown>;
   for (const { name, flags: flagText } of SETTINGS) {

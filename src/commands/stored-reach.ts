@@ -13,14 +13,9 @@ import { type TrustedFact, TrustRecord } from '../config/trust-record.js';
 import { type LlmBatchError, usageError } from '../core/errors.js';
 import type { TellEvent } from '../core/event.js';
 import type { OutputPaths } from '../results/output-paths.js';
-import {
-  type ConnectionSettings,
-  imageFolderOf,
-  lanesOf,
-  OPENAI_BASE_URL,
-  type RunSettings,
-} from '../runs/run-settings.js';
+import { imageFolderOf, lanesOf, OPENAI_BASE_URL, type RunSettings } from '../runs/run-settings.js';
 import { shellWord } from '../ui/next-command.js';
+import { connectionOf } from './asked-settings.js';
 import { trustOrRefuse } from './confirm.js';
 
 export const TRUST_STORE_FLAG = [
@@ -183,11 +178,6 @@ function serversOf(settings: RunSettings): TrustedFact[] {
 /** The whole address: on one host several tenants may live. */
 function addressOf(baseUrl: string): string {
   return URL.canParse(baseUrl) ? new URL(baseUrl).href.replace(/\/+$/, '') : baseUrl;
-}
-
-function connectionOf({ settings, lanes }: ResolvedSettings): ConnectionSettings {
-  const { baseUrl, apiKeyEnv, apiKeyHeader, headers } = settings;
-  return { baseUrl, apiKeyEnv, apiKeyHeader, headers, lanes };
 }
 
 function filesReadBy({ request, pricesFile }: RunSettings, homes: HomeFolders): TrustedFact[] {

@@ -3,13 +3,12 @@ import { open } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import type { Readable } from 'node:stream';
 import type { Command } from 'commander';
-import type { CommandContext } from '../app/context.js';
 import { type ClientOptions, LlmBatchClient, ServiceProblem } from '../client/service-client.js';
 import { EXIT_CODES, type ExitCode, LlmBatchError, usageError } from '../core/errors.js';
 import { printable } from '../core/foreign-text.js';
 import { unreadable } from '../input/bytes.js';
 import { writeNotice } from '../ui/notice.js';
-import type { Action } from './action.js';
+import type { Action, Call } from './action.js';
 import { isThereToBeAsked } from './confirm.js';
 import { addSettingFlags, readSettings } from './setting-flags.js';
 
@@ -19,7 +18,7 @@ Examples:
   llm-batch submit requests.jsonl --wait > results.jsonl
   cat requests.jsonl | llm-batch submit - --server http://batch.internal:8080 --wait`;
 
-export function registerSubmit(program: Command, context: CommandContext, action: Action): void {
+export function registerSubmit(program: Command, action: Action): void {
   const command = program
     .command('submit')
     .argument('[file]', 'JSONL, a document or a request a line; -, or none: standard input')
@@ -32,12 +31,7 @@ export function registerSubmit(program: Command, context: CommandContext, action
     )
     .option('-p, --prompt <template>', 'user message; {{field}} is filled from each document')
     .option('-m, --model <name>', 'model for documents that name none');
-  addSettingFlags(command, ['client', 'display']);
-  command.action(
-    action((file: string | undefined, options: SubmitCommandOptions) =>
-      submit(command, context, file, options),
-    ),
-  );
+  addSettingFlags(command, ['client', 'display']).action(action(submit));
 }
 
 interface SubmitCommandOptions {
@@ -48,12 +42,12 @@ interface SubmitCommandOptions {
 }
 
 async function submit(
-  command: Command,
-  context: CommandContext,
+  call: Call,
   named: string | undefined,
   options: SubmitCommandOptions,
 ): Promise<ExitCode> {
-  const { settings } = await readSettings(command, context);
+  const { context } = call;
+  const { settings } = await readSettings(call);
   if (named === undefined && isThereToBeAsked(context)) {
     throw usageError(
       'INPUT_UNNAMED',

@@ -5,8 +5,9 @@ import { isJsonObject, type Json, type JsonObject, parseForeignJson } from '../c
 import { configName, familiarSetting, nearest, settingOfKey } from './familiar-names.js';
 import { isInside } from './inside.js';
 import { type LaneDefinition, parseLanes } from './lanes.js';
-import { SETTINGS, type SettingDefinition, type Settings } from './settings.js';
+import { SETTINGS, type Settings } from './settings.js';
 import { readSmallFile } from './small-file.js';
+import { parseGiven } from './values.js';
 
 export const CONFIG_FILE_NAME = 'llm-batch.config.json';
 const LANES = 'lanes';
@@ -39,23 +40,18 @@ export function resolveSettings(sources: SettingSources): ResolvedSettings {
   const given = new Set<keyof Settings>();
   const values: Partial<Record<keyof Settings, unknown>> = {};
   for (const definition of SETTINGS) {
-    const { name, environment } = definition;
-    const flagValue = sources.flags[name];
-    const environmentValue = sources.environment[environment];
-    if (flagValue !== undefined) {
+    const { name, flags, environment, parse, initial } = definition;
+    const take = (where: string, value: unknown): void => {
+      values[name] = parseGiven('SETTING_INVALID', where, value, parse);
+    };
+    if (sources.flags[name] !== undefined) {
       given.add(name);
-      values[name] = parsed(definition, flagValue, flagName(definition));
-    } else if (environmentValue !== undefined && environmentValue !== '') {
-      values[name] = parsed(definition, environmentValue, `environment variable ${environment}`);
+      take(flags.split(' ')[0] ?? flags, sources.flags[name]);
+    } else if ((sources.environment[environment] ?? '') !== '') {
+      take(`environment variable ${environment}`, sources.environment[environment]);
     } else if (Object.hasOwn(sources.file, name)) {
-      values[name] = parsed(
-        definition,
-        sources.file[name],
-        `'${configName(definition)}' in ${CONFIG_FILE_NAME}`,
-      );
-    } else {
-      values[name] = definition.initial;
-    }
+      take(`'${configName(definition)}' in ${CONFIG_FILE_NAME}`, sources.file[name]);
+    } else values[name] = initial;
   }
   const lanes = parseLanes(sources.file[LANES]);
   const settings = values as unknown as Settings;
@@ -136,19 +132,4 @@ function unknownKey(key: string, path: string): Error {
     `${path} has a setting '${key}' that is not known.`,
     meant === null ? `known are ${known.join(', ')}` : `did you mean '${meant}'?`,
   );
-}
-
-export function flagName(definition: SettingDefinition): string {
-  return definition.flags.split(' ')[0] ?? definition.flags;
-}
-
-function parsed(definition: SettingDefinition, value: unknown, where: string): unknown {
-  try {
-    return definition.parse(value);
-  } catch (error) {
-    throw usageError(
-      'SETTING_INVALID',
-      `Expected ${where} to be ${(error as Error).message}, got ${JSON.stringify(value)}.`,
-    );
-  }
 }
