@@ -13,13 +13,14 @@ import { LaneQuota } from '../engine/lane-quota.js';
 import type { LanePrices } from '../engine/remote/remote-lane.js';
 import { createLimiter } from '../limiter/limiter.js';
 import { billedMicroUsd, costMicroUsd, worstCaseAtTier, worstCaseMicroUsd } from '../pricing/cost.js';
-import type { ModelPrice, PriceBook, PriceTable, PriceTier } from '../pricing/price-book.js';
+import type { ModelPrice, PriceBook, PriceTier } from '../pricing/price-book.js';
 import { batchLimitsOf } from '../provider/batch-limits.js';
 import type { Provider } from '../provider/provider.js';
 import type { RemoteProvider } from '../provider/remote-batches.js';
 import type { BackgroundProvider } from '../provider/remote-responses.js';
 import { checkBudget } from '../runs/run-budget.js';
 import { type LaneSettings, lanesOf, type RunSettings } from '../runs/run-settings.js';
+import type { RunLanes } from '../runs/work.js';
 import type { SimulatorOptions } from '../simulator/options.js';
 import type { QuotaStore } from '../store/quota-store.js';
 import type { CommandContext } from './context.js';
@@ -33,15 +34,6 @@ const MOST_AUTO_CONNECTIONS = 512;
 const REHEARSAL: SimulatorOptions = { latencyMs: { min: 80, max: 400 } };
 /** How the simulator names the models it stands in for. */
 const SIMULATED_PREFIX = 'simulated/';
-
-export interface OpenLanes {
-  readonly lanes: readonly Lane[];
-  /** What the lanes price their calls by. */
-  readonly prices: PriceTable;
-  /** Calls that can be open at once on this machine. */
-  readonly mostConnections: number;
-  close(): Promise<void>;
-}
 
 /**
  * Checks, before anything is read or stored, that there is somebody to call.
@@ -172,7 +164,7 @@ export async function connect(
   settings: RunSettings,
   context: CommandContext,
   quotas: QuotaStore | null = null,
-): Promise<OpenLanes> {
+): Promise<RunLanes> {
   const { createOpenAIProvider } = await import('../provider/openai/client.js');
   const { openPriceBook } = await import('../pricing/open-price-book.js');
   const { clock, random, environment } = context;

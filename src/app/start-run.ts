@@ -3,6 +3,7 @@ import type { Settings } from '../config/settings.js';
 import type { Choice, TellEvent } from '../core/event.js';
 import type { RunRecord } from '../core/run.js';
 import type { OutputPaths } from '../results/output-paths.js';
+import type { SentRun } from '../runs/execute-run.js';
 import { givenName, runForInput } from '../runs/find-run.js';
 import { type ImportRules, importDocuments } from '../runs/import-documents.js';
 import { ImportInterrupted } from '../runs/import-input.js';
@@ -12,7 +13,7 @@ import type { RunSettings } from '../runs/run-settings.js';
 import { type SpooledInput, spoolStandardInput } from '../runs/standard-input.js';
 import type { CommandContext } from './context.js';
 import { type HomeFolders, homeFolders, ownStore, withStore } from './open-store.js';
-import { type SentRun, sendRun } from './send-run.js';
+import { sendRun } from './send-run.js';
 import { wantedInput } from './wanted-input.js';
 
 export interface StartOptions {

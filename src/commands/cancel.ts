@@ -2,7 +2,8 @@
 import type { Command } from 'commander';
 import { checkConnection, connect } from '../app/composition.js';
 import type { CommandContext } from '../app/context.js';
-import { batchFolder, homeFolders, ownStore, salvageFile, withStore, workerIdOf } from '../app/open-store.js';
+import { homeFolders, ownStore, salvageFile, withStore } from '../app/open-store.js';
+import { senderOf } from '../app/send-run.js';
 import { watchRun } from '../app/watch-run.js';
 import type { ResolvedSettings } from '../config/load.js';
 import { EXIT_CODES, type ExitCode, usageError } from '../core/errors.js';
@@ -10,8 +11,8 @@ import { printable } from '../core/foreign-text.js';
 import type { RunRecord } from '../core/run.js';
 import { cancelAtProviders, cancelRun } from '../runs/cancel-run.js';
 import { findRun } from '../runs/find-run.js';
-import { openBatches } from '../runs/remote.js';
 import { settingsOfRun } from '../runs/run-settings.js';
+import { openBatches } from '../runs/ways.js';
 import type { Store } from '../store/store.js';
 import { shellWord } from '../ui/next-command.js';
 import { formatCount, formatQuantity } from '../ui/numbers.js';
@@ -110,11 +111,7 @@ async function cancelRemote(
   const { lanes, close } = await connect(runSettings, context);
   try {
     return await cancelAtProviders({
-      ...{ store, run, lanes, clock: context.clock, random: context.random, stop: context.interrupts },
-      workerId: workerIdOf(context),
-      batchFolder: await batchFolder(context, settings),
-      salvagePath: await salvageFile(context, settings),
-      tell: watchRun(context, settings),
+      ...{ store, run, lanes, ...(await senderOf(context, settings)), tell: watchRun(context, settings) },
     });
   } finally {
     await close();

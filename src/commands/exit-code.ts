@@ -1,5 +1,5 @@
-import type { SentRun } from '../app/send-run.js';
 import { EXIT_CODES, type ExitCode } from '../core/errors.js';
+import type { SentRun } from '../runs/execute-run.js';
 
 /** What a script is told of runs that were sent: of all that became of them, what asks the most of the user. */
 export function exitCodeOf(runs: readonly SentRun[]): ExitCode {

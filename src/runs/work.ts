@@ -8,50 +8,38 @@
  *    ▼ └── woken, or a second has passed
  *   nothing for `idleExitMs`, or stop ──▶ what is open ends, the rest goes back ──▶ ended
  */
-import { type Clock, type Random, WOKEN } from '../core/clock.js';
+import { WOKEN } from '../core/clock.js';
 import { EXIT_CODES, LlmBatchError } from '../core/errors.js';
-import type { DrainEnding, RunEvent } from '../core/event.js';
+import type { RunEvent } from '../core/event.js';
 import type { RunRecord } from '../core/run.js';
-import type { RunSummary } from '../core/run-summary.js';
-import type { StopRequests } from '../core/stop-requests.js';
-import type { Lane } from '../engine/lane.js';
 import type { SendingWay } from '../engine/sending-way.js';
 import { mayPass } from '../engine/store-trouble.js';
-import type { PriceTable } from '../pricing/price-book.js';
 import type { RescueReport, Store } from '../store/store.js';
 import { RunTurns } from './claim-turns.js';
-import { type ExecutionReport, executeRun, isDone, LEASE_MS } from './execute-run.js';
+import { type ExecuteOptions, executeRun, isDone, LEASE_MS, type SentRun } from './execute-run.js';
 import { recoverStore, rescueDead } from './recover.js';
-import { openBatches } from './remote.js';
 import { observationsOf } from './run-observations.js';
 import { type PacingSettings, settingsOfRun, settingsToJson } from './run-settings.js';
+import { openBatches } from './ways.js';
 
 /** The way to a run's servers. */
-export interface RunLanes {
-  readonly lanes: readonly Lane[];
-  readonly prices: PriceTable;
-  /** That this machine lets the process have. */
-  readonly mostConnections: number;
+export interface RunLanes extends Pick<ExecuteOptions, 'lanes' | 'prices' | 'mostConnections'> {
   close(): Promise<void>;
 }
 
-export interface WorkOptions {
+export interface WorkOptions
+  extends Pick<
+    ExecuteOptions,
+    'clock' | 'random' | 'workerId' | 'leaseMs' | 'salvagePath' | 'batchFolder' | 'stop'
+  > {
   /** Opened for writing; drain lock held where the store cannot be shared. */
   readonly store: Store;
   /** The only run to send; null: all of the store. */
   readonly runId: number | null;
   /** @throws LlmBatchError for a run that is not to be sent from here; it is told, and passed over */
   readonly connect: (run: RunRecord) => Promise<RunLanes>;
-  readonly clock: Clock;
-  readonly random: Random;
-  readonly workerId: string;
-  readonly leaseMs?: number | undefined;
   /** Calls open at once to the servers of a run, whatever the run says; null: as it says. */
   readonly concurrency: PacingSettings['concurrency'] | null;
-  readonly salvagePath: string;
-  readonly batchFolder: string;
-  /** The first request lets open calls finish and gives the rest back, the second cuts them off. */
-  readonly stop: StopRequests;
   /** Calls back when this process has put work into a run. @returns stops listening */
   readonly onSubmitted?: ((look: () => void) => () => void) | undefined;
   /** Ends when there has been nothing to do for so long; null: waits for ever. */
@@ -62,7 +50,7 @@ export interface WorkOptions {
 
 export interface WorkReport {
   /** How the runs that it sent were left, by name. */
-  readonly runs: ReadonlyMap<string, { readonly end: DrainEnding; readonly summary: RunSummary }>;
+  readonly runs: ReadonlyMap<string, SentRun>;
   /** Names of runs that could not be sent from here. */
   readonly passedOver: readonly string[];
   /** Why it ended: asked to stop, or idle. */
@@ -92,7 +80,7 @@ class Worker {
   readonly #notBeforeMs = new Map<number, number>();
   /** Why runs were passed over, so that nobody is told twice. */
   readonly #passedOver = new Map<string, string>();
-  readonly #reports = new Map<string, Pick<ExecutionReport, 'end' | 'summary'>>();
+  readonly #reports = new Map<string, SentRun>();
   /** Nothing has come of anything since then (monotonic). */
   #idleSinceMs = 0;
   #sleeping: AbortController | null = null;
