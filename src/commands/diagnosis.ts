@@ -5,7 +5,7 @@ import type { CommandContext } from '../app/context.js';
 import { homeFolders, salvageFile, storeUrl, withStore } from '../app/open-store.js';
 import type { ResolvedSettings } from '../config/load.js';
 import type { Settings } from '../config/settings.js';
-import { EXIT_CODES, LlmBatchError } from '../core/errors.js';
+import { LlmBatchError } from '../core/errors.js';
 import type { RunRecord } from '../core/run.js';
 import { modelOf } from '../documents/request.js';
 import { type Diagnosis, fault, faultOf, ok } from '../runs/diagnose/diagnose.js';
@@ -169,12 +169,7 @@ async function findRunToResume(
 function lookAtNode(): Diagnosis {
   const { version } = process;
   if (Number.parseInt(version.slice(1), 10) >= OLDEST_NODE) return ok('node', version);
-  return fault(
-    'node',
-    `${version} is too old.`,
-    `Install Node ${OLDEST_NODE} or newer.`,
-    EXIT_CODES.unexpected,
-  );
+  return fault('node', `${version} is too old.`, `Install Node ${OLDEST_NODE} or newer.`);
 }
 
 async function lookAtEngine(): Promise<Diagnosis> {
@@ -186,7 +181,6 @@ async function lookAtEngine(): Promise<Diagnosis> {
       'storage_engine',
       `SQLite cannot be loaded: ${(error as Error).message.split('\n')[0] ?? ''}`,
       'Install the dependencies again, with this version of Node: npm ci',
-      EXIT_CODES.store,
     );
   }
 }

@@ -78,9 +78,8 @@ export function addOtherRunFlags(command: Command, shown: readonly (keyof Settin
 export async function readSettings({ command, context }: Call): Promise<ResolvedSettings> {
   const flags: Record<string, unknown> = {};
   const options = command.optsWithGlobals() as Record<string, unknown>;
-  for (const { name, flags: flagText } of SETTINGS) {
-    const optionName = optionNameOf(flagText);
-    if (command.getOptionValueSource(optionName) === 'cli') flags[name] = options[optionName];
+  for (const { name, key } of SETTINGS) {
+    if (command.getOptionValueSource(key) === 'cli') flags[name] = options[key];
   }
   const used = settingsUsedBy(command);
   const adoptVariables = dotEnvOf(context, flags['envFile']);
@@ -107,13 +106,7 @@ function settingsUsedBy(command: Command): ReadonlySet<string> {
   const shown = command.options.filter((option) => !option.hidden).map((option) => option.attributeName());
   const rehearses = command.getOptionValue('simulate') === true;
   const used = SETTINGS.filter(
-    ({ flags, reaches }) => shown.includes(optionNameOf(flags)) && !(rehearses && reaches === 'server'),
+    ({ key, reaches }) => shown.includes(key) && !(rehearses && reaches === 'server'),
   );
   return new Set(used.map(({ name }) => name));
-}
-
-/** commander names `--max-line-bytes <size>` maxLineBytes and `--no-color` color. */
-function optionNameOf(flags: string): string {
-  const long = (flags.split(' ')[0] ?? '').replace(/^--(no-)?/, '');
-  return long.replace(/-([a-z])/g, (_, letter: string) => letter.toUpperCase());
 }

@@ -2,7 +2,7 @@
 import { resolve } from 'node:path';
 import { usageError } from '../core/errors.js';
 import { isJsonObject, type Json, type JsonObject, parseForeignJson } from '../core/json.js';
-import { configName, familiarSetting, nearest, settingOfKey } from './familiar-names.js';
+import { familiarSetting, nearest, settingOfKey } from './familiar-names.js';
 import { isInside } from './inside.js';
 import { type LaneDefinition, parseLanes } from './lanes.js';
 import { SETTINGS, type Settings } from './settings.js';
@@ -39,8 +39,7 @@ export interface ResolvedSettings {
 export function resolveSettings(sources: SettingSources): ResolvedSettings {
   const given = new Set<keyof Settings>();
   const values: Partial<Record<keyof Settings, unknown>> = {};
-  for (const definition of SETTINGS) {
-    const { name, flags, environment, parse, initial } = definition;
+  for (const { name, key, flags, environment, parse, initial } of SETTINGS) {
     const take = (where: string, value: unknown): void => {
       values[name] = parseGiven('SETTING_INVALID', where, value, parse);
     };
@@ -50,7 +49,7 @@ export function resolveSettings(sources: SettingSources): ResolvedSettings {
     } else if ((sources.environment[environment] ?? '') !== '') {
       take(`environment variable ${environment}`, sources.environment[environment]);
     } else if (Object.hasOwn(sources.file, name)) {
-      take(`'${configName(definition)}' in ${CONFIG_FILE_NAME}`, sources.file[name]);
+      take(`'${key}' in ${CONFIG_FILE_NAME}`, sources.file[name]);
     } else values[name] = initial;
   }
   const lanes = parseLanes(sources.file[LANES]);
@@ -124,9 +123,12 @@ function canonical(config: JsonObject, path: string): JsonObject {
 }
 
 function unknownKey(key: string, path: string): Error {
-  const known = [...SETTINGS.filter(({ name }) => !ONLY_FLAGS.includes(name)).map(configName), LANES];
+  const known = [
+    ...SETTINGS.filter(({ name }) => !ONLY_FLAGS.includes(name)).map(({ key: known }) => known),
+    LANES,
+  ];
   const familiar = familiarSetting(key);
-  const meant = familiar === null ? nearest(key, known) : configName(familiar);
+  const meant = familiar === null ? nearest(key, known) : familiar.key;
   return usageError(
     'CONFIG_UNKNOWN_SETTING',
     `${path} has a setting '${key}' that is not known.`,

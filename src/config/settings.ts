@@ -50,8 +50,8 @@ interface SettingLine<Value, Initial extends Value | null> {
   readonly initial: Initial;
   /** The flag may be given several times; `parse` gets the list. */
   readonly repeats?: boolean;
-  /** How the default is written in help; absent: not shown. */
-  readonly initialText?: string;
+  /** How the default is written in help; absent: as it is where that is a text or a number, else not at all. */
+  readonly initialText?: string | undefined;
   /**
    * What the setting gives away: a server is somebody to send documents and keys to, a path names a file or folder.
    * A configuration that the user has neither named nor trusted may not say the one at all, and the other only
@@ -71,7 +71,10 @@ function setting<Group extends SettingGroup, Value, Initial extends Value | null
 ) {
   const flag = /^--(?:no-)?([a-z-]+)/.exec(line.flags)?.[1] ?? '';
   const environment = line.environment ?? `LLM_BATCH_${flag.toUpperCase().replaceAll('-', '_')}`;
-  return { ...line, group, environment };
+  const isPlain = typeof line.initial === 'string' || typeof line.initial === 'number';
+  const initialText = line.initialText ?? (isPlain ? String(line.initial) : undefined);
+  const key = flag.replace(/-([a-z])/g, (_, letter: string) => letter.toUpperCase());
+  return { ...line, group, environment, key, initialText };
 }
 
 const MEBIBYTE = 1024 * 1024;
@@ -96,7 +99,6 @@ const TABLE = {
     flags: '--db <file>',
     help: 'the store: a SQLite file',
     initial: './llm-batch.db',
-    initialText: './llm-batch.db',
     reaches: 'path',
     parse: parseText,
   }),
@@ -111,7 +113,6 @@ const TABLE = {
     flags: '--schema-name <name>',
     help: 'schema of the database that holds the store',
     initial: 'llm_batch',
-    initialText: 'llm_batch',
     parse: parseText,
   }),
   endpoint: setting('request', {
@@ -270,7 +271,6 @@ const TABLE = {
     flags: '--concurrency <n|auto>',
     help: 'calls open at once; auto finds out how many pay off',
     initial: 16,
-    initialText: '16',
     parse: parseCountOrAuto,
     stored: either(positive, oneOf('auto')),
   }),
@@ -317,7 +317,6 @@ const TABLE = {
     flags: '--group-min <n>',
     help: 'documents in one call at first, and at least, where the endpoint takes several',
     initial: 10,
-    initialText: '10',
     parse: parseCount,
     stored: positive,
   }),
@@ -325,7 +324,6 @@ const TABLE = {
     flags: '--group-max <n>',
     help: 'documents in one call at most; 1 sends each alone',
     initial: 100,
-    initialText: '100',
     parse: parseCount,
     stored: positive,
   }),
@@ -349,7 +347,6 @@ const TABLE = {
     flags: '--max-attempts <n>',
     help: 'attempts a document may use before it counts as failed',
     initial: 5,
-    initialText: '5',
     parse: parseCount,
     stored: positive,
   }),
@@ -427,7 +424,6 @@ const TABLE = {
     flags: '--remote-max <n>',
     help: 'batches at the provider at once',
     initial: 10,
-    initialText: '10',
     parse: parseCount,
     stored: positive,
   }),
@@ -533,7 +529,6 @@ const TABLE = {
     flags: '--host <address>',
     help: 'address to listen on; one that others reach needs LLM_BATCH_SERVE_TOKENS, with commas between',
     initial: '127.0.0.1',
-    initialText: '127.0.0.1',
     reaches: 'server',
     parse: parseText,
   }),
@@ -541,7 +536,6 @@ const TABLE = {
     flags: '--port <n>',
     help: 'port to listen on; 0 takes a free one',
     initial: 8080,
-    initialText: '8080',
     parse: parsePort,
   }),
   drain: setting('service', {
@@ -577,7 +571,6 @@ const TABLE = {
     flags: '--server <url>',
     help: 'where `llm-batch serve` listens; its token stands in LLM_BATCH_SERVER_TOKEN',
     initial: 'http://127.0.0.1:8080',
-    initialText: 'http://127.0.0.1:8080',
     reaches: 'server',
     parse: parseText,
   }),
@@ -600,6 +593,8 @@ export interface SettingDefinition extends SettingLine<unknown, unknown> {
   readonly name: keyof Settings;
   readonly group: SettingGroup;
   readonly environment: string;
+  /** After the flag, `maxCost` for `--max-cost`: in a configuration, and commander's name for it. */
+  readonly key: string;
 }
 
 export const SETTINGS: readonly SettingDefinition[] = Object.entries(TABLE).map(([name, line]) => ({

@@ -3,8 +3,7 @@ import type { RunRecord } from '../core/run.js';
 import type { RunSummary } from '../core/run-summary.js';
 import type { Store } from '../store/store.js';
 import { type ExecuteOptions, LEASE_MS } from './execute-run.js';
-import { loadOutputCheck } from './output-check-of.js';
-import { createPrepareTask } from './prepare-task.js';
+import { loadPrepareTask } from './prepare-task.js';
 import { recoverStore } from './recover.js';
 import { eventOf } from './run-events.js';
 import { settingsOfRun } from './run-settings.js';
@@ -45,7 +44,7 @@ export async function cancelAtProviders(options: CancelOptions): Promise<boolean
   const settings = settingsOfRun(run);
   const way = await wayOf(run, {
     ...{ ...options, task: 'cancel', leaseMs: LEASE_MS, waits: true, mostConnections: 1, isUntried: false },
-    prepare: createPrepareTask(settings, await loadOutputCheck(settings)),
+    prepare: await loadPrepareTask(settings),
     ...{ budget: null, tooManyFailures: null, onSettled: () => undefined },
     salvage: (settlements) => saveSalvage(salvagePath, settlements),
     onNotice: (notice) => tell(eventOf(notice, null)),

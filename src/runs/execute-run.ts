@@ -11,8 +11,7 @@ import type { SendingWay } from '../engine/sending-way.js';
 import type { QuotaAmounts } from '../limiter/shared-quota.js';
 import type { PriceTable } from '../pricing/price-book.js';
 import type { Store } from '../store/store.js';
-import { loadOutputCheck } from './output-check-of.js';
-import { createPrepareTask } from './prepare-task.js';
+import { loadPrepareTask } from './prepare-task.js';
 import { recoverStore } from './recover.js';
 import { createRunBudget, failureLimit } from './run-budget.js';
 import { eventOf, settledEvent } from './run-events.js';
@@ -129,7 +128,7 @@ async function drainRun(
 
   const { traceparent } = observationsOf(run);
   const notes = new ObservationNotes(store, run, lanes, clock, tell);
-  const prepare = createPrepareTask(settings, await loadOutputCheck(settings));
+  const prepare = await loadPrepareTask(settings);
   const budget = createRunBudget(settings.budget, lanes, before);
   const tooManyFailures = failureLimit(settings.budget.maxFailures);
   const drain = await wayOf(run, {

@@ -2,7 +2,7 @@
 import { accessSync, constants, existsSync, type Stats, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import type { Clock } from '../../core/clock.js';
-import { EXIT_CODES, LlmBatchError } from '../../core/errors.js';
+import { LlmBatchError } from '../../core/errors.js';
 import { fileSystemOf } from '../../store/file-system.js';
 import type { StoreCondition } from '../../store/maintenance.js';
 import { openStore } from '../../store/open.js';
@@ -46,12 +46,7 @@ const MOST_DIFFERENCES_TOLD = 5;
 export async function* diagnoseStore(look: StoreLook): AsyncGenerator<Diagnosis> {
   const folder = dirname(look.path);
   if (!existsSync(folder)) {
-    yield fault(
-      'store_file',
-      `The folder ${folder} is not there.`,
-      { code: 'STORE_FOLDER_MISSING' },
-      EXIT_CODES.store,
-    );
+    yield fault('store_file', `The folder ${folder} is not there.`, { code: 'STORE_FOLDER_MISSING' });
     return;
   }
   yield* lookAtPlace(look);
@@ -63,7 +58,6 @@ export async function* diagnoseStore(look: StoreLook): AsyncGenerator<Diagnosis>
           'store_file',
           `There is no store at ${look.path} yet, and this user may not write to ${folder}.`,
           { code: 'STORE_FOLDER_PERMISSIONS' },
-          EXIT_CODES.store,
         );
     return;
   }
@@ -101,7 +95,6 @@ function* lookAtPlace({ path, fileSystem = fileSystemOf }: StoreLook): Generator
       'file_system',
       `${folder} is on a network file system (${name}), where an SQLite store is not safe.`,
       { code: 'STORE_NETWORK_FILE_SYSTEM' },
-      EXIT_CODES.store,
     );
   } else if (uncertain) {
     yield warning('file_system', `${folder} is on a ${name} file system, which may be on another machine.`, {
@@ -126,14 +119,13 @@ function* lookAtPlace({ path, fileSystem = fileSystemOf }: StoreLook): Generator
 
 function lookAtFile({ path, userId }: StoreLook, folder: string, file: Stats): Diagnosis {
   if (!file.isFile()) {
-    return fault('store_file', `${path} is no file.`, { code: 'STORE_NO_FILE' }, EXIT_CODES.store);
+    return fault('store_file', `${path} is no file.`, { code: 'STORE_NO_FILE' });
   }
   if (!may(path, constants.R_OK | constants.W_OK) || !mayWrite(folder)) {
     return fault(
       'store_file',
       `${path} cannot be written: the file, its folder or the disk is read-only for this user.`,
       { code: 'STORE_FILE_PERMISSIONS' },
-      EXIT_CODES.store,
     );
   }
   if (userId !== null && file.uid !== userId) {
@@ -196,7 +188,6 @@ async function lookAtCounts(store: Store): Promise<Diagnosis> {
     'counts',
     `Counts differ from what is there: ${told.join('; ')}${more > 0 ? `; and ${more} more` : ''}.`,
     { code: 'COUNTS_DIFFER' },
-    EXIT_CODES.store,
   );
 }
 
@@ -229,7 +220,6 @@ function damaged(path: string, damage: readonly string[]): Diagnosis {
     'integrity',
     `${path} is damaged: ${damage.join('; ')}`,
     `Save a copy, then try: sqlite3 ${path} .recover | sqlite3 recovered.db`,
-    EXIT_CODES.store,
   );
 }
 
