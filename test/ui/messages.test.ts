@@ -4,7 +4,7 @@ import { LlmBatchError, usageError } from '../../src/core/errors.js';
 import { renderBadLines } from '../../src/ui/bad-lines.js';
 import { PLAIN_APPEARANCE } from '../../src/ui/colours.js';
 import { renderError } from '../../src/ui/error.js';
-import { formatImportPlan } from '../../src/ui/plan.js';
+import { formatImportPlan } from '../../src/ui/event-lines.js';
 import { displayWidth } from '../../src/ui/width.js';
 
 describe('an error', () => {
@@ -43,15 +43,36 @@ describe('an error', () => {
 
 describe('the plan of an edited input', () => {
   it('names what there is', () => {
-    expect(formatImportPlan({ unchanged: 9_950, answeredBefore: 0, changed: 40, added: 10, gone: 3 })).toBe(
-      '9,950 unchanged · 40 changed · 10 new · 3 gone',
-    );
-    expect(formatImportPlan({ unchanged: 0, answeredBefore: 0, changed: 0, added: 10, gone: 0 })).toBe(
-      '10 new',
-    );
-    expect(formatImportPlan({ unchanged: 0, answeredBefore: 0, changed: 0, added: 0, gone: 0 })).toBe(
-      'no documents',
-    );
+    expect(
+      formatImportPlan({
+        unchanged: 9_950,
+        answeredBefore: 0,
+        changedOpen: 40,
+        changedFinished: 0,
+        added: 10,
+        gone: 3,
+      }),
+    ).toBe('9,950 unchanged · 40 changed · 10 new · 3 gone');
+    expect(
+      formatImportPlan({
+        unchanged: 0,
+        answeredBefore: 0,
+        changedOpen: 0,
+        changedFinished: 0,
+        added: 10,
+        gone: 0,
+      }),
+    ).toBe('10 new');
+    expect(
+      formatImportPlan({
+        unchanged: 0,
+        answeredBefore: 0,
+        changedOpen: 0,
+        changedFinished: 0,
+        added: 0,
+        gone: 0,
+      }),
+    ).toBe('no documents');
   });
 });
 
