@@ -5,15 +5,13 @@ import { EXIT_CODES, type ExitCode } from '../core/errors.js';
 import { parseExact, stringifyExact } from '../core/exact-json.js';
 import { escapedJson } from '../core/foreign-text.js';
 import { idJson } from '../results/result-line.js';
-import { resultPages } from '../results/result-pages.js';
+import { readFailures } from '../runs/failure-groups.js';
 import { findRun } from '../runs/find-run.js';
 import { adviceOn } from '../ui/failure-advice.js';
-import { FailureGrouping, renderFailures } from '../ui/failures-page.js';
+import { renderFailures } from '../ui/failures-page.js';
 import type { Action, Call } from './action.js';
 import { printPage } from './print-page.js';
 import { addSettingFlags, readSettings } from './setting-flags.js';
-
-const PAGE_ROWS = 1_000;
 
 const EXAMPLES = `
 Examples:
@@ -43,11 +41,7 @@ async function failures(
   const { settings } = await readSettings(call);
   return withStore(context, settings, 'read', async (store) => {
     const run = await findRun(store, runName);
-    const grouping = new FailureGrouping();
-    const readPage = (afterLine: number) =>
-      store.readResults({ runId: run.id, only: 'failed', afterLine, limit: PAGE_ROWS, includeBody: false });
-    for await (const page of resultPages(readPage, 'failed')) grouping.add(page);
-    const groups = grouping.groups();
+    const groups = await readFailures(store, run.id);
     if (options.json) {
       const report = groups.map(({ kind, count, codes, example }) => ({
         kind,

@@ -3,9 +3,9 @@
 import { disarmed, printable } from '../core/foreign-text.js';
 import type { LaneSummary, RunSummary } from '../core/run-summary.js';
 import { modelOf } from '../documents/request.js';
+import type { FailureGroup } from '../runs/failure-groups.js';
 import { lanesOf, settingsOfRun } from '../runs/run-settings.js';
 import { adviceOn } from '../ui/failure-advice.js';
-import type { FailureGroup } from '../ui/failures-page.js';
 import { haltReasonText } from '../ui/halt-reason.js';
 import { shellWord } from '../ui/next-command.js';
 import {

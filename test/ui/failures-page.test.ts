@@ -2,9 +2,10 @@ import { describe, expect, it } from 'vitest';
 import type { FailureKind } from '../../src/core/failure.js';
 import { FAILURE_KINDS } from '../../src/core/failure.js';
 import type { ResultRow } from '../../src/core/result-row.js';
+import { FailureGrouping } from '../../src/runs/failure-groups.js';
 import { PLAIN_APPEARANCE } from '../../src/ui/colours.js';
 import { FAILURE_ADVICE } from '../../src/ui/failure-advice.js';
-import { FailureGrouping, renderFailures } from '../../src/ui/failures-page.js';
+import { renderFailures } from '../../src/ui/failures-page.js';
 
 function failed(line: number, kind: FailureKind, message: string, code: string | null = null): ResultRow {
   return {
