@@ -11,6 +11,15 @@ export interface Fact {
   readonly paint?: (text: string) => string;
 }
 
+export function fact(name: string, value: string, paint?: Fact['paint']): Fact {
+  return { name, value, ...(paint && { paint }) };
+}
+
+/** Several of one name, which stands before the first. */
+export function factsOf(name: string, values: readonly string[], paint?: Fact['paint']): Fact[] {
+  return values.map((value, index) => fact(index === 0 ? name : '', value, paint));
+}
+
 /**
  * One line a fact, names in a column of their own, values wrapped at spaces so that no line is wider than the stream
  * (a path or a command that is wider stays whole). Values are made printable, so they may hold foreign text.

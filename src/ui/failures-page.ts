@@ -2,7 +2,7 @@
 import { printable } from '../core/foreign-text.js';
 import type { FailureGroup } from '../runs/failure-groups.js';
 import type { Appearance } from './colours.js';
-import { type Fact, factLines } from './facts.js';
+import { dotted, type Fact, fact, factLines } from './facts.js';
 import { adviceOn } from './failure-advice.js';
 import { shellWord } from './next-command.js';
 import { formatCount, formatQuantity } from './numbers.js';
@@ -31,29 +31,24 @@ export function renderFailures(
 function groupFacts(runName: string, group: FailureGroup, { colours, command }: Appearance): Fact[] {
   const { kind, example } = group;
   const { error } = example;
-  const { meaning, advice, worthRetrying } = adviceOn(error);
+  const { meaning, advice, worthRetrying = true } = adviceOn(error);
   const status = error.httpStatus === null ? '' : ` (HTTP ${error.httpStatus})`;
-  const facts: Fact[] = [
-    { name: 'what', value: meaning },
-    { name: 'example', value: `line ${formatCount(example.line)}, ${printable(example.key)}` },
-    { name: 'message', value: `${shortened(printable(error.message))}${status}` },
+  const facts = [
+    fact('what', meaning),
+    fact('example', `line ${formatCount(example.line)}, ${printable(example.key)}`),
+    fact('message', `${shortened(printable(error.message))}${status}`),
   ];
   if (group.codes.length > 0) {
     const shown = group.codes
       .slice(0, MOST_CODES)
       .map(({ code, count }) => `${printable(code)} ${formatCount(count)}`);
     const more = group.codes.length > MOST_CODES ? [`${group.codes.length - MOST_CODES} more`] : [];
-    facts.push({ name: 'codes', value: [...shown, ...more].join(' · ') });
+    facts.push(fact('codes', dotted([...shown, ...more])));
   }
-  if (error.requestId !== null) facts.push({ name: 'request id', value: printable(error.requestId) });
-  facts.push({ name: 'try', value: advice });
-  if (worthRetrying) {
-    facts.push({
-      name: 'then',
-      value: command(`llm-batch retry ${shellWord(runName)} --kind ${kind}`),
-      paint: colours.bold,
-    });
-  }
+  if (error.requestId !== null) facts.push(fact('request id', printable(error.requestId)));
+  facts.push(fact('try', advice));
+  const again = command(`llm-batch retry ${shellWord(runName)} --kind ${kind}`);
+  if (worthRetrying) facts.push(fact('then', again, colours.bold));
   return facts;
 }
 

@@ -4,7 +4,7 @@ import { printable } from '../core/foreign-text.js';
 import type { RunSummary } from '../core/run-summary.js';
 import type { PriceTable } from '../pricing/price-book.js';
 import { type Appearance, paragraph } from './colours.js';
-import { type Fact, factLines } from './facts.js';
+import { type Fact, fact, factLines } from './facts.js';
 import { haltReasonText } from './halt-reason.js';
 import { nextCommand } from './next-command.js';
 import { formatCount, formatDuration, formatQuantity, formatRate } from './numbers.js';
@@ -43,32 +43,20 @@ export function renderSummary(report: RunEndReport, appearance: Appearance): str
 
   const facts: Fact[] = [
     ...documentFacts(summary, colours),
-    { name: 'elapsed', value: formatDuration(report.elapsedMs) },
+    fact('elapsed', formatDuration(report.elapsedMs)),
     ...callFacts(summary, { callsPerSecond, simulated: report.simulated, prices: report.prices }),
   ];
   if (report.simulated) {
-    facts.push({
-      name: 'simulated',
-      value: 'these answers were made up on this machine, no model was asked',
-      paint: colours.yellow,
-    });
+    const words = 'these answers were made up on this machine, no model was asked';
+    facts.push(fact('simulated', words, colours.yellow));
   }
-  if (files.results !== null) facts.push({ name: 'results', value: files.results, paint: colours.cyan });
-  if (files.errors !== null) facts.push({ name: 'errors', value: files.errors, paint: colours.cyan });
-  if (files.rejects !== null) facts.push({ name: 'bad lines', value: files.rejects, paint: colours.cyan });
-  facts.push({
-    name: 'next',
-    value: appearance.command(
-      nextCommand({
-        runName: report.runName,
-        open,
-        failed: summary.counts.failed,
-        cancelled: summary.counts.cancelled > 0,
-        resultsPath: files.results,
-      }),
-    ),
-    paint: colours.bold,
-  });
+  if (files.results !== null) facts.push(fact('results', files.results, colours.cyan));
+  if (files.errors !== null) facts.push(fact('errors', files.errors, colours.cyan));
+  if (files.rejects !== null) facts.push(fact('bad lines', files.rejects, colours.cyan));
+  const { failed, cancelled } = summary.counts;
+  const outcome = { runName: report.runName, open, failed, cancelled: cancelled > 0 };
+  const next = nextCommand({ ...outcome, resultsPath: files.results });
+  facts.push(fact('next', appearance.command(next), colours.bold));
   const [title, paint] = headline(report, open, appearance);
   return [...paragraph(title, appearance, paint), ...factLines(facts, appearance)];
 }
