@@ -1,28 +1,17 @@
 /** What `run` and `resume` share: a run that is imported and owned is sent over its lanes, under the eyes of who watches. */
 import type { Settings } from '../config/settings.js';
-import type { Choice, TellEvent } from '../core/event.js';
-import type { RunRecord } from '../core/run.js';
-import { completeRun, type RunOutputs } from '../runs/complete-run.js';
+import { type CompleteOptions, completeRun, type RunOutputs } from '../runs/complete-run.js';
 import type { SentRun } from '../runs/execute-run.js';
 import { settingsOfRun } from '../runs/run-settings.js';
-import type { Store } from '../store/store.js';
 import { formatCount, formatQuantity } from '../ui/numbers.js';
 import { connect, plainHttpNotice } from './composition.js';
 import type { CommandContext } from './context.js';
 import { batchFolder, salvageFile, workerIdOf } from './open-store.js';
 import { traceRuns } from './telemetry.js';
 
-export interface SendRunOptions {
+export interface SendRunOptions extends Pick<CompleteOptions, 'store' | 'run' | 'choice' | 'waits' | 'tell'> {
   readonly settings: Settings;
-  /** Opened for writing, drain lock held. */
-  readonly store: Store;
-  readonly run: RunRecord;
   readonly outputs: Omit<RunOutputs, 'stream'>;
-  /** To be tried; null: all of the run. */
-  readonly choice: Choice | null;
-  /** False: batches at a provider are not waited for. */
-  readonly waits: boolean;
-  readonly tell: TellEvent;
 }
 
 /** What whoever sends documents needs of this process, besides the store and the lanes. */

@@ -8,7 +8,7 @@ import { parseCount, parseDuration, parseGiven, parseRange } from '../config/val
 import { EXIT_CODES, type ExitCode, usageError } from '../core/errors.js';
 import { printableJson } from '../core/foreign-text.js';
 import { parseParameters } from '../documents/parameter.js';
-import type { EstimateReport } from '../runs/estimate/estimate-input.js';
+import type { EstimateOptions, EstimateReport } from '../runs/estimate/estimate-input.js';
 import type { TokenRange } from '../runs/estimate/output-assumption.js';
 import type { RunSettings } from '../runs/run-settings.js';
 import type { Action, Call } from './action.js';
@@ -108,14 +108,10 @@ async function estimate(
   return report === 'interrupted' ? EXIT_CODES.interrupted : EXIT_CODES.completed;
 }
 
-export interface ShowEstimateOptions {
-  readonly models: readonly string[];
-  readonly exact: boolean;
-  readonly outputTokens: TokenRange | null;
-  readonly latencyMs: number | null;
-  readonly dailyDocuments: number | null;
-  readonly json: boolean;
-}
+type ShowEstimateOptions = Pick<
+  EstimateOptions,
+  'models' | 'exact' | 'outputTokens' | 'latencyMs' | 'dailyDocuments'
+> & { readonly json: boolean };
 
 /** Estimates and prints it on standard output. */
 export async function showEstimate(

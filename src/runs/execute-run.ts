@@ -51,7 +51,7 @@ export interface ExecuteOptions {
   /** Where the files of batches lie while they are made or read. */
   readonly batchFolder: string;
   /** False: batches are handed in and fetched, and not waited for. Default true. */
-  readonly waits?: boolean;
+  readonly waits?: boolean | undefined;
   /** While it drains, the first request lets open calls finish, the second cuts them off. */
   readonly stop: StopRequests;
   readonly tell: TellEvent;

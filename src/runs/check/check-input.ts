@@ -4,21 +4,13 @@
  */
 
 import type { DocumentPage, PreparedDocument } from '../../documents/read.js';
-import type { PriceBook } from '../../pricing/price-book.js';
-import { lanesOf, OPENAI_BASE_URL, type RunSettings } from '../run-settings.js';
+import type { InputReading } from '../read-documents.js';
+import { lanesOf, OPENAI_BASE_URL } from '../run-settings.js';
 import { badLineKind } from './bad-line-kind.js';
 import { BatchFileRules } from './batch-file-rules.js';
 import { type CheckedModel, LengthCheck } from './document-length.js';
 import { type Finding, Findings } from './findings.js';
 import { type Repeat, RepeatFinder } from './repeats.js';
-
-export interface CheckOptions {
-  readonly pages: AsyncIterable<DocumentPage>;
-  readonly settings: RunSettings;
-  readonly prices: PriceBook;
-  readonly nowMs: number;
-  readonly signal: AbortSignal;
-}
 
 export interface CheckReport {
   /** Of the input, blank ones included. */
@@ -32,7 +24,7 @@ export interface CheckReport {
 }
 
 /** @throws LlmBatchError (exit 2) as reading throws it: no input, no line that could be right */
-export async function checkInput(options: CheckOptions): Promise<CheckReport> {
+export async function checkInput(options: InputReading): Promise<CheckReport> {
   const check = new Check(options);
   for await (const page of options.pages) {
     if (options.signal.aborted) break;
@@ -51,7 +43,7 @@ class Check {
   #badLines = 0;
   #isBatchFile = false;
 
-  constructor({ settings, prices, nowMs }: CheckOptions) {
+  constructor({ settings, prices, nowMs }: InputReading) {
     const { request } = settings;
     const lanes = lanesOf(settings);
     const limits = lanes.map((lane) => lane.tpm ?? Number.POSITIVE_INFINITY);
