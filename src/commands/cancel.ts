@@ -17,7 +17,7 @@ import type { Store } from '../store/store.js';
 import { shellWord } from '../ui/next-command.js';
 import { formatCount, formatQuantity } from '../ui/numbers.js';
 import { openOf } from '../ui/summary-facts.js';
-import type { Action, Call } from './action.js';
+import type { Action, Verb } from './action.js';
 import { withGivenFlags } from './asked-settings.js';
 import { confirm } from './confirm.js';
 import { addSettingFlags, readSettings } from './setting-flags.js';
@@ -46,9 +46,9 @@ interface CancelOptions {
   readonly trustStore?: boolean;
 }
 
-async function cancel(call: Call, runName: string | undefined, options: CancelOptions): Promise<ExitCode> {
-  const { context } = call;
-  const resolved = await readSettings(call);
+async function cancel(verb: Verb, runName: string | undefined, options: CancelOptions): Promise<ExitCode> {
+  const { context } = verb;
+  const resolved = await readSettings(verb);
   const { settings } = resolved;
   const { stderr } = context;
   return withStore(context, settings, 'change', async (store) => {

@@ -6,7 +6,7 @@ import { EXIT_CODES, type ExitCode } from '../core/errors.js';
 import { printableJson } from '../core/foreign-text.js';
 import { parseParameters } from '../documents/parameter.js';
 import type { CheckReport } from '../runs/check/check-input.js';
-import type { Action, Call } from './action.js';
+import type { Action, Verb } from './action.js';
 import { runSettingsFrom } from './asked-settings.js';
 import { addInputArgument, shownInput } from './input-argument.js';
 import { printPage } from './print-page.js';
@@ -50,10 +50,10 @@ interface CheckOptions {
   readonly json?: boolean;
 }
 
-async function check(call: Call, inputs: readonly string[], options: CheckOptions): Promise<ExitCode> {
-  const { context } = call;
+async function check(verb: Verb, inputs: readonly string[], options: CheckOptions): Promise<ExitCode> {
+  const { context } = verb;
   const { checkInput } = await import('../runs/check/check-input.js');
-  const resolved = await readSettings(call);
+  const resolved = await readSettings(verb);
   const runSettings = await runSettingsFrom(
     resolved,
     { inputs, parameters: parseParameters(options.param ?? []), simulate: false, output: undefined },

@@ -9,7 +9,7 @@ import { openAtomicFile } from '../results/atomic-file.js';
 import { comparisonCsv } from '../results/comparison-csv.js';
 import { type Comparison, compareRuns } from '../runs/compare-runs.js';
 import { renderComparison } from '../ui/comparison-page.js';
-import type { Action, Call } from './action.js';
+import type { Action, Verb } from './action.js';
 import { printPage } from './print-page.js';
 import { addSettingFlags, readSettings } from './setting-flags.js';
 
@@ -41,9 +41,9 @@ interface CompareOptions {
   readonly force?: boolean;
 }
 
-async function compare(call: Call, names: readonly string[], options: CompareOptions): Promise<ExitCode> {
-  const { context } = call;
-  const { settings } = await readSettings(call);
+async function compare(verb: Verb, names: readonly string[], options: CompareOptions): Promise<ExitCode> {
+  const { context } = verb;
+  const { settings } = await readSettings(verb);
   const { stdout, stderr } = context;
   const { output } = options;
   if (output !== undefined && !/\.(html|csv)$/i.test(output)) {

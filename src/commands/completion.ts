@@ -3,7 +3,7 @@ import { Readable } from 'node:stream';
 import { Argument, type Command } from 'commander';
 import { withStore } from '../app/open-store.js';
 import { EXIT_CODES, type ExitCode } from '../core/errors.js';
-import type { Action, Call } from './action.js';
+import type { Action, Verb } from './action.js';
 import { bashScript } from './completion/bash.js';
 import { outlineOf, type ProgramOutline } from './completion/command-outline.js';
 import { fishScript } from './completion/fish.js';
@@ -41,7 +41,7 @@ export function registerCompletion(program: Command, action: Action): void {
   addSettingFlags(names, ['store']).action(action(runNames));
 }
 
-async function runNames({ command, context }: Call): Promise<ExitCode> {
+async function runNames({ command, context }: Verb): Promise<ExitCode> {
   // Nobody is asked in the middle of typing.
   const { settings } = await readSettings({ command, context: { ...context, stdin: Readable.from([]) } });
   return withStore(context, settings, 'read', async (store) => {

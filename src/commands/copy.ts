@@ -7,7 +7,7 @@ import { isServerUrl, serverPlace } from '../store/open.js';
 import { wrongDirection } from '../store/row-copy.js';
 import { writeNotice } from '../ui/notice.js';
 import { formatQuantity } from '../ui/numbers.js';
-import type { Action, Call } from './action.js';
+import type { Action, Verb } from './action.js';
 import { addSettingFlags, readSettings } from './setting-flags.js';
 
 const EXAMPLES = `
@@ -33,9 +33,9 @@ interface CopyFlags {
   readonly to: string;
 }
 
-async function copy(call: Call, { to }: CopyFlags): Promise<ExitCode> {
-  const { context } = call;
-  const { settings } = await readSettings(call);
+async function copy(verb: Verb, { to }: CopyFlags): Promise<ExitCode> {
+  const { context } = verb;
+  const { settings } = await readSettings(verb);
   const { stderr, interrupts } = context;
   const { schemaName } = settings;
   if (!isServerUrl(to) || isServerUrl(storeUrl(context, settings))) throw wrongDirection();

@@ -4,7 +4,7 @@ import type { Settings } from '../config/settings.js';
 import { EXIT_CODES, type ExitCode, type WayOut } from '../core/errors.js';
 import { type Diagnosis, worstExitCode } from '../runs/diagnose/diagnose.js';
 import { renderFinding, renderVerdict } from '../ui/diagnosis-page.js';
-import type { Action, Call } from './action.js';
+import type { Action, Verb } from './action.js';
 import { diagnose } from './diagnosis.js';
 import { wayOutOf } from './error-words.js';
 import { printPage } from './print-page.js';
@@ -51,9 +51,9 @@ interface DoctorFlags {
   readonly trustStore?: boolean;
 }
 
-async function doctor(call: Call, runName: string | undefined, flags: DoctorFlags): Promise<ExitCode> {
-  const { context } = call;
-  const resolved = await readSettings(call);
+async function doctor(verb: Verb, runName: string | undefined, flags: DoctorFlags): Promise<ExitCode> {
+  const { context } = verb;
+  const resolved = await readSettings(verb);
   const leave = new AbortController();
   const stopListening = context.interrupts.subscribe(() => leave.abort());
   const findings: Diagnosis[] = [];

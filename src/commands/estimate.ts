@@ -11,7 +11,7 @@ import { parseParameters } from '../documents/parameter.js';
 import type { EstimateOptions, EstimateReport } from '../runs/estimate/estimate-input.js';
 import type { TokenRange } from '../runs/estimate/output-assumption.js';
 import type { RunSettings } from '../runs/run-settings.js';
-import type { Action, Call } from './action.js';
+import type { Action, Verb } from './action.js';
 import { runSettingsFrom } from './asked-settings.js';
 import { addInputArgument, shownInput } from './input-argument.js';
 import { printPage } from './print-page.js';
@@ -63,8 +63,8 @@ export function registerEstimate(program: Command, action: Action): void {
     .option('--simulate', 'count tokens as the simulator does, to compare with a rehearsal')
     .option('--json', 'as JSON on standard output');
   addOtherRunFlags(command, SHOWN).action(
-    action((call, inputs: readonly string[], options: EstimateCommandOptions) =>
-      estimate(call, inputs, models, options),
+    action((verb, inputs: readonly string[], options: EstimateCommandOptions) =>
+      estimate(verb, inputs, models, options),
     ),
   );
 }
@@ -80,13 +80,13 @@ interface EstimateCommandOptions {
 }
 
 async function estimate(
-  call: Call,
+  verb: Verb,
   inputs: readonly string[],
   models: readonly string[],
   options: EstimateCommandOptions,
 ): Promise<ExitCode> {
-  const { context } = call;
-  const resolved = await readSettings(call);
+  const { context } = verb;
+  const resolved = await readSettings(verb);
   const runSettings = await runSettingsFrom(
     resolved,
     {

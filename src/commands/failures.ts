@@ -9,7 +9,7 @@ import { readFailures } from '../runs/failure-groups.js';
 import { findRun } from '../runs/find-run.js';
 import { adviceOn } from '../ui/failure-advice.js';
 import { renderFailures } from '../ui/failures-page.js';
-import type { Action, Call } from './action.js';
+import type { Action, Verb } from './action.js';
 import { printPage } from './print-page.js';
 import { addSettingFlags, readSettings } from './setting-flags.js';
 
@@ -33,12 +33,12 @@ interface FailuresOptions {
 }
 
 async function failures(
-  call: Call,
+  verb: Verb,
   runName: string | undefined,
   options: FailuresOptions,
 ): Promise<ExitCode> {
-  const { context } = call;
-  const { settings } = await readSettings(call);
+  const { context } = verb;
+  const { settings } = await readSettings(verb);
   return withStore(context, settings, 'read', async (store) => {
     const run = await findRun(store, runName);
     const groups = await readFailures(store, run.id);

@@ -4,7 +4,7 @@ import { withStore } from '../app/open-store.js';
 import { EXIT_CODES, type ExitCode } from '../core/errors.js';
 import type { Appearance } from '../ui/colours.js';
 import { renderRunList } from '../ui/run-list.js';
-import type { Action, Call } from './action.js';
+import type { Action, Verb } from './action.js';
 import { printPage } from './print-page.js';
 import { addSettingFlags, readSettings } from './setting-flags.js';
 
@@ -21,9 +21,9 @@ export function registerList(program: Command, action: Action): void {
   addSettingFlags(command, ['store', 'display']).action(action(list));
 }
 
-async function list(call: Call): Promise<ExitCode> {
-  const { context } = call;
-  const { settings } = await readSettings(call);
+async function list(verb: Verb): Promise<ExitCode> {
+  const { context } = verb;
+  const { settings } = await readSettings(verb);
   const { stderr, clock, workingFolder } = context;
   return withStore(context, settings, 'read', async (store) => {
     const runs = await Promise.all(

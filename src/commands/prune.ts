@@ -14,7 +14,7 @@ import {
 import { shellWord } from '../ui/next-command.js';
 import { formatBytes, formatQuantity } from '../ui/numbers.js';
 import { renderOldRuns } from '../ui/prune-page.js';
-import type { Action, Call } from './action.js';
+import type { Action, Verb } from './action.js';
 import { confirm } from './confirm.js';
 import { printPage } from './print-page.js';
 import { addSettingFlags, readSettings } from './setting-flags.js';
@@ -47,9 +47,9 @@ interface PruneFlags {
   readonly yes?: boolean;
 }
 
-async function prune(call: Call, names: readonly string[], flags: PruneFlags): Promise<ExitCode> {
-  const { context } = call;
-  const { settings } = await readSettings(call);
+async function prune(verb: Verb, names: readonly string[], flags: PruneFlags): Promise<ExitCode> {
+  const { context } = verb;
+  const { settings } = await readSettings(verb);
   const { clock, stderr, interrupts } = context;
   const wanted = wantedRuns(names, flags);
   return withStore(context, settings, flags.dryRun ? 'read' : 'change', async (store) => {

@@ -13,7 +13,7 @@ import { fileNameOf, isStandardOutput, outputPathsFor } from '../results/output-
 import { withPresentFiles } from '../results/run-files.js';
 import { findRun } from '../runs/find-run.js';
 import { settingsOfRun } from '../runs/run-settings.js';
-import type { Action, Call } from './action.js';
+import type { Action, Verb } from './action.js';
 import { addSettingFlags, readSettings } from './setting-flags.js';
 import { refuseForeignPlace } from './stored-reach.js';
 
@@ -41,12 +41,12 @@ interface ReportOptions {
   readonly force?: boolean;
 }
 
-async function report(call: Call, runName: string | undefined, options: ReportOptions): Promise<ExitCode> {
-  const { context } = call;
+async function report(verb: Verb, runName: string | undefined, options: ReportOptions): Promise<ExitCode> {
+  const { context } = verb;
   const { readChartLibrary } = await import('../report/chart-library.js');
   const { renderReport, reportMark } = await import('../report/page.js');
   const { readReportFacts } = await import('../report/report-facts.js');
-  const { settings } = await readSettings(call);
+  const { settings } = await readSettings(verb);
   return withStore(context, settings, 'read', async (store) => {
     const run = await findRun(store, runName);
     const facts = await readReportFacts(store, withPresentFiles(run), context.clock);

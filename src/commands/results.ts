@@ -18,7 +18,7 @@ import { claimFiles, noteWrittenFile } from '../runs/outputs.js';
 import { settingsOfRun } from '../runs/run-settings.js';
 import type { Store } from '../store/store.js';
 import { formatCount, formatQuantity } from '../ui/numbers.js';
-import type { Action, Call } from './action.js';
+import type { Action, Verb } from './action.js';
 import { addSettingFlags, readSettings } from './setting-flags.js';
 import { refuseForeignPlace } from './stored-reach.js';
 
@@ -78,9 +78,9 @@ interface ResultsOptions {
   readonly force?: boolean;
 }
 
-async function results(call: Call, runName: string | undefined, options: ResultsOptions): Promise<ExitCode> {
-  const { command, context } = call;
-  const { settings } = await readSettings(call);
+async function results(verb: Verb, runName: string | undefined, options: ResultsOptions): Promise<ExitCode> {
+  const { command, context } = verb;
+  const { settings } = await readSettings(verb);
   refuseContradictions(command, options);
   const { run, path } = await withStore(context, settings, 'read', async (store) => {
     const run = await findRun(store, runName);

@@ -10,7 +10,7 @@ import { findRunToResume, givenName } from '../runs/find-run.js';
 import { checkOutputs } from '../runs/outputs.js';
 import { settingsOfRun, settingsToJson } from '../runs/run-settings.js';
 import { checkTokenLimit } from '../runs/token-limit.js';
-import type { Action, Call } from './action.js';
+import type { Action, Verb } from './action.js';
 import { outputFile, unusedLanesNotice, withGivenFlags } from './asked-settings.js';
 import { exitCodeOf } from './exit-code.js';
 import {
@@ -59,9 +59,9 @@ interface ResumeOptions {
   readonly trustStore?: boolean;
 }
 
-async function resume(call: Call, runName: string | undefined, options: ResumeOptions): Promise<ExitCode> {
-  const { context } = call;
-  const resolved = await readSettings(call);
+async function resume(verb: Verb, runName: string | undefined, options: ResumeOptions): Promise<ExitCode> {
+  const { context } = verb;
+  const resolved = await readSettings(verb);
   const { settings } = resolved;
   const force = options.force ?? false;
   refuseOnlyNewAlone(options);

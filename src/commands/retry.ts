@@ -7,7 +7,7 @@ import { printable } from '../core/foreign-text.js';
 import { findRunAlive } from '../runs/find-run.js';
 import { retryRun } from '../runs/retry-run.js';
 import { shellWord } from '../ui/next-command.js';
-import type { Action, Call } from './action.js';
+import type { Action, Verb } from './action.js';
 import { addSettingFlags, readSettings } from './setting-flags.js';
 
 const EXAMPLES = `
@@ -36,9 +36,9 @@ interface RetryOptions {
   readonly id?: string;
 }
 
-async function retry(call: Call, runName: string | undefined, options: RetryOptions): Promise<ExitCode> {
-  const { context } = call;
-  const { settings } = await readSettings(call);
+async function retry(verb: Verb, runName: string | undefined, options: RetryOptions): Promise<ExitCode> {
+  const { context } = verb;
+  const { settings } = await readSettings(verb);
   const { kind = null, id = null } = options;
   return withStore(context, settings, 'change', async (store) => {
     const run = await findRunAlive(store, runName);

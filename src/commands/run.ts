@@ -14,7 +14,7 @@ import { type OutputPaths, outputPathsFor } from '../results/output-paths.js';
 import { checkTokenLimit } from '../runs/token-limit.js';
 import { shellWord } from '../ui/next-command.js';
 import { writeNotice } from '../ui/notice.js';
-import type { Action, Call } from './action.js';
+import type { Action, Verb } from './action.js';
 import { runSettingsFrom, unusedLanesNotice } from './asked-settings.js';
 import { choose } from './confirm.js';
 import { dryRun } from './dry-run.js';
@@ -90,9 +90,9 @@ interface RunOptions {
   readonly simulate?: boolean;
 }
 
-async function run(call: Call, inputs: readonly string[], options: RunOptions): Promise<ExitCode> {
-  const { context } = call;
-  const resolved = await readSettings(call);
+async function run(verb: Verb, inputs: readonly string[], options: RunOptions): Promise<ExitCode> {
+  const { context } = verb;
+  const resolved = await readSettings(verb);
   const { settings } = resolved;
   if (options.rerunChanged && options.keep) {
     throw usageError(

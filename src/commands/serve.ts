@@ -7,7 +7,7 @@ import { EXIT_CODES, type ExitCode } from '../core/errors.js';
 import { parseParameters } from '../documents/parameter.js';
 import { createRequestBuilder } from '../documents/request.js';
 import { checkTokenLimit } from '../runs/token-limit.js';
-import type { Action, Call } from './action.js';
+import type { Action, Verb } from './action.js';
 import { runSettingsFrom } from './asked-settings.js';
 import { addSettingFlags, collect, readSettings } from './setting-flags.js';
 import { refuseUntrusted } from './stored-reach.js';
@@ -44,9 +44,9 @@ interface ServeCommandOptions {
   readonly simulate?: boolean;
 }
 
-async function serve(call: Call, { param = [], simulate = false }: ServeCommandOptions): Promise<ExitCode> {
-  const { context } = call;
-  const resolved = await readSettings(call);
+async function serve(verb: Verb, { param = [], simulate = false }: ServeCommandOptions): Promise<ExitCode> {
+  const { context } = verb;
+  const resolved = await readSettings(verb);
   const runSettings = await runSettingsFrom(
     resolved,
     { inputs: ['-'], parameters: parseParameters(param), simulate, output: undefined },

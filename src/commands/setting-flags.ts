@@ -3,7 +3,7 @@ import { type Command, Option } from 'commander';
 import { variablesOf } from '../config/header-texts.js';
 import { type ResolvedSettings, resolveSettings } from '../config/load.js';
 import { SETTINGS, type SettingGroup, type Settings, settingsIn } from '../config/settings.js';
-import type { Call } from './action.js';
+import type { Verb } from './action.js';
 import { dotEnvOf, readTrustedConfig } from './folder-settings.js';
 
 const HEADINGS: Readonly<Record<SettingGroup, string>> = {
@@ -75,7 +75,7 @@ export function addOtherRunFlags(command: Command, shown: readonly (keyof Settin
  * uses what they are not trusted with, the user is asked, or it is refused.
  * @throws LlmBatchError (exit 2) for the first bad value, wherever it came from; CONFIG_UNTRUSTED
  */
-export async function readSettings({ command, context }: Call): Promise<ResolvedSettings> {
+export async function readSettings({ command, context }: Verb): Promise<ResolvedSettings> {
   const flags: Record<string, unknown> = {};
   const options = command.optsWithGlobals() as Record<string, unknown>;
   for (const { name, key } of SETTINGS) {

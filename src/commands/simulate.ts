@@ -3,7 +3,7 @@ import type { Command } from 'commander';
 import { parseCount, parseDuration, parseGiven, parseRange } from '../config/values.js';
 import { EXIT_CODES, type ExitCode, usageError } from '../core/errors.js';
 import { isJsonObject, type Json, type JsonObject } from '../core/json.js';
-import type { Action, Call } from './action.js';
+import type { Action, Verb } from './action.js';
 import { collect } from './setting-flags.js';
 
 const EXAMPLES = `
@@ -53,7 +53,7 @@ interface SimulateOptions {
   readonly options?: string;
 }
 
-async function simulate({ context }: Call, options: SimulateOptions): Promise<ExitCode> {
+async function simulate({ context }: Verb, options: SimulateOptions): Promise<ExitCode> {
   const { startSimulator } = await import('../simulator/simulator.js');
   const { clock, random, interrupts, stdout, stderr } = context;
   const simulator = await startSimulator(simulatorOptions(options), { clock, random });

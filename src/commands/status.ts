@@ -11,7 +11,7 @@ import { findRun } from '../runs/find-run.js';
 import { inspectRun, type RunInspection } from '../runs/inspect-run.js';
 import { appearanceOf } from '../ui/colours.js';
 import { renderStatus } from '../ui/status-page.js';
-import type { Action, Call } from './action.js';
+import type { Action, Verb } from './action.js';
 import { addSettingFlags, readSettings } from './setting-flags.js';
 import { statusJson } from './status-json.js';
 
@@ -40,9 +40,9 @@ interface StatusOptions {
   readonly json?: boolean;
 }
 
-async function status(call: Call, runName: string | undefined, options: StatusOptions): Promise<ExitCode> {
-  const { context } = call;
-  const { settings } = await readSettings(call);
+async function status(verb: Verb, runName: string | undefined, options: StatusOptions): Promise<ExitCode> {
+  const { context } = verb;
+  const { settings } = await readSettings(verb);
   return withStore(context, settings, 'read', async (store) => {
     const leave = new AbortController();
     context.interrupts.subscribe(() => leave.abort());

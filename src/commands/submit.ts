@@ -8,7 +8,7 @@ import { EXIT_CODES, type ExitCode, LlmBatchError, usageError } from '../core/er
 import { printable } from '../core/foreign-text.js';
 import { unreadable } from '../input/bytes.js';
 import { writeNotice } from '../ui/notice.js';
-import type { Action, Call } from './action.js';
+import type { Action, Verb } from './action.js';
 import { isThereToBeAsked } from './confirm.js';
 import { addSettingFlags, readSettings } from './setting-flags.js';
 
@@ -42,12 +42,12 @@ interface SubmitCommandOptions {
 }
 
 async function submit(
-  call: Call,
+  verb: Verb,
   named: string | undefined,
   options: SubmitCommandOptions,
 ): Promise<ExitCode> {
-  const { context } = call;
-  const { settings } = await readSettings(call);
+  const { context } = verb;
+  const { settings } = await readSettings(verb);
   if (named === undefined && isThereToBeAsked(context)) {
     throw usageError(
       'INPUT_UNNAMED',

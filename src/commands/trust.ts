@@ -4,7 +4,7 @@ import { CONFIG_FILE_NAME } from '../config/load.js';
 import { TrustRecord } from '../config/trust-record.js';
 import { EXIT_CODES, type ExitCode, usageError } from '../core/errors.js';
 import { printable } from '../core/foreign-text.js';
-import type { Action, Call } from './action.js';
+import type { Action, Verb } from './action.js';
 import { folderFiles } from './folder-settings.js';
 
 const EXAMPLES = `
@@ -23,7 +23,7 @@ export function registerTrust(program: Command, action: Action): void {
     .action(action(trust));
 }
 
-async function trust({ context }: Call): Promise<ExitCode> {
+async function trust({ context }: Verb): Promise<ExitCode> {
   const record = new TrustRecord(context.environment);
   const files = folderFiles(context.workingFolder);
   if (files.length === 0) {

@@ -6,7 +6,7 @@ import { printable } from '../core/foreign-text.js';
 import type { ServedStore } from '../store/served-store.js';
 import { writeNotice } from '../ui/notice.js';
 import { formatCount, formatQuantity } from '../ui/numbers.js';
-import type { Action, Call } from './action.js';
+import type { Action, Verb } from './action.js';
 import { addSettingFlags, readSettings } from './setting-flags.js';
 
 const EXAMPLES = `
@@ -30,17 +30,17 @@ export function registerWebhooks(program: Command, action: Action): void {
 
 const PAGE_ROWS = 500;
 
-async function webhooks(call: Call, verb: string, named: string | undefined): Promise<ExitCode> {
-  const { command, context } = call;
+async function webhooks(verb: Verb, what: string, named: string | undefined): Promise<ExitCode> {
+  const { command, context } = verb;
   const task = named ?? null;
-  const { settings } = await readSettings(call);
-  if (verb !== 'retry' && verb !== 'list') {
-    command.error(`error: expected list or retry, got ${printable(verb)}`);
+  const { settings } = await readSettings(verb);
+  if (what !== 'retry' && what !== 'list') {
+    command.error(`error: expected list or retry, got ${printable(what)}`);
   }
   const say = (sentence: string): void => {
     if (!settings.quiet) writeNotice(context.stderr, context.command(sentence));
   };
-  if (verb === 'retry') {
+  if (what === 'retry') {
     return withStore(context, settings, 'change', async ({ served }) => {
       const count = await served.retryWebhooks(task);
       const again = `${formatQuantity(count, 'webhook')} to be sent again by \`llm-batch serve\`.`;

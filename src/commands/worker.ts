@@ -9,7 +9,7 @@ import { parseDuration, parseGiven, parsePort } from '../config/values.js';
 import { EXIT_CODES, type ExitCode, usageError } from '../core/errors.js';
 import { findRunToResume } from '../runs/find-run.js';
 import type { WorkReport } from '../runs/work.js';
-import type { Action, Call } from './action.js';
+import type { Action, Verb } from './action.js';
 import { exitCodeOf } from './exit-code.js';
 import { addSettingFlags, readSettings } from './setting-flags.js';
 import { refuseUntrusted, TRUST_STORE_FLAG } from './stored-reach.js';
@@ -51,9 +51,9 @@ interface WorkerFlags {
   readonly trustStore?: boolean;
 }
 
-async function worker(call: Call, flags: WorkerFlags): Promise<ExitCode> {
-  const { context } = call;
-  const resolved = await readSettings(call);
+async function worker(verb: Verb, flags: WorkerFlags): Promise<ExitCode> {
+  const { context } = verb;
+  const resolved = await readSettings(verb);
   const { settings } = resolved;
   if ((flags.run === undefined) === (flags.all !== true)) {
     throw usageError('WORK_UNCLEAR', 'A worker sends one run or all.', 'say --run NAME or --all');
