@@ -2,7 +2,7 @@
 import type { Command } from 'commander';
 import { checkConnection, connect } from '../app/composition.js';
 import type { CommandContext } from '../app/context.js';
-import { homeFolders, ownStore, salvageFile, withStore } from '../app/open-store.js';
+import { ownStore, salvageFile, withStore } from '../app/open-store.js';
 import { senderOf } from '../app/send-run.js';
 import { watchRun } from '../app/watch-run.js';
 import type { ResolvedSettings } from '../config/load.js';
@@ -105,8 +105,7 @@ async function cancelRemote(
   if ((await openBatches(store, run)).length === 0) return true;
   const { settings } = resolved;
   const runSettings = withGivenFlags(settingsOfRun(run), resolved, context.workingFolder);
-  const homes = await homeFolders(context, settings);
-  await trustStoredRun(context, runSettings, resolved, homes, options.trustStore ?? false);
+  await trustStoredRun(context, runSettings, resolved, options.trustStore);
   checkConnection(runSettings, context);
   const { lanes, close } = await connect(runSettings, context);
   try {

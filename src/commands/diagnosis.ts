@@ -2,7 +2,7 @@
 import { resolve } from 'node:path';
 import { checkConnection, openProvider, proxyOf } from '../app/composition.js';
 import type { CommandContext } from '../app/context.js';
-import { homeFolders, salvageFile, storeUrl, withStore } from '../app/open-store.js';
+import { salvageFile, storeUrl, withStore } from '../app/open-store.js';
 import type { ResolvedSettings } from '../config/load.js';
 import type { Settings } from '../config/settings.js';
 import { LlmBatchError } from '../core/errors.js';
@@ -137,8 +137,7 @@ async function findSettings(
     }
     const settings = withGivenFlags(settingsOfRun(run), resolved, context.workingFolder);
     if (settings.simulator !== null) return { settings, origin: `Run '${run.name}'` };
-    const homes = await homeFolders(context, resolved.settings);
-    await trustStoredRun(context, settings, resolved, homes, isTrusted);
+    await trustStoredRun(context, settings, resolved, isTrusted);
     const { model } = resolved.settings;
     const request = resolved.given.has('model') ? { ...settings.request, model } : settings.request;
     return { settings: { ...settings, request }, origin: `Those of run '${run.name}'.` };

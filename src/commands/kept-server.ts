@@ -1,6 +1,6 @@
 /** `run` again without a server keeps the one that its run was begun with, as `resume` does. */
 import type { CommandContext } from '../app/context.js';
-import { homeFolders, withStore } from '../app/open-store.js';
+import { withStore } from '../app/open-store.js';
 import type { ResolvedSettings } from '../config/load.js';
 import type { Settings } from '../config/settings.js';
 import { EXIT_CODES, LlmBatchError } from '../core/errors.js';
@@ -31,7 +31,7 @@ export async function keepServer(
   );
   if (stored === null) return asked;
   const kept = { ...asked, connection: connectionWithGivenFlags(stored.connection, resolved) };
-  await trustStoredRun(context, kept, resolved, await homeFolders(context, settings), isSure);
+  await trustStoredRun(context, kept, resolved, isSure);
   return kept;
 }
 

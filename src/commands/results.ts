@@ -111,21 +111,22 @@ async function results(verb: Verb, runName: string | undefined, options: Results
           includeResponse: options.format === 'openai',
         }),
     });
-    if (destination.kind === 'file' && !settings.quiet) {
-      const count = formatQuantity(written.completed + written.failed, 'document');
-      context.stderr.write(
-        `${count} of run '${printable(run.name)}' written to ${printable(destination.path)}\n`,
-      );
-    }
-    return { run, path: pathOf(destination) };
+    const count = formatQuantity(written.completed + written.failed, 'document');
+    tellWritten(context, settings, `${count} of run '${printable(run.name)}'`, path);
+    return { run, path };
   });
   if (path !== null) await claim(context, settings, run, path);
   return EXIT_CODES.completed;
 }
 
-/** Null for a stream. */
-function pathOf(destination: ResultDestination): string | null {
-  return destination.kind === 'file' ? destination.path : null;
+/** @param path null for standard output, of which nothing is told */
+function tellWritten(
+  { stderr }: CommandContext,
+  { quiet }: Settings,
+  what: string,
+  path: string | null,
+): void {
+  if (path !== null && !quiet) stderr.write(`${what} written to ${printable(path)}\n`);
 }
 
 /** From now on the file is the run's own, to be written again. A store that is not to be written needs `--force` then. */
@@ -176,13 +177,14 @@ async function join(
       'leave it out: each answer is an object in the field output',
     );
   }
-  const homes = await homeFolders(context, settings);
   const path = joinedPathFor(run.inputPath, input.format, {
     workingDirectory: context.workingFolder,
     runName: givenName(run),
     ...(options.output === undefined ? {} : { output: options.output }),
   });
-  if (options.output === undefined) refuseForeignPlace(context, path, true, homes);
+  if (options.output === undefined) {
+    refuseForeignPlace(context, path, true, await homeFolders(context, settings));
+  }
   const destination = destinationOf(context, run, options, path);
   const written = await writeJoined({
     input,
@@ -192,15 +194,11 @@ async function join(
     listTasks: (afterTaskId) => store.listTasks(run.id, afterTaskId, LISTED_TASKS),
     readTasks: (taskIds) => store.readTasks(run.id, taskIds),
   });
-  if (destination.kind === 'file' && !settings.quiet) {
-    const open = written.rows - written.settled;
-    const pending = open === 0 ? '' : `, ${formatCount(open)} of them without an answer yet`;
-    const count = formatQuantity(written.rows, 'document');
-    context.stderr.write(
-      `${count} of run '${printable(run.name)}'${pending} written to ${printable(destination.path)}\n`,
-    );
-  }
-  return pathOf(destination);
+  const open = written.rows - written.settled;
+  const pending = open === 0 ? '' : `, ${formatCount(open)} of them without an answer yet`;
+  const count = formatQuantity(written.rows, 'document');
+  tellWritten(context, settings, `${count} of run '${printable(run.name)}'${pending}`, path);
+  return path;
 }
 
 /** @param path null for standard output */

@@ -73,8 +73,7 @@ async function resume(verb: Verb, runName: string | undefined, options: ResumeOp
         ? stored
         : { ...stored, output: outputFile(options.output, context.workingFolder) };
     refuseNoWaitAlone(options.wait ?? true, runSettings.remote.remote);
-    const homes = await homeFolders(context, settings);
-    await trustStoredRun(context, runSettings, resolved, homes, options.trustStore ?? false);
+    await trustStoredRun(context, runSettings, resolved, options.trustStore);
     checkConnection(runSettings, context);
     checkTokenLimit(runSettings);
     await checkPrices(runSettings, context);
@@ -85,6 +84,7 @@ async function resume(verb: Verb, runName: string | undefined, options: ResumeOp
       runName: givenName(found),
       ...(output === undefined ? {} : { output }),
     });
+    const homes = await homeFolders(context, settings);
     if (options.output === undefined) {
       refuseForeignPlace(context, outputPaths.results, output === undefined, homes);
       refuseForeignPlace(context, outputPaths.errors, true, homes);

@@ -1,7 +1,6 @@
 /** `serve`: takes tasks over HTTP, sends them, and tells when they are done. */
 import type { Command } from 'commander';
 import { checkConnection, checkPrices } from '../app/composition.js';
-import { homeFolders } from '../app/open-store.js';
 import { watchRuns } from '../app/watch-run.js';
 import { EXIT_CODES, type ExitCode } from '../core/errors.js';
 import { parseParameters } from '../documents/parameter.js';
@@ -62,9 +61,7 @@ async function serve(verb: Verb, { param = [], simulate = false }: ServeCommandO
   try {
     await runService(context, {
       ...{ settings, runSettings, tell },
-      async checkTrust(storedSettings) {
-        refuseUntrusted(context, storedSettings, resolved, await homeFolders(context, settings));
-      },
+      checkTrust: (storedSettings) => refuseUntrusted(context, storedSettings, resolved),
       onListening(url) {
         // For programs; a person reads the sentence, and has it drawn over by nothing.
         if (context.stdout.isTTY !== true) context.stdout.write(`${JSON.stringify({ url })}\n`);

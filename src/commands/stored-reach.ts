@@ -5,7 +5,7 @@
 import { lstatSync, type Stats } from 'node:fs';
 import { dirname, parse } from 'node:path';
 import type { CommandContext } from '../app/context.js';
-import type { HomeFolders } from '../app/open-store.js';
+import { type HomeFolders, homeFolders } from '../app/open-store.js';
 import { variablesOf } from '../config/header-texts.js';
 import { isInside } from '../config/inside.js';
 import type { ResolvedSettings } from '../config/load.js';
@@ -33,11 +33,10 @@ export async function trustStoredRun(
   context: CommandContext,
   settings: RunSettings,
   resolved: ResolvedSettings,
-  homes: HomeFolders,
-  isSure: boolean,
+  isSure = false,
 ): Promise<void> {
   if (isSure) return;
-  const unknown = unknownFacts(context, settings, resolved, homes);
+  const unknown = await unknownFacts(context, settings, resolved);
   if (unknown.length === 0) return;
   await trustOrRefuse(
     context,
@@ -51,22 +50,21 @@ export async function trustStoredRun(
  * The same where nobody is asked.
  * @throws LlmBatchError STORE_UNTRUSTED (exit 2)
  */
-export function refuseUntrusted(
+export async function refuseUntrusted(
   context: CommandContext,
   settings: RunSettings,
   resolved: ResolvedSettings,
-  homes: HomeFolders,
-): void {
-  const unknown = unknownFacts(context, settings, resolved, homes);
+): Promise<void> {
+  const unknown = await unknownFacts(context, settings, resolved);
   if (unknown.length > 0) throw untrusted(unknown);
 }
 
-function unknownFacts(
+async function unknownFacts(
   context: CommandContext,
   settings: RunSettings,
   resolved: ResolvedSettings,
-  homes: HomeFolders,
-): readonly TrustedFact[] {
+): Promise<readonly TrustedFact[]> {
+  const homes = await homeFolders(context, resolved.settings);
   const record = new TrustRecord(context.environment);
   const ownServers = serversOf({ ...settings, connection: connectionOf(resolved) });
   const isOwn = (fact: TrustedFact): boolean =>

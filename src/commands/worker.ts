@@ -1,7 +1,7 @@
 /** `worker`: sends what the runs of a store have to send, as it comes; any number of them beside each other on PostgreSQL. */
 import type { Command } from 'commander';
 import type { Place } from '../app/listen.js';
-import { homeFolders, ownStore, withStore } from '../app/open-store.js';
+import { ownStore, withStore } from '../app/open-store.js';
 import { startWorker } from '../app/start-worker.js';
 import { watchRuns } from '../app/watch-run.js';
 import { watchWorker } from '../app/watch-worker.js';
@@ -66,7 +66,6 @@ async function worker(verb: Verb, flags: WorkerFlags): Promise<ExitCode> {
   return withStore(context, settings, 'change', async (store) => {
     const run = flags.run === undefined ? null : await findRunToResume(store, flags.run);
     await ownStore(context, store, run?.name ?? null);
-    const homes = await homeFolders(context, settings);
     const watched = await watchWorker(context, store, metricsAt);
     const { tell, say, close } = watchRuns(context, settings);
     if (watched.metricsUrl !== null) say(`Figures for Prometheus at ${watched.metricsUrl}/metrics.`);
@@ -79,7 +78,7 @@ async function worker(verb: Verb, flags: WorkerFlags): Promise<ExitCode> {
         },
         stop: context.interrupts,
         async checkTrust(runSettings) {
-          if (flags.trustStore !== true) refuseUntrusted(context, runSettings, resolved, homes);
+          if (flags.trustStore !== true) await refuseUntrusted(context, runSettings, resolved);
         },
       });
       if (!report.isStopped && report.runs.size + report.passedOver.length === 0)
