@@ -1,26 +1,18 @@
 /** What `run` and `resume` show on standard error, from the first line read to the summary: a subscriber of events. */
-import type { Clock } from '../core/clock.js';
 import type { RunEvent } from '../core/event.js';
 import { EMPTY_SNAPSHOT, type ProgressSnapshot } from '../core/progress-snapshot.js';
 import { renderBadLines } from './bad-lines.js';
-import type { Appearance } from './colours.js';
 import { eventLines } from './event-lines.js';
-import type { TerminalStream } from './frame-terminal.js';
 import { noticeLines } from './notice.js';
 import { formatCount } from './numbers.js';
-import { createProgress, type Progress } from './progress.js';
+import { createProgress, type Progress, type ProgressOptions } from './progress.js';
 import { shownPath } from './run-words.js';
 import { openOf, totalOf } from './summary-facts.js';
 import { renderSummary } from './summary-page.js';
 import { renderTry } from './try-page.js';
 import { wrapToWidth } from './width.js';
 
-export interface DisplayOptions {
-  readonly stream: TerminalStream;
-  readonly environment: Readonly<Record<string, string | undefined>>;
-  readonly appearance: Appearance;
-  readonly clock: Clock;
-  readonly quiet: boolean;
+export interface DisplayOptions extends Omit<ProgressOptions, 'snapshot'> {
   /** A line for every failed call. */
   readonly verbose: boolean;
   /** Paths inside it are shown as they are named there. */

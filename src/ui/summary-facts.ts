@@ -108,10 +108,15 @@ export function priceTableText({ source, date }: PriceTable): string {
   return date === null ? source : `${source} of ${date}`;
 }
 
+/** Where no call has a price, nothing is known, and `$0.00` would be a lie. */
+export function knownCost({ costMicroUsd, callsWithoutCost }: RunSummary): string {
+  return costMicroUsd === 0 && callsWithoutCost > 0 ? 'not known' : formatMoney(costMicroUsd);
+}
+
 function costText(summary: RunSummary): string {
   const { costMicroUsd, callsWithoutCost, inDoubt } = summary;
   const isUnknown = costMicroUsd === 0 && callsWithoutCost > 0;
-  const known = isUnknown ? 'not known: no price for this model and tier' : formatMoney(costMicroUsd);
+  const known = `${knownCost(summary)}${isUnknown ? ': no price for this model and tier' : ''}`;
   if (inDoubt.costMicroUsd > 0) {
     return dotted([known, isUnknown ? `at most ${formatMoney(inDoubt.costMicroUsd)}` : doubtText(summary)]);
   }

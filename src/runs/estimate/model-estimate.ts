@@ -21,6 +21,10 @@ import { type EstimatedTotal, type Population, TotalEstimator } from './total-es
 export const WAYS = ['direct', 'flex', 'batch'] as const;
 export type Way = (typeof WAYS)[number];
 
+function byWay<Value>(make: (way: Way) => Value): Readonly<Record<Way, Value>> {
+  return { direct: make('direct'), flex: make('flex'), batch: make('batch') };
+}
+
 export interface CostRange {
   /** Micro-dollars, for the short and the long end of the assumed output. */
   readonly low: number;
@@ -99,11 +103,7 @@ export class ModelTally {
   readonly #lows = new Distribution();
   readonly #highs = new Distribution();
   readonly #bases = new Set<OutputBasis>();
-  readonly #costs: Readonly<Record<Way, CostTally>> = {
-    direct: costTally(),
-    flex: costTally(),
-    batch: costTally(),
-  };
+  readonly #costs = byWay(costTally);
   readonly #serviceTiers = new Set<string>();
   #longestInput = 0;
   #estimatedDocuments = 0;
@@ -158,13 +158,7 @@ export class ModelTally {
       models: [...this.#models.values()]
         .filter(({ counted }) => counted > 0)
         .sort((one, other) => other.counted - one.counted)
-        .map(({ model, counted, tokenizer, ownTokenizer, priceTable }) => ({
-          model,
-          counted,
-          tokenizer,
-          ownTokenizer,
-          priceTable,
-        })),
+        .map(({ price, count, ...named }) => named),
       input: {
         ...this.#input.estimate(population),
         document: { ...input, max: Math.max(input.max, this.#longestInput) },
@@ -175,11 +169,7 @@ export class ModelTally {
         bases: [...this.#bases],
         document: { low: this.#lows.figures(), high: this.#highs.figures() },
       },
-      cost: {
-        direct: costRange(this.#costs.direct, population),
-        flex: costRange(this.#costs.flex, population),
-        batch: costRange(this.#costs.batch, population),
-      },
+      cost: byWay((way) => costRange(this.#costs[way], population)),
       groupedShare: counted === 0 ? 0 : this.#groupedDocuments / counted,
       serviceTiers: [...this.#serviceTiers],
       estimatedDocuments: this.#estimatedDocuments,
