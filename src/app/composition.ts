@@ -20,6 +20,7 @@ import type { RemoteProvider } from '../provider/remote-batches.js';
 import type { BackgroundProvider } from '../provider/remote-responses.js';
 import { checkBudget } from '../runs/run-budget.js';
 import { type LaneSettings, lanesOf, type RunSettings } from '../runs/run-settings.js';
+import { checkTokenLimit } from '../runs/token-limit.js';
 import type { RunLanes } from '../runs/work.js';
 import type { SimulatorOptions } from '../simulator/options.js';
 import type { QuotaStore } from '../store/quota-store.js';
@@ -69,6 +70,16 @@ export function checkStoredConnection(settings: RunSettings, { environment }: Co
     checkBaseUrl(baseUrl, environment[apiKeyEnv]);
     checkKeyName(apiKeyEnv);
   }
+}
+
+/**
+ * All that is checked of a run before its first call.
+ * @throws LlmBatchError (exit 2) as `checkConnection`, `checkTokenLimit` and `checkPrices`
+ */
+export async function checkRun(settings: RunSettings, context: CommandContext): Promise<void> {
+  checkConnection(settings, context);
+  checkTokenLimit(settings);
+  await checkPrices(settings, context);
 }
 
 /** Whose key is there instead, where the user has not said whom to call. */

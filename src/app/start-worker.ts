@@ -1,10 +1,9 @@
 /** A worker from its store on: what `work` needs of this process, for the command and for the HTTP service alike. */
 import type { Settings } from '../config/settings.js';
 import { type RunSettings, settingsOfRun } from '../runs/run-settings.js';
-import { checkTokenLimit } from '../runs/token-limit.js';
 import { type WorkOptions, type WorkReport, work } from '../runs/work.js';
 import { createMemoryQuotaStore } from '../store/quota-store.js';
-import { checkConnection, checkPrices, connect, plainHttpNotice } from './composition.js';
+import { checkRun, connect, plainHttpNotice } from './composition.js';
 import type { CommandContext } from './context.js';
 import { senderOf } from './send-run.js';
 
@@ -32,9 +31,7 @@ export async function startWorker(
     async connect(run) {
       const runSettings = settingsOfRun(run);
       await checkTrust(runSettings);
-      checkConnection(runSettings, context);
-      checkTokenLimit(runSettings);
-      await checkPrices(runSettings, context);
+      await checkRun(runSettings, context);
       const plainHttp = plainHttpNotice(runSettings, context);
       if (plainHttp !== null) tell({ type: 'warning', message: plainHttp }, run.name);
       return connect(runSettings, context, quotas);

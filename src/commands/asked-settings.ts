@@ -139,17 +139,8 @@ async function requestSettings(
   flags: RunFlags,
   workingFolder: string,
 ): Promise<RequestSettings> {
-  const {
-    endpoint,
-    model,
-    prompt,
-    promptFile,
-    system,
-    imageFolder,
-    allowAnyPath,
-    requestsAsTheyAre,
-    idField,
-  } = settings;
+  const { endpoint, model, prompt, promptFile, imageFolder } = settings;
+  const { allowAnyPath, requestsAsTheyAre, idField } = settings;
   if (prompt !== null && promptFile !== null) {
     throw usageError('PROMPT_TWICE', '--prompt and --prompt-file were both given.', 'keep one of them');
   }
@@ -162,7 +153,7 @@ async function requestSettings(
     endpoint,
     model: modelOf({ model, endpoint }),
     promptTemplate: promptFile === null ? prompt : await readPrompt(resolve(workingFolder, promptFile)),
-    systemTemplate: system,
+    systemTemplate: settings.system,
     parameters: { ...named, ...flags.parameters },
     imageFolder:
       imageFolder === null
@@ -187,11 +178,8 @@ async function existingFolder(path: string): Promise<string> {
 async function readPrompt(path: string): Promise<string> {
   const text = await readNamedFile(path, 'prompt file', 'PROMPT_FILE');
   if (text.trim() === '') {
-    throw usageError(
-      'PROMPT_FILE',
-      `The prompt file ${path} is empty.`,
-      'Write the message into it, or use --prompt.',
-    );
+    const hint = 'Write the message into it, or use --prompt.';
+    throw usageError('PROMPT_FILE', `The prompt file ${path} is empty.`, hint);
   }
   // An editor's last newline is not part of the prompt.
   return text.replace(/\r?\n$/, '');

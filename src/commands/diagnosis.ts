@@ -89,7 +89,8 @@ function refusalOf(settings: RunSettings, context: CommandContext): Diagnosis | 
     checkConnection(settings, context);
     return null;
   } catch (error) {
-    return faultOf(isOfKey(error) ? 'key' : 'settings', error);
+    const isOfKey = error instanceof LlmBatchError && error.code.startsWith('KEY_');
+    return faultOf(isOfKey ? 'key' : 'settings', error);
   }
 }
 
@@ -182,8 +183,4 @@ async function lookAtEngine(): Promise<Diagnosis> {
       'Install the dependencies again, with this version of Node: npm ci',
     );
   }
-}
-
-function isOfKey(error: unknown): boolean {
-  return error instanceof LlmBatchError && error.code.startsWith('KEY_');
 }

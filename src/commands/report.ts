@@ -55,11 +55,9 @@ async function report(verb: Verb, runName: string | undefined, options: ReportOp
       writeData(context.stdout, page);
       return EXIT_CODES.completed;
     }
-    const path =
-      options.output === undefined
-        ? defaultPath(context, run)
-        : resolve(context.workingFolder, options.output);
-    if (options.output === undefined) {
+    const { output } = options;
+    const path = output === undefined ? defaultPath(context, run) : resolve(context.workingFolder, output);
+    if (output === undefined) {
       refuseForeignPlace(context, path, true, await homeFolders(context, settings));
     }
     const mayReplace = (options.force ?? false) || (await beginsWith(path, reportMark(run.name)));

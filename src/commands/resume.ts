@@ -1,6 +1,6 @@
 /** `resume [run]`: goes on from the store alone; the input file is not needed. */
 import type { Command } from 'commander';
-import { checkConnection, checkPrices } from '../app/composition.js';
+import { checkRun } from '../app/composition.js';
 import { homeFolders, ownStore, withStore } from '../app/open-store.js';
 import { sendRun } from '../app/send-run.js';
 import { watchRun } from '../app/watch-run.js';
@@ -9,7 +9,6 @@ import { outputPathsFor } from '../results/output-paths.js';
 import { findRunToResume, givenName } from '../runs/find-run.js';
 import { checkOutputs } from '../runs/outputs.js';
 import { settingsOfRun, settingsToJson } from '../runs/run-settings.js';
-import { checkTokenLimit } from '../runs/token-limit.js';
 import type { Action, Verb } from './action.js';
 import { outputFile, unusedLanesNotice, withGivenFlags } from './asked-settings.js';
 import { exitCodeOf } from './exit-code.js';
@@ -74,9 +73,7 @@ async function resume(verb: Verb, runName: string | undefined, options: ResumeOp
         : { ...stored, output: outputFile(options.output, context.workingFolder) };
     refuseNoWaitAlone(options.wait ?? true, runSettings.remote.remote);
     await trustStoredRun(context, runSettings, resolved, options.trustStore);
-    checkConnection(runSettings, context);
-    checkTokenLimit(runSettings);
-    await checkPrices(runSettings, context);
+    await checkRun(runSettings, context);
     await ownStore(context, store, found.name);
     const output = options.output ?? runSettings.output ?? undefined;
     const outputPaths = outputPathsFor(found.inputPath, {

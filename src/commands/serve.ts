@@ -1,11 +1,10 @@
 /** `serve`: takes tasks over HTTP, sends them, and tells when they are done. */
 import type { Command } from 'commander';
-import { checkConnection, checkPrices } from '../app/composition.js';
+import { checkRun } from '../app/composition.js';
 import { watchRuns } from '../app/watch-run.js';
 import { EXIT_CODES, type ExitCode } from '../core/errors.js';
 import { parseParameters } from '../documents/parameter.js';
 import { createRequestBuilder } from '../documents/request.js';
-import { checkTokenLimit } from '../runs/token-limit.js';
 import type { Action, Verb } from './action.js';
 import { runSettingsFrom } from './asked-settings.js';
 import { addSettingFlags, collect, readSettings } from './setting-flags.js';
@@ -52,9 +51,7 @@ async function serve(verb: Verb, { param = [], simulate = false }: ServeCommandO
     context.workingFolder,
   );
   createRequestBuilder(runSettings.request);
-  checkTokenLimit(runSettings);
-  checkConnection(runSettings, context);
-  await checkPrices(runSettings, context);
+  await checkRun(runSettings, context);
   const { runService } = await import('../app/run-service.js');
   const { settings } = resolved;
   const { tell, say, close } = watchRuns(context, settings);

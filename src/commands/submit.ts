@@ -4,7 +4,7 @@ import { resolve } from 'node:path';
 import type { Readable } from 'node:stream';
 import type { Command } from 'commander';
 import { type ClientOptions, LlmBatchClient, ServiceProblem } from '../client/service-client.js';
-import { EXIT_CODES, type ExitCode, LlmBatchError, usageError } from '../core/errors.js';
+import { EXIT_CODES, type ExitCode, usageError } from '../core/errors.js';
 import { printable } from '../core/foreign-text.js';
 import { unreadable } from '../input/bytes.js';
 import { writeNotice } from '../ui/notice.js';
@@ -131,9 +131,8 @@ function asOwnError(error: unknown, server: string): unknown {
     const places = named.slice(0, MOST_PLACES).map((place) => `${place.field}: ${place.message}`);
     if (named.length > MOST_PLACES) places.push('…');
     const inPlaces = places.length === 0 ? '' : ` (${places.join('; ')})`;
-    return new LlmBatchError(`${server} answered ${status}: ${message.replace(/\.$/, '')}${inPlaces}.`, {
-      ...{ code: 'SUBMIT_REFUSED', exitCode: EXIT_CODES.usage, facts: { status, code } },
-    });
+    const problem = `${server} answered ${status}: ${message.replace(/\.$/, '')}${inPlaces}.`;
+    return usageError('SUBMIT_REFUSED', problem, { status, code });
   }
   if (!(error instanceof TypeError)) return error;
   return usageError('SERVICE_UNREACHABLE', `No service answers at ${server}: ${whyNot(error)}.`);

@@ -1,6 +1,6 @@
 /** The ways of a run's documents: batches that a provider works on, and calls, answered at once or made in the background. */
 import type { BatchRecord } from '../core/batch-record.js';
-import { EXIT_CODES, LlmBatchError } from '../core/errors.js';
+import { usageError } from '../core/errors.js';
 import type { TellEvent } from '../core/event.js';
 import type { RunRecord } from '../core/run.js';
 import { Drain, type DrainOptions } from '../engine/drain.js';
@@ -55,10 +55,7 @@ export async function wayOf(
   if (!isAsked && (await openBatches(options.store, run, 'batch')).length === 0) return direct;
   const lanes = options.lanes.filter((lane): lane is BatchingLane => lane.remote !== undefined);
   if (lanes.length === 0) {
-    throw new LlmBatchError('None of the servers of this run takes batches.', {
-      code: 'REMOTE_UNAVAILABLE',
-      exitCode: EXIT_CODES.usage,
-    });
+    throw usageError('REMOTE_UNAVAILABLE', 'None of the servers of this run takes batches.');
   }
   const batches = new RemoteWay({
     ...{ ...shared, ...remote, runName: run.name, lanes, join: createJoinRequests(null), waits },

@@ -9,7 +9,7 @@
  *   nothing for `idleExitMs`, or stop ──▶ what is open ends, the rest goes back ──▶ ended
  */
 import { WOKEN } from '../core/clock.js';
-import { EXIT_CODES, LlmBatchError } from '../core/errors.js';
+import { EXIT_CODES, LlmBatchError, usageError } from '../core/errors.js';
 import type { RunEvent } from '../core/event.js';
 import type { RunRecord } from '../core/run.js';
 import type { SendingWay } from '../engine/sending-way.js';
@@ -68,7 +68,7 @@ export function work(options: WorkOptions): Promise<WorkReport> {
 }
 
 interface Sending {
-  readonly ended: Promise<void>;
+  ended: Promise<void>;
   drain: SendingWay | null;
 }
 
@@ -140,10 +140,7 @@ class Worker {
   }
 
   #begin(run: RunRecord): void {
-    const sending: { -readonly [Name in keyof Sending]: Sending[Name] } = {
-      drain: null,
-      ended: Promise.resolve(),
-    };
+    const sending: Sending = { drain: null, ended: Promise.resolve() };
     this.#sending.set(run.id, sending);
     sending.ended = this.#sendRun(run, sending)
       .catch((error: unknown) => this.#failed(run, error))
@@ -161,12 +158,7 @@ class Worker {
     let leave = (): unknown => undefined;
     try {
       const startedAtMs = clock.monotonicMs();
-      const {
-        before,
-        end,
-        summary,
-        run: ended,
-      } = await executeRun({
+      const report = await executeRun({
         ...this.#options,
         ...lanes,
         run,
@@ -181,6 +173,7 @@ class Worker {
           });
         },
       });
+      const { before, end, summary } = report;
       this.#passedOver.delete(run.name);
       this.#reports.set(run.name, { end, summary });
       const isHalted = end.reason === 'halted' || end.reason === 'limit_reached';
@@ -192,10 +185,10 @@ class Worker {
       if (!isHalted && !isDone(summary) && this.#options.stop.count === 0) return;
       tell(
         {
-          ...{ type: 'ended', run: ended, before, summary, end },
+          ...{ type: 'ended', ...report },
           files: { resultsPath: null, errorsPath: null },
           elapsedMs: clock.monotonicMs() - startedAtMs,
-          prices: observationsOf(ended).prices,
+          prices: observationsOf(report.run).prices,
           readerGone: false,
         },
         run.name,
@@ -221,14 +214,8 @@ class Worker {
     if (!store.capabilities.sharedDrain) return;
     const { remote, background } = settingsOfRun(run).remote;
     if (!remote && !background && (await openBatches(store, run)).length === 0) return;
-    throw new LlmBatchError(
-      `Run '${run.name}' leaves documents with the provider (batches, background responses), which is no work for workers.`,
-      {
-        code: 'RUN_REMOTE',
-        exitCode: EXIT_CODES.usage,
-        facts: { run: run.name },
-      },
-    );
+    const problem = `Run '${run.name}' leaves documents with the provider (batches, background responses), which is no work for workers.`;
+    throw usageError('RUN_REMOTE', problem, { run: run.name });
   }
 
   #failed(run: RunRecord, error: unknown): void {

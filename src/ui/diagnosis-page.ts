@@ -3,6 +3,7 @@
 import { printable } from '../core/foreign-text.js';
 import type { Diagnosis } from '../runs/diagnose/diagnose.js';
 import { type Appearance, inCharacterSet } from './colours.js';
+import { formatQuantity } from './numbers.js';
 import { padToWidth, wrapToWidth } from './width.js';
 
 /** As long as the longest name of a check. */
@@ -43,10 +44,7 @@ export function renderVerdict(findings: readonly Diagnosis[], appearance: Appear
   const faults = count('fault');
   const warnings = count('warning');
   const { colours } = appearance;
-  if (faults > 0) return colours.red(`${faults === 1 ? '1 fault' : `${faults} faults`} to mend.`);
-  if (warnings > 0)
-    return colours.yellow(
-      warnings === 1 ? 'Fit to run, with 1 warning.' : `Fit to run, with ${warnings} warnings.`,
-    );
+  if (faults > 0) return colours.red(`${formatQuantity(faults, 'fault')} to mend.`);
+  if (warnings > 0) return colours.yellow(`Fit to run, with ${formatQuantity(warnings, 'warning')}.`);
   return colours.green('Fit to run.');
 }

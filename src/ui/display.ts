@@ -121,18 +121,14 @@ export class Display {
   }
 
   #summaryOf(end: RunEvent & { readonly type: 'ended' }): string[] {
-    const { run, summary, files, readerGone } = end;
+    const { run, summary, elapsedMs, prices, files, readerGone } = end;
+    const { haltReason, simulated } = run;
     const { appearance } = this.#options;
     const shown = (path: string | null): string | null => (path === null ? null : this.#shownPath(path));
     const report = {
-      runName: run.name,
-      summary,
-      elapsedMs: end.elapsedMs,
+      ...{ runName: run.name, summary, elapsedMs, prices, haltReason, simulated },
       callsMade: summary.calls.made - end.before.calls.made,
-      haltReason: run.haltReason,
       isTry: end.end.reason === 'tried',
-      simulated: run.simulated,
-      prices: end.prices,
       files: {
         results: shown(files.resultsPath),
         errors: shown(files.errorsPath),

@@ -1,8 +1,8 @@
 /** The page that ends a run. */
 
+import type { RunEvent } from '../core/event.js';
 import { printable } from '../core/foreign-text.js';
-import type { RunSummary } from '../core/run-summary.js';
-import type { PriceTable } from '../pricing/price-book.js';
+import type { RunRecord } from '../core/run.js';
 import { type Appearance, paragraph } from './colours.js';
 import { type Fact, fact, factLines } from './facts.js';
 import { haltReasonText } from './halt-reason.js';
@@ -10,26 +10,18 @@ import { nextCommand } from './next-command.js';
 import { formatCount, formatDuration, formatQuantity, formatRate } from './numbers.js';
 import { callFacts, documentFacts, openOf, totalOf } from './summary-facts.js';
 
-export interface RunEndReport {
+type Ended = RunEvent & { readonly type: 'ended' };
+
+export interface RunEndReport
+  extends Pick<Ended, 'summary' | 'elapsedMs' | 'prices'>,
+    Pick<RunRecord, 'haltReason' | 'simulated'> {
   readonly runName: string;
-  readonly summary: RunSummary;
-  /** Of this drain, not of the whole run. */
-  readonly elapsedMs: number;
   /** Calls that this drain has made. */
   readonly callsMade: number;
-  /** What stopped the run by itself, e.g. `auth: invalid API key`; null when nothing did. */
-  readonly haltReason: string | null;
   /** The documents that were asked for are done, others are left. */
   readonly isTry: boolean;
-  readonly simulated: boolean;
-  /** What the calls were priced by; null where that is not known. */
-  readonly prices: PriceTable | null;
   /** As they are to be shown; null where there is none. */
-  readonly files: {
-    readonly results: string | null;
-    readonly errors: string | null;
-    readonly rejects: string | null;
-  };
+  readonly files: Readonly<Record<'results' | 'errors' | 'rejects', string | null>>;
 }
 
 /** The lines of the summary, none wider than the stream unless a path or a command is. */
