@@ -6,8 +6,7 @@ import { CONFIG_FILE_NAME, type ResolvedSettings } from '../config/load.js';
 import { pickGroup, type Settings } from '../config/settings.js';
 import { DEFAULT_ENDPOINT } from '../core/endpoint-name.js';
 import { usageError } from '../core/errors.js';
-import type { JsonObject } from '../core/json.js';
-import { checkParameters } from '../documents/parameter.js';
+import { checkParameters, parseParameters } from '../documents/parameter.js';
 import { modelOf, type RequestSettings, runEndpointOf } from '../documents/request.js';
 import { folderOfInput } from '../input/input-files.js';
 import { isStandardOutput } from '../results/output-paths.js';
@@ -15,13 +14,13 @@ import type { ConnectionSettings, RunSettings } from '../runs/run-settings.js';
 import { readNamedFile } from './named-file.js';
 import { askFor, checkEndpoint, wantedOutput } from './wanted-output.js';
 
+/** As the user gave them. */
 export interface RunFlags {
-  /** Paths, a pattern or `-`, as the user gave them. */
+  /** Paths, a pattern or `-`. */
   readonly inputs: readonly string[];
-  readonly parameters: JsonObject;
-  readonly simulate: boolean;
-  /** As `-o` gave it. */
-  readonly output: string | undefined;
+  readonly param?: readonly string[];
+  readonly simulate?: boolean;
+  readonly output?: string;
 }
 
 /** @throws LlmBatchError (exit 2) for two prompts at once, or a prompt file or a folder that cannot be read */
@@ -154,7 +153,7 @@ async function requestSettings(
     model: modelOf({ model, endpoint }),
     promptTemplate: promptFile === null ? prompt : await readPrompt(resolve(workingFolder, promptFile)),
     systemTemplate: settings.system,
-    parameters: { ...named, ...flags.parameters },
+    parameters: { ...named, ...parseParameters(flags.param ?? []) },
     imageFolder:
       imageFolder === null
         ? folderOfInput(flags.inputs, workingFolder)

@@ -4,7 +4,6 @@ import { lookAtInput } from '../app/look-at-input.js';
 import type { Settings } from '../config/settings.js';
 import { EXIT_CODES, type ExitCode } from '../core/errors.js';
 import { printableJson } from '../core/foreign-text.js';
-import { parseParameters } from '../documents/parameter.js';
 import type { CheckReport } from '../runs/check/check-input.js';
 import type { Action, Verb } from './action.js';
 import { runSettingsFrom } from './asked-settings.js';
@@ -54,11 +53,7 @@ async function check(verb: Verb, inputs: readonly string[], options: CheckOption
   const { context } = verb;
   const { checkInput } = await import('../runs/check/check-input.js');
   const resolved = await readSettings(verb);
-  const runSettings = await runSettingsFrom(
-    resolved,
-    { inputs, parameters: parseParameters(options.param ?? []), simulate: false, output: undefined },
-    context.workingFolder,
-  );
+  const runSettings = await runSettingsFrom(resolved, { inputs, ...options }, context.workingFolder);
   const report = await lookAtInput(context, resolved.settings, runSettings, inputs, checkInput);
   if (report === 'interrupted') return EXIT_CODES.interrupted;
 

@@ -132,8 +132,7 @@ async function findSettings(
   try {
     const run = hasStore ? await findRunToResume(context, resolved.settings, runName) : null;
     if (run === null) {
-      const flags = { inputs: [], parameters: {}, simulate: false, output: undefined };
-      const settings = await runSettingsFrom(resolved, flags, context.workingFolder);
+      const settings = await runSettingsFrom(resolved, { inputs: [] }, context.workingFolder);
       return { settings, origin: 'Those with which `run` would start.' };
     }
     const settings = withGivenFlags(settingsOfRun(run), resolved, context.workingFolder);

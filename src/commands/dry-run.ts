@@ -16,8 +16,8 @@ export interface DryRunOptions {
   readonly runSettings: RunSettings;
   /** As given on the command line. */
   readonly inputs: readonly string[];
-  readonly inputPath: string;
-  readonly runName: string | null;
+  /** What the run is found by. */
+  readonly wanted: Omit<Parameters<typeof withRunOf>[2], 'simulated'>;
   readonly skipBadLines: boolean;
   /** To be tried; null: all. */
   readonly choice: Choice | null;
@@ -75,9 +75,7 @@ function triedFirst({ by, count }: Choice, { documents, models }: EstimateReport
 
 /** Answers that are there already are not paid for again, which the estimate of the whole input does not know. */
 async function answeredBefore({ context, resolved, runSettings, ...run }: DryRunOptions): Promise<string[]> {
-  const { query } = resolved.settings;
-  const simulated = runSettings.simulator !== null;
-  const wanted = { name: run.runName, inputPath: run.inputPath, query, simulated };
+  const wanted = { ...run.wanted, simulated: runSettings.simulator !== null };
   const notes = await withRunOf(context, resolved.settings, wanted, async ({ id, name }, store) => {
     const { counts } = await store.summarizeRun(id);
     const answered = counts.completed + counts.failed;

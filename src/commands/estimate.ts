@@ -7,7 +7,6 @@ import type { Settings } from '../config/settings.js';
 import { parseCount, parseDuration, parseGiven, parseRange } from '../config/values.js';
 import { EXIT_CODES, type ExitCode, usageError } from '../core/errors.js';
 import { printableJson } from '../core/foreign-text.js';
-import { parseParameters } from '../documents/parameter.js';
 import type { EstimateOptions, EstimateReport } from '../runs/estimate/estimate-input.js';
 import type { TokenRange } from '../runs/estimate/output-assumption.js';
 import type { RunSettings } from '../runs/run-settings.js';
@@ -87,16 +86,7 @@ async function estimate(
 ): Promise<ExitCode> {
   const { context } = verb;
   const resolved = await readSettings(verb);
-  const runSettings = await runSettingsFrom(
-    resolved,
-    {
-      inputs,
-      parameters: parseParameters(options.param ?? []),
-      simulate: options.simulate ?? false,
-      output: undefined,
-    },
-    context.workingFolder,
-  );
+  const runSettings = await runSettingsFrom(resolved, { inputs, ...options }, context.workingFolder);
   const report = await showEstimate(context, resolved, runSettings, inputs, {
     models,
     exact: options.exact ?? false,

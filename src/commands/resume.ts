@@ -86,11 +86,7 @@ async function resume(verb: Verb, runName: string | undefined, options: ResumeOp
       refuseForeignPlace(context, outputPaths.results, output === undefined, homes);
       refuseForeignPlace(context, outputPaths.errors, true, homes);
     }
-    await checkOutputs(store, found, {
-      paths: outputPaths,
-      inputPath: found.inputPath,
-      force,
-    });
+    await checkOutputs(store, found, { paths: outputPaths, inputPath: found.inputPath, force });
     const tell = watchRun(context, settings);
     const unusedLanes = unusedLanesNotice(resolved, settingsOfRun(found).connection.lanes);
     if (unusedLanes !== null) tell({ type: 'warning', message: unusedLanes });

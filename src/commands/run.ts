@@ -7,7 +7,6 @@ import { watchRun } from '../app/watch-run.js';
 import { parseCount } from '../config/values.js';
 import { EXIT_CODES, type ExitCode, type LlmBatchError, usageError } from '../core/errors.js';
 import type { Choice } from '../core/event.js';
-import { parseParameters } from '../documents/parameter.js';
 import { createRequestBuilder } from '../documents/request.js';
 import { locateInput } from '../input/input-files.js';
 import { type OutputPaths, outputPathsFor } from '../results/output-paths.js';
@@ -106,12 +105,7 @@ async function run(verb: Verb, inputs: readonly string[], options: RunOptions): 
   if (detached) refuseSendingFlags(options);
   refuseOnlyNewAlone(options);
   refuseNoWaitAlone(options.wait ?? true, settings.remote);
-  const simulate = options.simulate ?? false;
-  const asked = await runSettingsFrom(
-    resolved,
-    { inputs, parameters: parseParameters(options.param ?? []), simulate, output: options.output },
-    context.workingFolder,
-  );
+  const asked = await runSettingsFrom(resolved, { inputs, ...options }, context.workingFolder);
   // A template that cannot be compiled and a missing key are told before a million lines are read.
   createRequestBuilder(asked.request);
   checkTokenLimit(asked);
@@ -119,21 +113,12 @@ async function run(verb: Verb, inputs: readonly string[], options: RunOptions): 
     cwd: context.workingFolder,
     format: settings.inputFormat,
   });
+  const name = options.name ?? null;
+  const skipBadLines = options.skipBadLines ?? false;
+  const wanted = { name, inputPath, query: settings.query };
   if (options.dryRun) {
-    const runName = options.name ?? null;
-    const skipBadLines = options.skipBadLines ?? false;
-    return dryRun({
-      context,
-      resolved,
-      runSettings: asked,
-      inputs,
-      inputPath,
-      runName,
-      skipBadLines,
-      choice,
-    });
+    return dryRun({ context, resolved, runSettings: asked, inputs, wanted, skipBadLines, choice });
   }
-  const wanted = { name: options.name ?? null, inputPath, query: settings.query };
   const runSettings = await keepServer(context, resolved, asked, wanted, options.trustStore ?? false);
   if (detached) checkStoredConnection(runSettings, context);
   else checkConnection(runSettings, context);
@@ -155,33 +140,25 @@ async function run(verb: Verb, inputs: readonly string[], options: RunOptions): 
   if (unusedLanes !== null) tell({ type: 'warning', message: unusedLanes });
 
   const sent = await startRun(context, {
-    settings,
-    runSettings,
-    inputs,
-    inputPath,
-    name: options.name ?? null,
+    ...{ settings, runSettings, inputs, inputPath, name, choice, detached, pathsOf, tell },
     rules: {
       onChanged: (refusal) => changedRule(context, options, refusal),
-      skipBadLines: options.skipBadLines ?? false,
+      skipBadLines,
       force: options.force ?? false,
     },
     onlyNew: options.onlyNew ?? false,
-    choice,
     waits: options.wait ?? true,
-    detached,
-    pathsOf,
     onPlaces: (paths, homes) => rememberReach(context, tell, runSettings, paths, homes),
-    tell,
   });
   if (sent === 'interrupted') return EXIT_CODES.interrupted;
-  if (!('detached' in sent)) return exitCodeOf([sent]);
+  if (!('detached' in sent)) return exitCodeOf([sent], sent.end.reason === 'stopped');
   if (!settings.quiet && !settings.logJson) {
-    const name = shellWord(sent.detached.name);
+    const run = shellWord(sent.detached.name);
     writeNotice(
       context.stderr,
       context.command(
-        `Nothing is sent yet: workers do that, \`llm-batch worker --run ${name}\` here or anywhere with this store.\n` +
-          `Next: llm-batch status ${name}`,
+        `Nothing is sent yet: workers do that, \`llm-batch worker --run ${run}\` here or anywhere with this store.\n` +
+          `Next: llm-batch status ${run}`,
       ),
     );
   }

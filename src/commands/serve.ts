@@ -3,7 +3,6 @@ import type { Command } from 'commander';
 import { checkRun } from '../app/composition.js';
 import { watchRuns } from '../app/watch-run.js';
 import { EXIT_CODES, type ExitCode } from '../core/errors.js';
-import { parseParameters } from '../documents/parameter.js';
 import { createRequestBuilder } from '../documents/request.js';
 import type { Action, Verb } from './action.js';
 import { runSettingsFrom } from './asked-settings.js';
@@ -42,14 +41,10 @@ interface ServeCommandOptions {
   readonly simulate?: boolean;
 }
 
-async function serve(verb: Verb, { param = [], simulate = false }: ServeCommandOptions): Promise<ExitCode> {
+async function serve(verb: Verb, options: ServeCommandOptions): Promise<ExitCode> {
   const { context } = verb;
   const resolved = await readSettings(verb);
-  const runSettings = await runSettingsFrom(
-    resolved,
-    { inputs: ['-'], parameters: parseParameters(param), simulate, output: undefined },
-    context.workingFolder,
-  );
+  const runSettings = await runSettingsFrom(resolved, { inputs: ['-'], ...options }, context.workingFolder);
   createRequestBuilder(runSettings.request);
   await checkRun(runSettings, context);
   const { runService } = await import('../app/run-service.js');

@@ -106,6 +106,6 @@ function placeOf(given: string): Place {
 }
 
 function exitCodeOfWork({ runs, passedOver, isStopped }: WorkReport): ExitCode {
-  if (isStopped) return EXIT_CODES.interrupted;
-  return passedOver.length > 0 ? EXIT_CODES.halted : exitCodeOf([...runs.values()]);
+  if (passedOver.length > 0 && !isStopped) return EXIT_CODES.halted;
+  return exitCodeOf([...runs.values()], isStopped);
 }

@@ -10,17 +10,18 @@ import type { OutputPaths } from '../results/output-paths.js';
 import { checkRunFiles } from '../results/run-files.js';
 import type { Store } from '../store/store.js';
 
-export interface OutputClaim {
-  readonly paths: OutputPaths;
-  readonly inputPath: string;
-  readonly force: boolean;
-}
-
 /** @throws LlmBatchError (exit 2, since no call was made) when the run's files could not be written at its end */
-export async function checkOutputs(store: Store, run: RunRecord | null, claim: OutputClaim): Promise<void> {
+export async function checkOutputs(
+  store: Store,
+  run: RunRecord | null,
+  {
+    inputPath,
+    ...claim
+  }: { readonly paths: OutputPaths; readonly inputPath: string; readonly force: boolean },
+): Promise<void> {
   const ownFiles = await filesOf(store, run);
   try {
-    await checkRunFiles({ paths: claim.paths, ownFiles, force: claim.force }, claim.inputPath);
+    await checkRunFiles({ ...claim, ownFiles }, inputPath);
   } catch (error) {
     throw beforeTheFirstCall(error);
   }
