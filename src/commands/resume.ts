@@ -94,6 +94,7 @@ async function resume(verb: Verb, runName: string | undefined, options: ResumeOp
     const run = await store.updateRun(found.id, { settings: settingsToJson(runSettings, store) });
     const outputs = { paths: outputPaths, force, onlyNew: options.onlyNew ?? false };
     const waits = options.wait ?? true;
-    return exitCodeOf([await sendRun(context, { settings, store, run, outputs, choice: null, waits, tell })]);
+    const sent = await sendRun(context, { settings, store, run, outputs, choice: null, waits, tell });
+    return exitCodeOf([sent], sent.end.reason === 'stopped');
   });
 }
