@@ -31,13 +31,8 @@ interface InsideLook {
 }
 
 /** A store on a server. */
-export interface ServerLook {
-  readonly url: string;
+export interface ServerLook extends Omit<InsideLook, 'sound'>, Pick<StoreLook, 'url' | 'clock'> {
   readonly schemaName: string;
-  /** For people. */
-  readonly place: string;
-  readonly salvagePath: string;
-  readonly clock: Clock;
 }
 
 const GIGABYTE = 1_000_000_000;
@@ -154,7 +149,8 @@ async function* lookInside(
     const condition = await store.maintenance.examine();
     yield ok('schema', `Version ${condition.schemaVersion} in ${condition.engine}.`);
     if (condition.damage.length > 0) {
-      yield damaged(place, condition.damage);
+      const advice = `Save a copy, then try: sqlite3 ${place} .recover | sqlite3 recovered.db`;
+      yield fault('integrity', `${place} is damaged: ${condition.damage.join('; ')}`, advice);
       return;
     }
     yield ok('integrity', `${bytes(condition.dataBytes)} ${sound}`);
@@ -212,14 +208,6 @@ function lookForSalvage(path: string): Diagnosis {
     'salvage',
     `Answers that could not be stored wait in ${files.join(' and ')}.`,
     '`llm-batch resume` stores them before it goes on; until then keep the file.',
-  );
-}
-
-function damaged(path: string, damage: readonly string[]): Diagnosis {
-  return fault(
-    'integrity',
-    `${path} is damaged: ${damage.join('; ')}`,
-    `Save a copy, then try: sqlite3 ${path} .recover | sqlite3 recovered.db`,
   );
 }
 

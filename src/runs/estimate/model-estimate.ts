@@ -93,15 +93,23 @@ interface CostTally {
   isKnown: boolean;
 }
 
+/** Tokens of documents: in all, and of one. */
+class TokenTally {
+  readonly total = new TotalEstimator();
+  readonly spread = new Distribution();
+
+  add(bytes: number, tokens: number): void {
+    this.total.add(bytes, tokens);
+    this.spread.add(tokens);
+  }
+}
+
 export class ModelTally {
   readonly #options: ModelTallyOptions;
   readonly #models = new Map<string, Model>();
-  readonly #input = new TotalEstimator();
-  readonly #outputLow = new TotalEstimator();
-  readonly #outputHigh = new TotalEstimator();
-  readonly #inputs = new Distribution();
-  readonly #lows = new Distribution();
-  readonly #highs = new Distribution();
+  readonly #input = new TokenTally();
+  readonly #low = new TokenTally();
+  readonly #high = new TokenTally();
   readonly #bases = new Set<OutputBasis>();
   readonly #costs = byWay(costTally);
   readonly #serviceTiers = new Set<string>();
@@ -125,11 +133,8 @@ export class ModelTally {
     this.#bases.add(output.basis);
     if (request.serviceTier !== null) this.#serviceTiers.add(request.serviceTier);
     this.#input.add(bytes, counted.tokens);
-    this.#outputLow.add(bytes, output.low);
-    this.#outputHigh.add(bytes, output.high);
-    this.#inputs.add(counted.tokens);
-    this.#lows.add(output.low);
-    this.#highs.add(output.high);
+    this.#low.add(bytes, output.low);
+    this.#high.add(bytes, output.high);
     for (const way of WAYS) {
       const tally = this.#costs[way];
       const rates = ratesOf(model.price, way, request.serviceTier);
@@ -151,7 +156,7 @@ export class ModelTally {
   }
 
   estimate(population: Population): ModelEstimate {
-    const input = this.#inputs.figures();
+    const input = this.#input.spread.figures();
     const counted = [...this.#models.values()].reduce((sum, model) => sum + model.counted, 0);
     return {
       asked: this.#options.asked,
@@ -160,14 +165,14 @@ export class ModelTally {
         .sort((one, other) => other.counted - one.counted)
         .map(({ price, count, ...named }) => named),
       input: {
-        ...this.#input.estimate(population),
+        ...this.#input.total.estimate(population),
         document: { ...input, max: Math.max(input.max, this.#longestInput) },
       },
       output: {
-        low: this.#outputLow.estimate(population),
-        high: this.#outputHigh.estimate(population),
+        low: this.#low.total.estimate(population),
+        high: this.#high.total.estimate(population),
         bases: [...this.#bases],
-        document: { low: this.#lows.figures(), high: this.#highs.figures() },
+        document: { low: this.#low.spread.figures(), high: this.#high.spread.figures() },
       },
       cost: byWay((way) => costRange(this.#costs[way], population)),
       groupedShare: counted === 0 ? 0 : this.#groupedDocuments / counted,
