@@ -5,6 +5,9 @@ import type { Settings } from '../config/settings.js';
 import { EXIT_CODES, type ExitCode } from '../core/errors.js';
 import { printableJson } from '../core/foreign-text.js';
 import type { CheckReport } from '../runs/check/check-input.js';
+import { countFindings, renderCheck } from '../ui/check-page.js';
+import { FINDING_WORDS } from '../ui/finding-words.js';
+import { lineReason } from '../ui/line-words.js';
 import type { Action, Verb } from './action.js';
 import { runSettingsFrom } from './asked-settings.js';
 import { addInputArgument, shownInput } from './input-argument.js';
@@ -58,10 +61,9 @@ async function check(verb: Verb, inputs: readonly string[], options: CheckOption
   if (report === 'interrupted') return EXIT_CODES.interrupted;
 
   const inputName = shownInput(inputs);
-  const { countFindings, renderCheck } = await import('../ui/check-page.js');
   const { errors } = countFindings(report.findings);
   if (options.json) {
-    context.stdout.write(`${printableJson(await checkJson(inputName, report))}\n`);
+    context.stdout.write(`${printableJson(checkJson(inputName, report))}\n`);
   } else if (!resolved.settings.quiet || errors > 0) {
     printPage(context, resolved.settings, (appearance) => renderCheck(report, inputName, appearance));
   }
@@ -69,10 +71,7 @@ async function check(verb: Verb, inputs: readonly string[], options: CheckOption
 }
 
 /** A contract with scripts: fields are added, never renamed. */
-async function checkJson(inputName: string, report: CheckReport): Promise<object> {
-  const { countFindings } = await import('../ui/check-page.js');
-  const { lineReason } = await import('../ui/line-words.js');
-  const { FINDING_WORDS } = await import('../ui/finding-words.js');
+function checkJson(inputName: string, report: CheckReport): object {
   const { errors, warnings } = countFindings(report.findings);
   return {
     input: inputName,

@@ -81,7 +81,11 @@ interface ResultsOptions {
 async function results(verb: Verb, runName: string | undefined, options: ResultsOptions): Promise<ExitCode> {
   const { command, context } = verb;
   const { settings } = await readSettings(verb);
-  refuseContradictions(command, options);
+  const isGiven = (name: string): boolean => command.getOptionValueSource(name) === 'cli';
+  if (options.join && ['format', 'only', 'includeInput'].some(isGiven)) {
+    const problem = '--join writes every document of the input in its own format.';
+    throw usageError('JOIN_WITH', problem, 'leave out --format, --only and --include-input');
+  }
   const { run, path } = await withStore(context, settings, 'read', async (store) => {
     const run = await findRun(store, runName);
     if (options.join) return { run, path: await join(context, settings, store, run, options) };
@@ -146,18 +150,6 @@ async function claim(
     });
   } catch (error) {
     if (!(error instanceof LlmBatchError)) throw error;
-  }
-}
-
-/** @throws LlmBatchError (exit 2) */
-function refuseContradictions(command: Command, options: ResultsOptions): void {
-  const isGiven = (name: string): boolean => command.getOptionValueSource(name) === 'cli';
-  if (options.join && ['format', 'only', 'includeInput'].some(isGiven)) {
-    throw usageError(
-      'JOIN_WITH',
-      '--join writes every document of the input in its own format.',
-      'leave out --format, --only and --include-input',
-    );
   }
 }
 

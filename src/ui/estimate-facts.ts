@@ -213,17 +213,12 @@ function fullDayFacts({ models, dailyDocuments }: EstimateReport): Fact[] {
 
 function pricesFact(report: EstimateReport): string {
   const { models, prices } = report;
+  const named = models.flatMap((model) => model.models);
   const tables = new Map(
-    models
-      .flatMap((model) => model.models)
-      .flatMap(({ priceTable }) =>
-        priceTable === null ? [] : [[priceTable.source, priceTable.date] as const],
-      ),
+    named.flatMap(({ priceTable: table }) => (table === null ? [] : [[table.source, table.date] as const])),
   );
-  const unknown = models
-    .flatMap((model) => model.models)
-    .filter(({ priceTable }) => priceTable === null)
-    .map(({ model }) => printable(model));
+  const unpriced = named.filter(({ priceTable }) => priceTable === null);
+  const unknown = unpriced.map(({ model }) => printable(model));
   if (tables.size === 0) tables.set(prices.source, prices.date);
   const sources = [...tables].map(([source, date]) => priceTableText({ source, date })).join(' + ');
   return dotted([

@@ -68,7 +68,10 @@ export class LengthCheck {
     const { tokensPerMinute, parameterBytes } = this.#options;
     const { outputCap, inputText } = request;
     const { contextWindowTokens } = model;
-    const most = Math.min(contextWindowTokens ?? Number.POSITIVE_INFINITY, tokensPerMinute ?? Number.POSITIVE_INFINITY);
+    const most = Math.min(
+      contextWindowTokens ?? Number.POSITIVE_INFINITY,
+      tokensPerMinute ?? Number.POSITIVE_INFINITY,
+    );
     const room = most - (outputCap ?? 0) - parameterBytes - FRAMING_BYTES;
     const overLimit = overOutputLimit(model, outputCap);
     // Three bytes at most to a unit of UTF-16: what is short needs no look at its characters.

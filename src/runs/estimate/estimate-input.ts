@@ -181,18 +181,13 @@ function openTallies({ settings, models, prices, nowMs, outputTokens }: Estimate
   );
 }
 
-type Plan = Omit<
-  EstimateReport,
-  'documents' | 'badLines' | 'firstBadLine' | 'duplicates' | 'sharedAnswers' | 'sampled' | 'firstRequest'
->;
-
 /** @param population those that are called; of `documents`, which may share answers */
 function plan(
   options: EstimateOptions,
   estimates: readonly ModelEstimate[],
   population: Population,
   documents: number,
-): Plan {
+) {
   const { settings, latencyMs, dailyDocuments, prices } = options;
   const { concurrency } = settings.pacing;
   const limits = limitsOf(lanesOf(settings), concurrency === 'auto' ? ASSUMED_CONCURRENCY : concurrency);
