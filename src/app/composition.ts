@@ -13,13 +13,15 @@ import { LaneQuota } from '../engine/lane-quota.js';
 import type { LanePrices } from '../engine/remote/remote-lane.js';
 import { createLimiter } from '../limiter/limiter.js';
 import { billedMicroUsd, costMicroUsd, worstCaseAtTier, worstCaseMicroUsd } from '../pricing/cost.js';
-import type { ModelPrice, PriceBook, PriceTable, PriceTier } from '../pricing/price-book.js';
+import type { ModelPrice, PriceBook, PriceTier } from '../pricing/price-book.js';
 import { batchLimitsOf } from '../provider/batch-limits.js';
 import type { Provider } from '../provider/provider.js';
 import type { RemoteProvider } from '../provider/remote-batches.js';
 import type { BackgroundProvider } from '../provider/remote-responses.js';
 import { checkBudget } from '../runs/run-budget.js';
 import { type LaneSettings, lanesOf, type RunSettings } from '../runs/run-settings.js';
+import { checkTokenLimit } from '../runs/token-limit.js';
+import type { RunLanes } from '../runs/work.js';
 import type { SimulatorOptions } from '../simulator/options.js';
 import type { QuotaStore } from '../store/quota-store.js';
 import type { CommandContext } from './context.js';
@@ -33,15 +35,6 @@ const MOST_AUTO_CONNECTIONS = 512;
 const REHEARSAL: SimulatorOptions = { latencyMs: { min: 80, max: 400 } };
 /** How the simulator names the models it stands in for. */
 const SIMULATED_PREFIX = 'simulated/';
-
-export interface OpenLanes {
-  readonly lanes: readonly Lane[];
-  /** What the lanes price their calls by. */
-  readonly prices: PriceTable;
-  /** Calls that can be open at once on this machine. */
-  readonly mostConnections: number;
-  close(): Promise<void>;
-}
 
 /**
  * Checks, before anything is read or stored, that there is somebody to call.
@@ -77,6 +70,16 @@ export function checkStoredConnection(settings: RunSettings, { environment }: Co
     checkBaseUrl(baseUrl, environment[apiKeyEnv]);
     checkKeyName(apiKeyEnv);
   }
+}
+
+/**
+ * All that is checked of a run before its first call.
+ * @throws LlmBatchError (exit 2) as `checkConnection`, `checkTokenLimit` and `checkPrices`
+ */
+export async function checkRun(settings: RunSettings, context: CommandContext): Promise<void> {
+  checkConnection(settings, context);
+  checkTokenLimit(settings);
+  await checkPrices(settings, context);
 }
 
 /** Whose key is there instead, where the user has not said whom to call. */
@@ -172,11 +175,11 @@ export async function connect(
   settings: RunSettings,
   context: CommandContext,
   quotas: QuotaStore | null = null,
-): Promise<OpenLanes> {
+): Promise<RunLanes> {
   const { createOpenAIProvider } = await import('../provider/openai/client.js');
   const { openPriceBook } = await import('../pricing/open-price-book.js');
-  const { clock, random, environment } = context;
   const { BodyRoom } = await import('../provider/openai/body-room.js');
+  const { clock, random } = context;
   const bodyRoom = new BodyRoom();
   const { pacing } = settings;
   const concurrency = pacing.concurrency === 'auto' ? MOST_AUTO_CONNECTIONS : pacing.concurrency;
@@ -187,22 +190,20 @@ export async function connect(
   // The simulator's end of each connection is in this process too. Lanes keep connections open that are idle.
   const most = Math.max(1, simulator === null ? all : Math.floor(all / 2));
   const perLane = Math.max(1, Math.floor(most / laneSettings.length));
+  const maxConnections = Math.min(pacing.connections ?? concurrency, perLane);
   const open = (lane: LaneSettings): Lane => {
     const apiKey = simulator === null ? (context.takeSecret(lane.apiKeyEnv) ?? null) : null;
     const provider: Provider & Partial<RemoteProvider & BackgroundProvider> = createOpenAIProvider({
-      baseUrl: lane.baseUrl,
-      apiKey,
-      apiKeyHeader: lane.apiKeyHeader,
-      ...headersOf(lane, context),
-      maxConnections: Math.min(pacing.connections ?? concurrency, perLane),
-      times: pacing,
-      bodyRoom,
-      clock,
-      environment,
+      ...providerOptions(lane, apiKey, context),
+      ...{ maxConnections, times: pacing, bodyRoom },
     });
+    const { remoteBatches: batches, remoteResponses: responses } = provider;
     const bodyFor = modelNames(lane.models);
+    const renamed = <Request extends { readonly bodyJson: string }>(request: Request): Request => ({
+      ...request,
+      bodyJson: bodyFor(request.bodyJson),
+    });
     const { direct, batch } = pricedAt(prices, lane.baseUrl, clock);
-    const batches = provider.remoteBatches;
     const limiter = createLimiter({
       requestsPerMinute: lane.rpm,
       tokensPerMinute: lane.tpm,
@@ -213,29 +214,17 @@ export async function connect(
     const store = simulator === null ? quotas : null;
     const identity = quotaIdentity(lane, apiKey, modelOf(settings.request));
     const sender = workerIdOf(context);
-    const responses = provider.remoteResponses;
     return {
-      name: lane.name,
-      weight: lane.weight,
-      provider: bodyFor === null ? provider : withBodies(provider, bodyFor),
-      limiter,
+      ...{ name: lane.name, weight: lane.weight, limiter, ...direct },
+      provider: { ...provider, send: (request, options) => provider.send(renamed(request), options) },
       ...(store && { quota: new LaneQuota({ store, lane: identity, sender, limiter, clock }) }),
-      ...direct,
       ...(responses && {
         responses: {
           ...responses,
-          create: ({ bodyJson, ...request }, options) =>
-            responses.create({ ...request, bodyJson: bodyFor?.(bodyJson) ?? bodyJson }, options),
+          create: (request, options) => responses.create(renamed(request), options),
         },
       }),
-      ...(batches && {
-        remote: {
-          batches,
-          limits: batchLimitsOf(lane.baseUrl),
-          bodyFor: bodyFor ?? ((body) => body),
-          ...batch,
-        },
-      }),
+      ...(batches && { remote: { batches, limits: batchLimitsOf(lane.baseUrl), bodyFor, ...batch } }),
     };
   };
   const lanes = laneSettings.map(open);
@@ -248,6 +237,12 @@ export async function connect(
       await simulator?.close();
     },
   };
+}
+
+function providerOptions(lane: LaneSettings, apiKey: string | null, context: CommandContext) {
+  const { baseUrl, apiKeyHeader } = lane;
+  const { clock, environment } = context;
+  return { baseUrl, apiKey, apiKeyHeader, ...headersOf(lane, context), clock, environment };
 }
 
 /**
@@ -264,17 +259,8 @@ export async function openProvider(
   apiKey: string | null,
   context: CommandContext,
 ): Promise<Provider> {
-  const { clock, environment } = context;
   const { createOpenAIProvider } = await import('../provider/openai/client.js');
-  return createOpenAIProvider({
-    baseUrl: lane.baseUrl,
-    apiKey,
-    apiKeyHeader: lane.apiKeyHeader,
-    ...headersOf(lane, context),
-    maxConnections: 1,
-    clock,
-    environment,
-  });
+  return createOpenAIProvider({ ...providerOptions(lane, apiKey, context), maxConnections: 1 });
 }
 
 /**
@@ -307,29 +293,25 @@ function pricedAt(
   const billedPrice = (asked: string, { answeredBy = '' }: BilledUsage): ModelPrice | null =>
     // What the request names is what is billed, except that a simulated answer costs nothing.
     priceOf(answeredBy.startsWith(SIMULATED_PREFIX) ? answeredBy : asked);
+  const pricedBy = (
+    cost: (usage: BilledUsage, price: ModelPrice) => number | null,
+    most: (price: ModelPrice, ...call: [number, number | null, string | null]) => number | null,
+  ): LanePrices => ({
+    costOf(asked, usage) {
+      const price = billedPrice(asked, usage);
+      return price && cost(usage, price);
+    },
+    mostOf(model, inputTokens, outputCap, serviceTier) {
+      const price = priceOf(model);
+      return price && most(price, inputTokens, outputCap, serviceTier);
+    },
+  });
   return {
-    direct: {
-      costOf(asked, usage) {
-        const price = billedPrice(asked, usage);
-        return price === null ? null : billedMicroUsd(usage, price);
-      },
-      mostOf(model, inputTokens, outputCap, serviceTier) {
-        const price = priceOf(model);
-        return price === null ? null : worstCaseAtTier(inputTokens, outputCap, serviceTier, price);
-      },
-    },
-    batch: {
-      costOf(asked, usage) {
-        const price = billedPrice(asked, usage);
-        return price === null ? null : costMicroUsd(usage, price, { tier: batchTier(price) });
-      },
-      mostOf(model, inputTokens, outputCap) {
-        const price = priceOf(model);
-        return price === null
-          ? null
-          : worstCaseMicroUsd(inputTokens, outputCap, price, { tier: batchTier(price) });
-      },
-    },
+    direct: pricedBy(billedMicroUsd, (price, ...call) => worstCaseAtTier(...call, price)),
+    batch: pricedBy(
+      (usage, price) => costMicroUsd(usage, price, { tier: batchTier(price) }),
+      (price, input, cap) => worstCaseMicroUsd(input, cap, price, { tier: batchTier(price) }),
+    ),
   };
 }
 
@@ -338,21 +320,14 @@ function batchTier({ tiers }: ModelPrice): PriceTier {
   return tiers.batch === null ? 'standard' : 'batch';
 }
 
-/** @returns what gives a body the name that its model has at this endpoint; null: all have their own */
-function modelNames(models: Readonly<Record<string, string>>): ((bodyJson: string) => string) | null {
-  if (Object.keys(models).length === 0) return null;
+/** @returns what gives a body the name that its model has at this endpoint */
+function modelNames(models: Readonly<Record<string, string>>): (bodyJson: string) => string {
+  if (Object.keys(models).length === 0) return (bodyJson) => bodyJson;
   return (bodyJson) => {
     const body = JSON.parse(bodyJson) as { model: string };
     // Documents name models: one called `constructor` is none of ours.
     const model = Object.hasOwn(models, body.model) ? models[body.model] : body.model;
     return JSON.stringify({ ...body, model });
-  };
-}
-
-function withBodies(provider: Provider, bodyFor: (bodyJson: string) => string): Provider {
-  return {
-    ...provider,
-    send: (request, options) => provider.send({ ...request, bodyJson: bodyFor(request.bodyJson) }, options),
   };
 }
 

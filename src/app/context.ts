@@ -1,16 +1,15 @@
 /** Everything ambient a command may touch, handed in by `cli.ts`, so that tests can run a command in-process. */
-import type { Readable, Writable } from 'node:stream';
+import type { Readable } from 'node:stream';
 import type { Clock, Random } from '../core/clock.js';
+import type { TerminalStream } from '../ui/frame-terminal.js';
 import type { Interrupts } from './interrupts.js';
-
-export type OutputStream = Writable & { readonly isTTY?: boolean; readonly columns?: number };
 
 export interface CommandContext {
   readonly stdin: Readable;
   /** Data only. */
-  readonly stdout: OutputStream;
+  readonly stdout: TerminalStream;
   /** Progress, notices and errors. */
-  readonly stderr: OutputStream;
+  readonly stderr: TerminalStream;
   /**
    * A copy of the environment, to which a trusted `.env` adds what is not set; keys are taken out of the process's own
    * by `takeSecret`.

@@ -29,7 +29,8 @@ export async function listen(
 ): Promise<string> {
   try {
     await app.listen({ host, port });
-    return urlOf(app.server.address() as AddressInfo);
+    const { address, family, port: taken } = app.server.address() as AddressInfo;
+    return `http://${family === 'IPv6' ? `[${address}]` : address}:${taken}`;
   } catch (cause) {
     const { code, message } = cause as NodeJS.ErrnoException;
     const who = isOfFigures ? 'worker' : 'service';
@@ -40,8 +41,4 @@ export async function listen(
       cause,
     });
   }
-}
-
-function urlOf({ address, family, port }: AddressInfo): string {
-  return `http://${family === 'IPv6' ? `[${address}]` : address}:${port}`;
 }

@@ -1,10 +1,8 @@
 /** One pass over an input for a command that only looks: a sign of progress where it takes long, Ctrl-C at any time. */
 import type { Settings } from '../config/settings.js';
 import type { TellEvent } from '../core/event.js';
-import type { DocumentPage } from '../documents/read.js';
 import { createRequestBuilder } from '../documents/request.js';
-import type { PriceBook } from '../pricing/price-book.js';
-import { readPages, untilStopped } from '../runs/read-documents.js';
+import { type InputReading, readPages, untilStopped } from '../runs/read-documents.js';
 import type { RunSettings } from '../runs/run-settings.js';
 import type { CommandContext } from './context.js';
 import { wantedInput } from './wanted-input.js';
@@ -12,17 +10,6 @@ import { showProgress } from './watch-run.js';
 
 /** What is done sooner needs no bar. */
 const PROGRESS_AFTER_MS = 1_000;
-
-export interface InputReading {
-  readonly pages: AsyncIterable<DocumentPage>;
-  /** Of the run that would send the input, with the prices of now. */
-  readonly settings: RunSettings;
-  readonly prices: PriceBook;
-  readonly nowMs: number;
-  readonly tell: TellEvent;
-  /** Aborts at Ctrl-C. */
-  readonly signal: AbortSignal;
-}
 
 /**
  * @param names paths, a pattern or `-`, as the user gave them
@@ -35,7 +22,7 @@ export async function lookAtInput<Found>(
   settings: Settings,
   runSettings: RunSettings,
   names: readonly string[],
-  look: (reading: InputReading) => Promise<Found>,
+  look: (reading: InputReading & { readonly tell: TellEvent }) => Promise<Found>,
 ): Promise<Found | 'interrupted'> {
   // A template that cannot be compiled is told before a million lines are read.
   createRequestBuilder(runSettings.request);

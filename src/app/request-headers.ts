@@ -4,12 +4,6 @@ import { usageError } from '../core/errors.js';
 import type { LaneSettings } from '../runs/run-settings.js';
 import type { CommandContext } from './context.js';
 
-export interface LaneHeaders {
-  readonly headers: Readonly<Record<string, string>>;
-  /** What stood in variables, to be kept out of every message. */
-  readonly secrets: readonly string[];
-}
-
 /**
  * Checks, before anything is read or stored, that the headers can be sent, and that no key is stored with the run.
  * @throws LlmBatchError HEADER_RESERVED, HEADER_SECRET, HEADER_INVALID, HEADER_VARIABLE_MISSING (exit 2)
@@ -56,7 +50,7 @@ function invalid(name: string): Error {
 /** OpenAI's own, for accounts with several organizations or projects. */
 const OF_OPENAI = { OPENAI_ORG_ID: 'OpenAI-Organization', OPENAI_PROJECT_ID: 'OpenAI-Project' } as const;
 
-export function headersOf(lane: LaneSettings, { environment, takeSecret }: CommandContext): LaneHeaders {
+export function headersOf(lane: LaneSettings, { environment, takeSecret }: CommandContext) {
   const headers: Record<string, string> = {};
   if (/(?:^|\.)openai\.com$/.test(new URL(lane.baseUrl).hostname)) {
     for (const [variable, name] of Object.entries(OF_OPENAI)) {
@@ -64,6 +58,7 @@ export function headersOf(lane: LaneSettings, { environment, takeSecret }: Comma
       if (value !== '' && isSendable(value)) headers[name] = value;
     }
   }
+  // What stood in variables, to be kept out of every message.
   const secrets: string[] = [];
   const filled = fillHeaders(lane.headers, (variable) => {
     const value = takeSecret(variable);

@@ -41,19 +41,16 @@ export function runService(context: CommandContext, options: ServeOptions): Prom
   const secrets = webhookSecrets(context.takeSecret('LLM_BATCH_WEBHOOK_SECRET'));
   refuseOpenDoor(settings, tokens);
   return withStore(context, settings, 'write', (store) =>
-    serveStore(context, { ...options, tokens, secrets }, store),
+    serveStore(context, store, options, tokens, secrets),
   );
-}
-
-interface ServeStoreOptions extends ServeOptions {
-  readonly tokens: readonly string[];
-  readonly secrets: readonly Buffer[];
 }
 
 async function serveStore(
   context: CommandContext,
-  { settings, runSettings, tokens, secrets, tell, checkTrust, onListening, notice }: ServeStoreOptions,
   store: Store,
+  { settings, runSettings, tell, checkTrust, onListening, notice }: ServeOptions,
+  tokens: readonly string[],
+  secrets: readonly Buffer[],
 ): Promise<void> {
   const { clock, random, environment, interrupts } = context;
   if (settings.drain) await ownStore(context, store, null);

@@ -1,33 +1,27 @@
 /** What `run` and `resume` share: a run that is imported and owned is sent over its lanes, under the eyes of who watches. */
 import type { Settings } from '../config/settings.js';
-import type { Choice, DrainEnding, TellEvent } from '../core/event.js';
-import type { RunRecord } from '../core/run.js';
-import type { RunSummary } from '../core/run-summary.js';
-import { completeRun, type RunOutputs } from '../runs/complete-run.js';
+import { type CompleteOptions, completeRun, type RunOutputs } from '../runs/complete-run.js';
+import type { SentRun } from '../runs/execute-run.js';
 import { settingsOfRun } from '../runs/run-settings.js';
-import type { Store } from '../store/store.js';
 import { formatCount, formatQuantity } from '../ui/numbers.js';
 import { connect, plainHttpNotice } from './composition.js';
 import type { CommandContext } from './context.js';
 import { batchFolder, salvageFile, workerIdOf } from './open-store.js';
 import { traceRuns } from './telemetry.js';
 
-export interface SendRunOptions {
+export interface SendRunOptions extends Pick<CompleteOptions, 'store' | 'run' | 'choice' | 'waits' | 'tell'> {
   readonly settings: Settings;
-  /** Opened for writing, drain lock held. */
-  readonly store: Store;
-  readonly run: RunRecord;
   readonly outputs: Omit<RunOutputs, 'stream'>;
-  /** To be tried; null: all of the run. */
-  readonly choice: Choice | null;
-  /** False: batches at a provider are not waited for. */
-  readonly waits: boolean;
-  readonly tell: TellEvent;
 }
 
-export interface SentRun {
-  readonly end: DrainEnding;
-  readonly summary: RunSummary;
+/** What whoever sends documents needs of this process, besides the store and the lanes. */
+export async function senderOf(context: CommandContext, settings: Settings) {
+  const { clock, random, interrupts: stop } = context;
+  return {
+    ...{ clock, random, stop, workerId: workerIdOf(context) },
+    salvagePath: await salvageFile(context, settings),
+    batchFolder: await batchFolder(context, settings),
+  };
 }
 
 /** @throws LlmBatchError as `connect` and `completeRun` do */
@@ -44,19 +38,7 @@ export async function sendRun(
   if (fewer !== null) tell({ type: 'warning', message: fewer });
   try {
     return await completeRun({
-      store,
-      run,
-      lanes: lanes.lanes,
-      prices: lanes.prices,
-      mostConnections: lanes.mostConnections,
-      clock: context.clock,
-      random: context.random,
-      workerId: workerIdOf(context),
-      salvagePath: await salvageFile(context, settings),
-      batchFolder: await batchFolder(context, settings),
-      choice,
-      waits,
-      stop: context.interrupts,
+      ...{ store, run, ...lanes, ...(await senderOf(context, settings)), choice, waits },
       tell(event) {
         tell(event);
         tracing.tell(event);

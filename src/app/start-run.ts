@@ -1,8 +1,6 @@
-/** `run` from its store on: the run of the input is found or made, its documents are brought in, and it is sent. */
-import type { Settings } from '../config/settings.js';
-import type { Choice, TellEvent } from '../core/event.js';
 import type { RunRecord } from '../core/run.js';
 import type { OutputPaths } from '../results/output-paths.js';
+import type { SentRun } from '../runs/execute-run.js';
 import { givenName, runForInput } from '../runs/find-run.js';
 import { type ImportRules, importDocuments } from '../runs/import-documents.js';
 import { ImportInterrupted } from '../runs/import-input.js';
@@ -12,11 +10,10 @@ import type { RunSettings } from '../runs/run-settings.js';
 import { type SpooledInput, spoolStandardInput } from '../runs/standard-input.js';
 import type { CommandContext } from './context.js';
 import { type HomeFolders, homeFolders, ownStore, withStore } from './open-store.js';
-import { type SentRun, sendRun } from './send-run.js';
+import { type SendRunOptions, sendRun } from './send-run.js';
 import { wantedInput } from './wanted-input.js';
 
-export interface StartOptions {
-  readonly settings: Settings;
+export interface StartOptions extends Pick<SendRunOptions, 'settings' | 'choice' | 'waits' | 'tell'> {
   /** Of the run, as the user asks now. */
   readonly runSettings: RunSettings;
   /** Paths, a pattern or `-`, as the user gave them. */
@@ -28,16 +25,11 @@ export interface StartOptions {
   readonly rules: Omit<ImportRules, 'rejectsPath'>;
   /** Standard output gets the answers that this drain brings, and none that are there already. */
   readonly onlyNew: boolean;
-  /** To be tried; null: all of the run. */
-  readonly choice: Choice | null;
-  /** False: batches at a provider are not waited for. */
-  readonly waits: boolean;
   /** The documents are brought in, and sent by workers. */
   readonly detached: boolean;
   readonly pathsOf: (runName: string | null) => OutputPaths;
   /** Told where the run will write, before it is there to be resumed. */
   readonly onPlaces: (paths: OutputPaths, homes: HomeFolders) => void;
-  readonly tell: TellEvent;
 }
 
 /** @throws LlmBatchError as `runForInput`, `checkOutputs`, `importDocuments` and `sendRun` do */

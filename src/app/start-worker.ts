@@ -1,21 +1,18 @@
 /** A worker from its store on: what `work` needs of this process, for the command and for the HTTP service alike. */
 import type { Settings } from '../config/settings.js';
-import type { StopRequests } from '../core/stop-requests.js';
 import { type RunSettings, settingsOfRun } from '../runs/run-settings.js';
-import { checkTokenLimit } from '../runs/token-limit.js';
 import { type WorkOptions, type WorkReport, work } from '../runs/work.js';
 import { createMemoryQuotaStore } from '../store/quota-store.js';
-import type { Store } from '../store/store.js';
-import { checkConnection, checkPrices, connect, plainHttpNotice } from './composition.js';
+import { checkRun, connect, plainHttpNotice } from './composition.js';
 import type { CommandContext } from './context.js';
-import { batchFolder, salvageFile, workerIdOf } from './open-store.js';
+import { senderOf } from './send-run.js';
 
 export interface WorkerOptions
-  extends Pick<WorkOptions, 'runId' | 'concurrency' | 'idleExitMs' | 'onSubmitted' | 'tell'> {
+  extends Pick<
+    WorkOptions,
+    'store' | 'runId' | 'concurrency' | 'idleExitMs' | 'onSubmitted' | 'stop' | 'tell'
+  > {
   readonly settings: Settings;
-  /** Opened for writing; drain lock held where it cannot be shared. */
-  readonly store: Store;
-  readonly stop: StopRequests;
   /** @throws LlmBatchError for a run that names servers or files that this user has not agreed to */
   readonly checkTrust: (settings: RunSettings) => Promise<void>;
 }
@@ -29,18 +26,12 @@ export async function startWorker(
   // Runs go beside each other in this process too.
   const quotas = store.quotas ?? createMemoryQuotaStore(context.clock);
   return work({
+    ...(await senderOf(context, settings)),
     ...options,
-    clock: context.clock,
-    random: context.random,
-    workerId: workerIdOf(context),
-    salvagePath: await salvageFile(context, settings),
-    batchFolder: await batchFolder(context, settings),
     async connect(run) {
       const runSettings = settingsOfRun(run);
       await checkTrust(runSettings);
-      checkConnection(runSettings, context);
-      checkTokenLimit(runSettings);
-      await checkPrices(runSettings, context);
+      await checkRun(runSettings, context);
       const plainHttp = plainHttpNotice(runSettings, context);
       if (plainHttp !== null) tell({ type: 'warning', message: plainHttp }, run.name);
       return connect(runSettings, context, quotas);

@@ -4,7 +4,6 @@
  */
 import type { TellEvent } from '../core/event.js';
 import type { TraceWork } from '../core/trace-work.js';
-import type { RenderMetrics } from '../server/routes/watch-routes.js';
 import type { Store } from '../store/store.js';
 import type { CommandContext } from './context.js';
 
@@ -47,13 +46,8 @@ function namesCollector(environment: CommandContext['environment']): boolean {
   return (all ?? '') !== '' || (traces ?? '') !== '';
 }
 
-export interface Measuring {
-  readonly tell: TellEvent;
-  readonly render: RenderMetrics;
-}
-
 /** @param store that the backlog is of @param serves whether webhooks are sent from it */
-export async function measureRuns(store: Store, serves: boolean): Promise<Measuring> {
+export async function measureRuns(store: Store, serves: boolean) {
   const { Metrics } = await import('../telemetry/metrics.js');
   const metrics = new Metrics();
   return {

@@ -1,17 +1,9 @@
 /** A worker as other programs see it: traces, and figures for Prometheus on a port of its own. */
-import type { TellEvent } from '../core/event.js';
+import type { RunEvent } from '../core/event.js';
 import type { Store } from '../store/store.js';
 import type { CommandContext } from './context.js';
 import { listen, type Place, refuseOpenDoor } from './listen.js';
 import { measureRuns, traceRuns } from './telemetry.js';
-
-export interface WatchedWorker {
-  /** Takes an event of any run. */
-  readonly tell: TellEvent;
-  /** Where the figures are; null where nobody asked for them. */
-  readonly metricsUrl: string | null;
-  close(): Promise<void>;
-}
 
 /** It takes no bodies. */
 const MOST_BODY_BYTES = 1_024;
@@ -20,20 +12,18 @@ const MOST_BODY_BYTES = 1_024;
  * @param metricsAt where it listens; null: nowhere
  * @throws LlmBatchError SERVE_TOKENS, SERVE_LISTEN (exit 2)
  */
-export async function watchWorker(
-  context: CommandContext,
-  store: Store,
-  metricsAt: Place | null,
-): Promise<WatchedWorker> {
+export async function watchWorker(context: CommandContext, store: Store, metricsAt: Place | null) {
   const figures = metricsAt === null ? null : await serveFigures(context, store, metricsAt);
   const tracing = await traceRuns(context);
   return {
+    /** Where the figures are; null where nobody asked for them. */
     metricsUrl: figures?.url ?? null,
-    tell(event) {
+    /** Takes an event of any run. */
+    tell(event: RunEvent): void {
       figures?.tell(event);
       tracing.tell(event);
     },
-    async close() {
+    async close(): Promise<void> {
       await figures?.close();
       await tracing.close();
     },

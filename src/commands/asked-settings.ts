@@ -6,8 +6,7 @@ import { CONFIG_FILE_NAME, type ResolvedSettings } from '../config/load.js';
 import { pickGroup, type Settings } from '../config/settings.js';
 import { DEFAULT_ENDPOINT } from '../core/endpoint-name.js';
 import { usageError } from '../core/errors.js';
-import type { JsonObject } from '../core/json.js';
-import { checkParameters } from '../documents/parameter.js';
+import { checkParameters, parseParameters } from '../documents/parameter.js';
 import { modelOf, type RequestSettings, runEndpointOf } from '../documents/request.js';
 import { folderOfInput } from '../input/input-files.js';
 import { isStandardOutput } from '../results/output-paths.js';
@@ -15,13 +14,13 @@ import type { ConnectionSettings, RunSettings } from '../runs/run-settings.js';
 import { readNamedFile } from './named-file.js';
 import { askFor, checkEndpoint, wantedOutput } from './wanted-output.js';
 
+/** As the user gave them. */
 export interface RunFlags {
-  /** Paths, a pattern or `-`, as the user gave them. */
+  /** Paths, a pattern or `-`. */
   readonly inputs: readonly string[];
-  readonly parameters: JsonObject;
-  readonly simulate: boolean;
-  /** As `-o` gave it. */
-  readonly output: string | undefined;
+  readonly param?: readonly string[];
+  readonly simulate?: boolean;
+  readonly output?: string;
 }
 
 /** @throws LlmBatchError (exit 2) for two prompts at once, or a prompt file or a folder that cannot be read */
@@ -30,7 +29,7 @@ export async function runSettingsFrom(
   flags: RunFlags,
   workingFolder: string,
 ): Promise<RunSettings> {
-  const { settings, lanes } = resolved;
+  const { settings } = resolved;
   const request = await requestSettings(settings, flags, workingFolder);
   checkEndpoint(settings, request);
   checkParameters(request.parameters, runEndpointOf(request));
@@ -40,7 +39,7 @@ export async function runSettingsFrom(
     answers: { check: wanted?.check ?? null, repair: settings.repair },
     remote: pickGroup(settings, 'remote'),
     sharing: pickGroup(settings, 'sharing'),
-    connection: { ...connectionSettings(settings), lanes },
+    connection: connectionOf(resolved),
     pacing: pickGroup(settings, 'pacing'),
     budget: pickGroup(settings, 'budget'),
     pricesFile: pricesFile(settings, workingFolder),
@@ -100,10 +99,11 @@ export function withGivenFlags(
 /** The same for its servers and keys alone. */
 export function connectionWithGivenFlags(
   stored: RunSettings['connection'],
-  { settings, given, lanes }: ResolvedSettings,
+  resolved: ResolvedSettings,
 ): RunSettings['connection'] {
+  const { given, lanes } = resolved;
   return {
-    ...withGiven(given, stored, connectionSettings(settings)),
+    ...withGiven(given, stored, connectionOf(resolved)),
     // A key or an address given now replaces the lanes; an edited config file replaces them too.
     lanes: given.has('apiKeyEnv') || given.has('baseUrl') ? null : (lanes ?? stored.lanes),
   };
@@ -138,17 +138,8 @@ async function requestSettings(
   flags: RunFlags,
   workingFolder: string,
 ): Promise<RequestSettings> {
-  const {
-    endpoint,
-    model,
-    prompt,
-    promptFile,
-    system,
-    imageFolder,
-    allowAnyPath,
-    requestsAsTheyAre,
-    idField,
-  } = settings;
+  const { endpoint, model, prompt, promptFile, imageFolder } = settings;
+  const { allowAnyPath, requestsAsTheyAre, idField } = settings;
   if (prompt !== null && promptFile !== null) {
     throw usageError('PROMPT_TWICE', '--prompt and --prompt-file were both given.', 'keep one of them');
   }
@@ -161,8 +152,8 @@ async function requestSettings(
     endpoint,
     model: modelOf({ model, endpoint }),
     promptTemplate: promptFile === null ? prompt : await readPrompt(resolve(workingFolder, promptFile)),
-    systemTemplate: system,
-    parameters: { ...named, ...flags.parameters },
+    systemTemplate: settings.system,
+    parameters: { ...named, ...parseParameters(flags.param ?? []) },
     imageFolder:
       imageFolder === null
         ? folderOfInput(flags.inputs, workingFolder)
@@ -186,21 +177,15 @@ async function existingFolder(path: string): Promise<string> {
 async function readPrompt(path: string): Promise<string> {
   const text = await readNamedFile(path, 'prompt file', 'PROMPT_FILE');
   if (text.trim() === '') {
-    throw usageError(
-      'PROMPT_FILE',
-      `The prompt file ${path} is empty.`,
-      'Write the message into it, or use --prompt.',
-    );
+    const hint = 'Write the message into it, or use --prompt.';
+    throw usageError('PROMPT_FILE', `The prompt file ${path} is empty.`, hint);
   }
   // An editor's last newline is not part of the prompt.
   return text.replace(/\r?\n$/, '');
 }
 
-function connectionSettings({
-  baseUrl,
-  apiKeyEnv,
-  apiKeyHeader,
-  headers,
-}: Settings): Omit<ConnectionSettings, 'lanes'> {
-  return { baseUrl, apiKeyEnv, apiKeyHeader, headers };
+/** As it is asked for now. */
+export function connectionOf({ settings, lanes }: ResolvedSettings): ConnectionSettings {
+  const { baseUrl, apiKeyEnv, apiKeyHeader, headers } = settings;
+  return { baseUrl, apiKeyEnv, apiKeyHeader, headers, lanes };
 }

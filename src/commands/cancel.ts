@@ -2,7 +2,8 @@
 import type { Command } from 'commander';
 import { checkConnection, connect } from '../app/composition.js';
 import type { CommandContext } from '../app/context.js';
-import { batchFolder, homeFolders, ownStore, salvageFile, withStore, workerIdOf } from '../app/open-store.js';
+import { ownStore, salvageFile, withStore } from '../app/open-store.js';
+import { senderOf } from '../app/send-run.js';
 import { watchRun } from '../app/watch-run.js';
 import type { ResolvedSettings } from '../config/load.js';
 import { EXIT_CODES, type ExitCode, usageError } from '../core/errors.js';
@@ -10,13 +11,13 @@ import { printable } from '../core/foreign-text.js';
 import type { RunRecord } from '../core/run.js';
 import { cancelAtProviders, cancelRun } from '../runs/cancel-run.js';
 import { findRun } from '../runs/find-run.js';
-import { openBatches } from '../runs/remote.js';
 import { settingsOfRun } from '../runs/run-settings.js';
+import { openBatches } from '../runs/ways.js';
 import type { Store } from '../store/store.js';
 import { shellWord } from '../ui/next-command.js';
 import { formatCount, formatQuantity } from '../ui/numbers.js';
 import { openOf } from '../ui/summary-facts.js';
-import type { Action } from './action.js';
+import type { Action, Verb } from './action.js';
 import { withGivenFlags } from './asked-settings.js';
 import { confirm } from './confirm.js';
 import { addSettingFlags, readSettings } from './setting-flags.js';
@@ -29,7 +30,7 @@ Examples:
 
 Answers are kept: \`llm-batch results reviews\` writes them. \`prune\` deletes runs, answers and all.`;
 
-export function registerCancel(program: Command, context: CommandContext, action: Action): void {
+export function registerCancel(program: Command, action: Action): void {
   const command = program
     .command('cancel')
     .argument('[run]', 'name of the run; default: the newest unfinished one')
@@ -37,10 +38,7 @@ export function registerCancel(program: Command, context: CommandContext, action
     .addHelpText('after', EXAMPLES)
     .option('-y, --yes', 'do not ask')
     .option(...TRUST_STORE_FLAG);
-  addSettingFlags(command, ['connection', 'store', 'display']);
-  command.action(
-    action((run: string | undefined, options: CancelOptions) => cancel(command, context, run, options)),
-  );
+  addSettingFlags(command, ['connection', 'store', 'display']).action(action(cancel));
 }
 
 interface CancelOptions {
@@ -48,13 +46,9 @@ interface CancelOptions {
   readonly trustStore?: boolean;
 }
 
-async function cancel(
-  command: Command,
-  context: CommandContext,
-  runName: string | undefined,
-  options: CancelOptions,
-): Promise<ExitCode> {
-  const resolved = await readSettings(command, context);
+async function cancel(verb: Verb, runName: string | undefined, options: CancelOptions): Promise<ExitCode> {
+  const { context } = verb;
+  const resolved = await readSettings(verb);
   const { settings } = resolved;
   const { stderr } = context;
   return withStore(context, settings, 'change', async (store) => {
@@ -111,17 +105,12 @@ async function cancelRemote(
   if ((await openBatches(store, run)).length === 0) return true;
   const { settings } = resolved;
   const runSettings = withGivenFlags(settingsOfRun(run), resolved, context.workingFolder);
-  const homes = await homeFolders(context, settings);
-  await trustStoredRun(context, runSettings, resolved, homes, options.trustStore ?? false);
+  await trustStoredRun(context, runSettings, resolved, options.trustStore);
   checkConnection(runSettings, context);
   const { lanes, close } = await connect(runSettings, context);
   try {
     return await cancelAtProviders({
-      ...{ store, run, lanes, clock: context.clock, random: context.random, stop: context.interrupts },
-      workerId: workerIdOf(context),
-      batchFolder: await batchFolder(context, settings),
-      salvagePath: await salvageFile(context, settings),
-      tell: watchRun(context, settings),
+      ...{ store, run, lanes, ...(await senderOf(context, settings)), tell: watchRun(context, settings) },
     });
   } finally {
     await close();

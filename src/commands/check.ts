@@ -1,17 +1,18 @@
 /** `check <input>`: everything that a run of it would meet, with line numbers; calls nothing, stores nothing. */
 import type { Command } from 'commander';
-import type { CommandContext } from '../app/context.js';
 import { lookAtInput } from '../app/look-at-input.js';
 import type { Settings } from '../config/settings.js';
 import { EXIT_CODES, type ExitCode } from '../core/errors.js';
 import { printableJson } from '../core/foreign-text.js';
-import { parseParameters } from '../documents/parameter.js';
 import type { CheckReport } from '../runs/check/check-input.js';
-import type { Action } from './action.js';
+import { countFindings, renderCheck } from '../ui/check-page.js';
+import { FINDING_WORDS } from '../ui/finding-words.js';
+import { lineReason } from '../ui/line-words.js';
+import type { Action, Verb } from './action.js';
 import { runSettingsFrom } from './asked-settings.js';
 import { addInputArgument, shownInput } from './input-argument.js';
-import { collect } from './repeated-flag.js';
-import { addOtherRunFlags, addSettingFlags, readSettings } from './setting-flags.js';
+import { printPage } from './print-page.js';
+import { addOtherRunFlags, addSettingFlags, collect, readSettings } from './setting-flags.js';
 
 const EXAMPLES = `
 Examples:
@@ -35,7 +36,7 @@ const SHOWN: readonly (keyof Settings)[] = [
   'debug',
 ];
 
-export function registerCheck(program: Command, context: CommandContext, action: Action): void {
+export function registerCheck(program: Command, action: Action): void {
   const command = addInputArgument(program.command('check'))
     .description('report every problem that a run of this input would meet; nothing is called or stored')
     .addHelpText('after', EXAMPLES);
@@ -43,10 +44,7 @@ export function registerCheck(program: Command, context: CommandContext, action:
   command
     .option('--param <name=value>', 'request parameter, e.g. max_tokens=50; may be repeated', collect)
     .option('--json', 'as JSON on standard output');
-  addOtherRunFlags(command, SHOWN);
-  command.action(
-    action((inputs: readonly string[], options: CheckOptions) => check(command, context, inputs, options)),
-  );
+  addOtherRunFlags(command, SHOWN).action(action(check));
 }
 
 interface CheckOptions {
@@ -54,46 +52,26 @@ interface CheckOptions {
   readonly json?: boolean;
 }
 
-async function check(
-  command: Command,
-  context: CommandContext,
-  inputs: readonly string[],
-  options: CheckOptions,
-): Promise<ExitCode> {
+async function check(verb: Verb, inputs: readonly string[], options: CheckOptions): Promise<ExitCode> {
+  const { context } = verb;
   const { checkInput } = await import('../runs/check/check-input.js');
-  const resolved = await readSettings(command, context);
-  const runSettings = await runSettingsFrom(
-    resolved,
-    { inputs, parameters: parseParameters(options.param ?? []), simulate: false, output: undefined },
-    context.workingFolder,
-  );
+  const resolved = await readSettings(verb);
+  const runSettings = await runSettingsFrom(resolved, { inputs, ...options }, context.workingFolder);
   const report = await lookAtInput(context, resolved.settings, runSettings, inputs, checkInput);
   if (report === 'interrupted') return EXIT_CODES.interrupted;
 
   const inputName = shownInput(inputs);
-  const { countFindings, renderCheck } = await import('../ui/check-page.js');
   const { errors } = countFindings(report.findings);
   if (options.json) {
-    context.stdout.write(`${printableJson(await checkJson(inputName, report))}\n`);
+    context.stdout.write(`${printableJson(checkJson(inputName, report))}\n`);
   } else if (!resolved.settings.quiet || errors > 0) {
-    const { appearanceOf } = await import('../ui/colours.js');
-    const appearance = appearanceOf(
-      context.stdout,
-      context.environment,
-      resolved.settings.color,
-      context.command,
-    );
-    const lines = renderCheck(report, inputName, context.stdout.columns || 100, appearance);
-    context.stdout.write(`${lines.join('\n')}\n`);
+    printPage(context, resolved.settings, (appearance) => renderCheck(report, inputName, appearance));
   }
   return errors > 0 ? EXIT_CODES.usage : EXIT_CODES.completed;
 }
 
 /** A contract with scripts: fields are added, never renamed. */
-async function checkJson(inputName: string, report: CheckReport): Promise<object> {
-  const { countFindings } = await import('../ui/check-page.js');
-  const { lineReason } = await import('../ui/line-words.js');
-  const { FINDING_WORDS } = await import('../ui/finding-words.js');
+function checkJson(inputName: string, report: CheckReport): object {
   const { errors, warnings } = countFindings(report.findings);
   return {
     input: inputName,

@@ -1,7 +1,6 @@
 /** `compare <run> <run>…`: the same documents under several prompts or models, side by side. */
 import { resolve } from 'node:path';
 import type { Command } from 'commander';
-import type { CommandContext } from '../app/context.js';
 import { withStore } from '../app/open-store.js';
 import { EXIT_CODES, type ExitCode, usageError } from '../core/errors.js';
 import { printable } from '../core/foreign-text.js';
@@ -9,9 +8,9 @@ import { writeData } from '../core/terminal-gate.js';
 import { openAtomicFile } from '../results/atomic-file.js';
 import { comparisonCsv } from '../results/comparison-csv.js';
 import { type Comparison, compareRuns } from '../runs/compare-runs.js';
-import { appearanceOf } from '../ui/colours.js';
 import { renderComparison } from '../ui/comparison-page.js';
-import type { Action } from './action.js';
+import type { Action, Verb } from './action.js';
+import { printPage } from './print-page.js';
 import { addSettingFlags, readSettings } from './setting-flags.js';
 
 const EXAMPLES = `
@@ -22,7 +21,7 @@ Examples:
 
 Compared are the documents that all of these runs have answered; answers agree that are the same text.`;
 
-export function registerCompare(program: Command, context: CommandContext, action: Action): void {
+export function registerCompare(program: Command, action: Action): void {
   const command = program
     .command('compare')
     .argument('<run...>', 'names of two runs or more')
@@ -33,10 +32,7 @@ export function registerCompare(program: Command, context: CommandContext, actio
     .option('--csv', 'every document as a row of CSV on standard output')
     .option('-o, --output <file>', 'a page for a browser (.html) or CSV (.csv)')
     .option('--force', 'overwrite a file that is there');
-  addSettingFlags(command, ['store', 'display']);
-  command.action(
-    action((runs: readonly string[], options: CompareOptions) => compare(command, context, runs, options)),
-  );
+  addSettingFlags(command, ['store', 'display']).action(action(compare));
 }
 
 interface CompareOptions {
@@ -45,14 +41,10 @@ interface CompareOptions {
   readonly force?: boolean;
 }
 
-async function compare(
-  command: Command,
-  context: CommandContext,
-  names: readonly string[],
-  options: CompareOptions,
-): Promise<ExitCode> {
-  const { settings } = await readSettings(command, context);
-  const { stdout, stderr, environment } = context;
+async function compare(verb: Verb, names: readonly string[], options: CompareOptions): Promise<ExitCode> {
+  const { context } = verb;
+  const { settings } = await readSettings(verb);
+  const { stdout, stderr } = context;
   const { output } = options;
   if (output !== undefined && !/\.(html|csv)$/i.test(output)) {
     throw usageError('COMPARE_ENDING', `What ${output} is to hold its ending does not say.`);
@@ -72,8 +64,7 @@ async function compare(
     } else if (options.csv) {
       writeData(stdout, csvOf(comparison));
     } else {
-      const appearance = appearanceOf(stdout, environment, settings.color, context.command);
-      stdout.write(`${renderComparison(comparison, stdout.columns || 100, appearance).join('\n')}\n`);
+      printPage(context, settings, (appearance) => renderComparison(comparison, appearance));
     }
     return EXIT_CODES.completed;
   });

@@ -1,6 +1,5 @@
 /** `copy --to`: the runs of a store in a file go on in one on a server. */
 import type { Command } from 'commander';
-import type { CommandContext } from '../app/context.js';
 import { ownStore, salvageFile, storeUrl, withStore } from '../app/open-store.js';
 import { EXIT_CODES, type ExitCode, LlmBatchError } from '../core/errors.js';
 import { copyRuns } from '../runs/copy-runs.js';
@@ -8,7 +7,7 @@ import { isServerUrl, serverPlace } from '../store/open.js';
 import { wrongDirection } from '../store/row-copy.js';
 import { writeNotice } from '../ui/notice.js';
 import { formatQuantity } from '../ui/numbers.js';
-import type { Action } from './action.js';
+import type { Action, Verb } from './action.js';
 import { addSettingFlags, readSettings } from './setting-flags.js';
 
 const EXAMPLES = `
@@ -18,14 +17,13 @@ Examples:
 
 The copies are there when all of them is, and go on there with nothing sent twice. The store in the file stays as it is.`;
 
-export function registerCopy(program: Command, context: CommandContext, action: Action): void {
+export function registerCopy(program: Command, action: Action): void {
   const command = program
     .command('copy')
     .description('copy all runs of a store in a file to a store on a server, where they go on')
     .addHelpText('after', EXAMPLES)
     .requiredOption('--to <url>', 'the store on a server; its password is best in PGPASSWORD or ~/.pgpass');
-  addSettingFlags(command, ['store', 'display']);
-  command.action(action((options: CopyFlags) => copy(command, context, options)));
+  addSettingFlags(command, ['store', 'display']).action(action(copy));
 }
 
 /** Fewer are copied before anybody wonders. */
@@ -35,8 +33,9 @@ interface CopyFlags {
   readonly to: string;
 }
 
-async function copy(command: Command, context: CommandContext, { to }: CopyFlags): Promise<ExitCode> {
-  const { settings } = await readSettings(command, context);
+async function copy(verb: Verb, { to }: CopyFlags): Promise<ExitCode> {
+  const { context } = verb;
+  const { settings } = await readSettings(verb);
   const { stderr, interrupts } = context;
   const { schemaName } = settings;
   if (!isServerUrl(to) || isServerUrl(storeUrl(context, settings))) throw wrongDirection();

@@ -2,10 +2,10 @@
 import { resolve } from 'node:path';
 import { checkConnection, openProvider, proxyOf } from '../app/composition.js';
 import type { CommandContext } from '../app/context.js';
-import { homeFolders, salvageFile, storeUrl, withStore } from '../app/open-store.js';
+import { salvageFile, storeUrl, withStore } from '../app/open-store.js';
 import type { ResolvedSettings } from '../config/load.js';
 import type { Settings } from '../config/settings.js';
-import { EXIT_CODES, LlmBatchError } from '../core/errors.js';
+import { LlmBatchError } from '../core/errors.js';
 import type { RunRecord } from '../core/run.js';
 import { modelOf } from '../documents/request.js';
 import { type Diagnosis, fault, faultOf, ok } from '../runs/diagnose/diagnose.js';
@@ -89,7 +89,8 @@ function refusalOf(settings: RunSettings, context: CommandContext): Diagnosis | 
     checkConnection(settings, context);
     return null;
   } catch (error) {
-    return faultOf(isOfKey(error) ? 'key' : 'settings', error);
+    const isOfKey = error instanceof LlmBatchError && error.code.startsWith('KEY_');
+    return faultOf(isOfKey ? 'key' : 'settings', error);
   }
 }
 
@@ -131,14 +132,12 @@ async function findSettings(
   try {
     const run = hasStore ? await findRunToResume(context, resolved.settings, runName) : null;
     if (run === null) {
-      const flags = { inputs: [], parameters: {}, simulate: false, output: undefined };
-      const settings = await runSettingsFrom(resolved, flags, context.workingFolder);
+      const settings = await runSettingsFrom(resolved, { inputs: [] }, context.workingFolder);
       return { settings, origin: 'Those with which `run` would start.' };
     }
     const settings = withGivenFlags(settingsOfRun(run), resolved, context.workingFolder);
     if (settings.simulator !== null) return { settings, origin: `Run '${run.name}'` };
-    const homes = await homeFolders(context, resolved.settings);
-    await trustStoredRun(context, settings, resolved, homes, isTrusted);
+    await trustStoredRun(context, settings, resolved, isTrusted);
     const { model } = resolved.settings;
     const request = resolved.given.has('model') ? { ...settings.request, model } : settings.request;
     return { settings: { ...settings, request }, origin: `Those of run '${run.name}'.` };
@@ -169,12 +168,7 @@ async function findRunToResume(
 function lookAtNode(): Diagnosis {
   const { version } = process;
   if (Number.parseInt(version.slice(1), 10) >= OLDEST_NODE) return ok('node', version);
-  return fault(
-    'node',
-    `${version} is too old.`,
-    `Install Node ${OLDEST_NODE} or newer.`,
-    EXIT_CODES.unexpected,
-  );
+  return fault('node', `${version} is too old.`, `Install Node ${OLDEST_NODE} or newer.`);
 }
 
 async function lookAtEngine(): Promise<Diagnosis> {
@@ -186,11 +180,6 @@ async function lookAtEngine(): Promise<Diagnosis> {
       'storage_engine',
       `SQLite cannot be loaded: ${(error as Error).message.split('\n')[0] ?? ''}`,
       'Install the dependencies again, with this version of Node: npm ci',
-      EXIT_CODES.store,
     );
   }
-}
-
-function isOfKey(error: unknown): boolean {
-  return error instanceof LlmBatchError && error.code.startsWith('KEY_');
 }

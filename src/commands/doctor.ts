@@ -1,14 +1,13 @@
 /** `doctor`: looks at everything a run depends on, and says what is wrong and how to mend it. */
 import type { Command } from 'commander';
-import type { CommandContext } from '../app/context.js';
 import type { Settings } from '../config/settings.js';
 import { EXIT_CODES, type ExitCode, type WayOut } from '../core/errors.js';
 import { type Diagnosis, worstExitCode } from '../runs/diagnose/diagnose.js';
-import { appearanceOf } from '../ui/colours.js';
 import { renderFinding, renderVerdict } from '../ui/diagnosis-page.js';
-import type { Action } from './action.js';
+import type { Action, Verb } from './action.js';
 import { diagnose } from './diagnosis.js';
 import { wayOutOf } from './error-words.js';
+import { printPage } from './print-page.js';
 import { addSettingFlags, readSettings } from './setting-flags.js';
 import { TRUST_STORE_FLAG } from './stored-reach.js';
 
@@ -32,7 +31,7 @@ const HIDDEN: readonly (keyof Settings)[] = [
   'prices',
 ];
 
-export function registerDoctor(program: Command, context: CommandContext, action: Action): void {
+export function registerDoctor(program: Command, action: Action): void {
   const command = program
     .command('doctor')
     .argument('[run]', 'check what this run needs to go on; default: the newest unfinished one, if any')
@@ -43,10 +42,7 @@ export function registerDoctor(program: Command, context: CommandContext, action
     .option('--offline', 'leave out what needs the network')
     .option('--json', 'as JSON on standard output')
     .option(...TRUST_STORE_FLAG);
-  addSettingFlags(command, ['request', 'connection', 'store', 'display'], HIDDEN);
-  command.action(
-    action((run: string | undefined, flags: DoctorFlags) => doctor(command, context, run, flags)),
-  );
+  addSettingFlags(command, ['request', 'connection', 'store', 'display'], HIDDEN).action(action(doctor));
 }
 
 interface DoctorFlags {
@@ -55,17 +51,11 @@ interface DoctorFlags {
   readonly trustStore?: boolean;
 }
 
-async function doctor(
-  command: Command,
-  context: CommandContext,
-  runName: string | undefined,
-  flags: DoctorFlags,
-): Promise<ExitCode> {
-  const resolved = await readSettings(command, context);
-  const { stdout, environment, interrupts } = context;
+async function doctor(verb: Verb, runName: string | undefined, flags: DoctorFlags): Promise<ExitCode> {
+  const { context } = verb;
+  const resolved = await readSettings(verb);
   const leave = new AbortController();
-  const stopListening = interrupts.subscribe(() => leave.abort());
-  const appearance = appearanceOf(stdout, environment, resolved.settings.color, context.command);
+  const stopListening = context.interrupts.subscribe(() => leave.abort());
   const findings: Diagnosis[] = [];
   try {
     const checks = diagnose(context, {
@@ -80,8 +70,8 @@ async function doctor(
       findings.push(finding);
       if (flags.json) continue;
       const showLane = (resolved.lanes?.length ?? resolved.settings.apiKeyEnv.length) > 1;
-      stdout.write(
-        `${renderFinding(finding, adviceOf(finding.wayOut), showLane, stdout.columns || 100, appearance).join('\n')}\n`,
+      printPage(context, resolved.settings, (appearance) =>
+        renderFinding(finding, adviceOf(finding.wayOut), showLane, appearance),
       );
     }
   } finally {
@@ -89,11 +79,8 @@ async function doctor(
   }
   if (leave.signal.aborted) return EXIT_CODES.interrupted;
   const exitCode = worstExitCode(findings);
-  stdout.write(
-    flags.json
-      ? `${JSON.stringify(toJson(findings, exitCode))}\n`
-      : `${renderVerdict(findings, appearance)}\n`,
-  );
+  if (flags.json) context.stdout.write(`${JSON.stringify(toJson(findings, exitCode))}\n`);
+  else printPage(context, resolved.settings, (appearance) => [renderVerdict(findings, appearance)]);
   return exitCode;
 }
 

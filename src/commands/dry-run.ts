@@ -1,15 +1,14 @@
 /** `run --dry-run`: the estimate of the very run that the same command would start, and what would keep it from starting. */
 
 import type { CommandContext } from '../app/context.js';
-import { withStore } from '../app/open-store.js';
 import type { ResolvedSettings } from '../config/load.js';
-import { EXIT_CODES, type ExitCode, LlmBatchError } from '../core/errors.js';
+import { EXIT_CODES, type ExitCode } from '../core/errors.js';
 import type { Choice } from '../core/event.js';
 import type { EstimateReport } from '../runs/estimate/estimate-input.js';
-import { findRunForInput } from '../runs/find-run.js';
 import type { RunSettings } from '../runs/run-settings.js';
 import { formatCount, formatMoney, formatQuantity } from '../ui/numbers.js';
 import { showEstimate } from './estimate.js';
+import { withRunOf } from './kept-server.js';
 
 export interface DryRunOptions {
   readonly context: CommandContext;
@@ -17,8 +16,8 @@ export interface DryRunOptions {
   readonly runSettings: RunSettings;
   /** As given on the command line. */
   readonly inputs: readonly string[];
-  readonly inputPath: string;
-  readonly runName: string | null;
+  /** What the run is found by. */
+  readonly wanted: Omit<Parameters<typeof withRunOf>[2], 'simulated'>;
   readonly skipBadLines: boolean;
   /** To be tried; null: all. */
   readonly choice: Choice | null;
@@ -76,29 +75,15 @@ function triedFirst({ by, count }: Choice, { documents, models }: EstimateReport
 
 /** Answers that are there already are not paid for again, which the estimate of the whole input does not know. */
 async function answeredBefore({ context, resolved, runSettings, ...run }: DryRunOptions): Promise<string[]> {
-  // What standard input held is gone, and with it which run it is of.
-  if (run.inputPath === '-' && run.runName === null) return [];
-  try {
-    return await withStore(context, resolved.settings, 'read', async (store) => {
-      const wanted = {
-        name: run.runName,
-        inputPath: run.inputPath,
-        query: resolved.settings.query,
-        simulated: runSettings.simulator !== null,
-      };
-      const existing = await findRunForInput(store, wanted);
-      if (existing === null || existing.status === 'cancelled') return [];
-      const { counts } = await store.summarizeRun(existing.id);
-      const answered = counts.completed + counts.failed;
-      if (answered === 0) return [];
-      const all = Object.values(counts).reduce((sum, count) => sum + count, 0);
-      return [
-        `this would go on with run '${existing.name}', where ${formatCount(answered)} of ${formatQuantity(all, 'document')} are done: unless they have changed, these cost nothing again`,
-      ];
-    });
-  } catch (error) {
-    // No store yet, or one that only a run may open: nothing is answered that this page could tell.
-    if (error instanceof LlmBatchError && error.exitCode === EXIT_CODES.store) return [];
-    throw error;
-  }
+  const wanted = { ...run.wanted, simulated: runSettings.simulator !== null };
+  const notes = await withRunOf(context, resolved.settings, wanted, async ({ id, name }, store) => {
+    const { counts } = await store.summarizeRun(id);
+    const answered = counts.completed + counts.failed;
+    if (answered === 0) return [];
+    const all = Object.values(counts).reduce((sum, count) => sum + count, 0);
+    return [
+      `this would go on with run '${name}', where ${formatCount(answered)} of ${formatQuantity(all, 'document')} are done: unless they have changed, these cost nothing again`,
+    ];
+  });
+  return notes ?? [];
 }

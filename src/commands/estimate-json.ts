@@ -52,23 +52,15 @@ function modelJson(model: PlannedModel, report: EstimateReport): object {
       high: Math.round(output.high.total),
       document: output.document,
     },
-    cost_usd: { direct: costJson(cost.direct), flex: costJson(cost.flex), batch: costJson(cost.batch) },
+    cost_usd: costsJson(cost),
     duration: durationJson(duration),
     daily:
       dailyDuration === null
         ? null
         : {
-            day_cost_usd: {
-              direct: costJson(cost.direct, share),
-              flex: costJson(cost.flex, share),
-              batch: costJson(cost.batch, share),
-            },
+            day_cost_usd: costsJson(cost, share),
             month_days: DAYS_PER_MONTH,
-            month_cost_usd: {
-              direct: costJson(cost.direct, share * DAYS_PER_MONTH),
-              flex: costJson(cost.flex, share * DAYS_PER_MONTH),
-              batch: costJson(cost.batch, share * DAYS_PER_MONTH),
-            },
+            month_cost_usd: costsJson(cost, share * DAYS_PER_MONTH),
             duration: durationJson(dailyDuration),
           },
     estimated_documents: model.estimatedDocuments,
@@ -85,8 +77,12 @@ function total({ total: tokens, plusMinus }: EstimatedTotal): object {
   };
 }
 
+function costsJson({ direct, flex, batch }: PlannedModel['cost'], share = 1): object {
+  return { direct: costJson(direct, share), flex: costJson(flex, share), batch: costJson(batch, share) };
+}
+
 /** Null where it is unknown. `plus_minus` is half of the 95 % interval of `high`. */
-function costJson(cost: CostRange | null, share = 1): object | null {
+function costJson(cost: CostRange | null, share: number): object | null {
   if (cost === null) return null;
   const plusMinus = Number.isFinite(cost.plusMinus) ? usd(cost.plusMinus * share) : null;
   return { low: usd(cost.low * share), high: usd(cost.high * share), plus_minus: plusMinus };

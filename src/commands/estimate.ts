@@ -4,18 +4,17 @@ import type { CommandContext } from '../app/context.js';
 import { lookAtInput } from '../app/look-at-input.js';
 import type { ResolvedSettings } from '../config/load.js';
 import type { Settings } from '../config/settings.js';
-import { parseCount, parseDuration } from '../config/values.js';
+import { parseCount, parseDuration, parseGiven, parseRange } from '../config/values.js';
 import { EXIT_CODES, type ExitCode, usageError } from '../core/errors.js';
 import { printableJson } from '../core/foreign-text.js';
-import { parseParameters } from '../documents/parameter.js';
-import type { EstimateReport } from '../runs/estimate/estimate-input.js';
+import type { EstimateOptions, EstimateReport } from '../runs/estimate/estimate-input.js';
 import type { TokenRange } from '../runs/estimate/output-assumption.js';
 import type { RunSettings } from '../runs/run-settings.js';
-import type { Action } from './action.js';
+import type { Action, Verb } from './action.js';
 import { runSettingsFrom } from './asked-settings.js';
 import { addInputArgument, shownInput } from './input-argument.js';
-import { collect } from './repeated-flag.js';
-import { addOtherRunFlags, addSettingFlags, readSettings } from './setting-flags.js';
+import { printPage } from './print-page.js';
+import { addOtherRunFlags, addSettingFlags, collect, readSettings } from './setting-flags.js';
 
 const EXAMPLES = `
 Examples:
@@ -44,7 +43,7 @@ const SHOWN: readonly (keyof Settings)[] = [
   'debug',
 ];
 
-export function registerEstimate(program: Command, context: CommandContext, action: Action): void {
+export function registerEstimate(program: Command, action: Action): void {
   const command = addInputArgument(program.command('estimate'))
     .description('tokens, money and time before spending; --model may be repeated to compare models')
     .addHelpText('after', EXAMPLES);
@@ -62,10 +61,9 @@ export function registerEstimate(program: Command, context: CommandContext, acti
     .option('--exact', 'count every document, however many; else a sample of a large input')
     .option('--simulate', 'count tokens as the simulator does, to compare with a rehearsal')
     .option('--json', 'as JSON on standard output');
-  addOtherRunFlags(command, SHOWN);
-  command.action(
-    action((inputs: readonly string[], options: EstimateCommandOptions) =>
-      estimate(command, context, inputs, models, options),
+  addOtherRunFlags(command, SHOWN).action(
+    action((verb, inputs: readonly string[], options: EstimateCommandOptions) =>
+      estimate(verb, inputs, models, options),
     ),
   );
 }
@@ -81,23 +79,14 @@ interface EstimateCommandOptions {
 }
 
 async function estimate(
-  command: Command,
-  context: CommandContext,
+  verb: Verb,
   inputs: readonly string[],
   models: readonly string[],
   options: EstimateCommandOptions,
 ): Promise<ExitCode> {
-  const resolved = await readSettings(command, context);
-  const runSettings = await runSettingsFrom(
-    resolved,
-    {
-      inputs,
-      parameters: parseParameters(options.param ?? []),
-      simulate: options.simulate ?? false,
-      output: undefined,
-    },
-    context.workingFolder,
-  );
+  const { context } = verb;
+  const resolved = await readSettings(verb);
+  const runSettings = await runSettingsFrom(resolved, { inputs, ...options }, context.workingFolder);
   const report = await showEstimate(context, resolved, runSettings, inputs, {
     models,
     exact: options.exact ?? false,
@@ -109,14 +98,10 @@ async function estimate(
   return report === 'interrupted' ? EXIT_CODES.interrupted : EXIT_CODES.completed;
 }
 
-export interface ShowEstimateOptions {
-  readonly models: readonly string[];
-  readonly exact: boolean;
-  readonly outputTokens: TokenRange | null;
-  readonly latencyMs: number | null;
-  readonly dailyDocuments: number | null;
-  readonly json: boolean;
-}
+type ShowEstimateOptions = Pick<
+  EstimateOptions,
+  'models' | 'exact' | 'outputTokens' | 'latencyMs' | 'dailyDocuments'
+> & { readonly json: boolean };
 
 /** Estimates and prints it on standard output. */
 export async function showEstimate(
@@ -137,37 +122,24 @@ export async function showEstimate(
     context.stdout.write(`${printableJson(estimateJson(inputName, report))}\n`);
   } else {
     const { renderEstimate } = await import('../ui/estimate-page.js');
-    const { appearanceOf } = await import('../ui/colours.js');
-    const appearance = appearanceOf(context.stdout, context.environment, settings.color, context.command);
-    const lines = renderEstimate(report, inputName, context.stdout.columns || 100, appearance);
-    context.stdout.write(`${lines.join('\n')}\n`);
+    printPage(context, settings, (appearance) => renderEstimate(report, inputName, appearance));
   }
   return report;
 }
 
-/** `N` or `N..M`. */
+/** Embeddings have no output: 0 is a length too. */
+const lengthRange = parseRange((text) => (String(text).trim() === '0' ? 0 : parseCount(text)));
+
 function outputTokensOf(text: string | undefined): TokenRange | null {
-  if (text === undefined) return null;
-  const [first = '', last] = text.split('..');
-  const low = countOf('output-tokens', first);
-  const high = last === undefined ? low : countOf('output-tokens', last);
-  if (high >= low) return { low, high };
+  const range = parsedFlag('output-tokens', text, lengthRange);
+  if (range === null || range.high >= range.low) return range;
   throw usageError('ESTIMATE_OPTION', `Expected --output-tokens to rise from low to high, got "${text}".`);
 }
 
-/** Embeddings have no output: 0 is a length too. */
-function countOf(flag: string, text: string): number {
-  return text.trim() === '0' ? 0 : (parsedFlag(flag, text, parseCount) ?? 0);
-}
-
-function parsedFlag(flag: string, text: string | undefined, parse: (text: string) => number): number | null {
-  if (text === undefined) return null;
-  try {
-    return parse(text);
-  } catch (error) {
-    throw usageError(
-      'ESTIMATE_OPTION',
-      `Expected --${flag} to be ${(error as Error).message}, got "${text}".`,
-    );
-  }
+function parsedFlag<Value>(
+  flag: string,
+  text: string | undefined,
+  parse: (text: string) => Value,
+): Value | null {
+  return text === undefined ? null : parseGiven('ESTIMATE_OPTION', `--${flag}`, text, parse);
 }

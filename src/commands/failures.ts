@@ -1,37 +1,31 @@
 /** `failures [run]`: the dead letters, grouped by kind, each with an example and what to do. */
 import type { Command } from 'commander';
-import type { CommandContext } from '../app/context.js';
 import { withStore } from '../app/open-store.js';
 import { EXIT_CODES, type ExitCode } from '../core/errors.js';
 import { parseExact, stringifyExact } from '../core/exact-json.js';
 import { escapedJson } from '../core/foreign-text.js';
 import { idJson } from '../results/result-line.js';
-import { resultPages } from '../results/result-pages.js';
+import { readFailures } from '../runs/failure-groups.js';
 import { findRun } from '../runs/find-run.js';
-import { appearanceOf } from '../ui/colours.js';
 import { adviceOn } from '../ui/failure-advice.js';
-import { FailureGrouping, renderFailures } from '../ui/failures-page.js';
-import type { Action } from './action.js';
+import { renderFailures } from '../ui/failures-page.js';
+import type { Action, Verb } from './action.js';
+import { printPage } from './print-page.js';
 import { addSettingFlags, readSettings } from './setting-flags.js';
-
-const PAGE_ROWS = 1_000;
 
 const EXAMPLES = `
 Examples:
   llm-batch failures
   llm-batch failures reviews --json | jq '.failures[].example'`;
 
-export function registerFailures(program: Command, context: CommandContext, action: Action): void {
+export function registerFailures(program: Command, action: Action): void {
   const command = program
     .command('failures')
     .argument('[run]', 'name of the run; default: the newest unfinished one, else the newest')
     .description('the failed documents by kind, with an example, the request id and what to do')
     .addHelpText('after', EXAMPLES)
     .option('--json', 'as JSON on standard output');
-  addSettingFlags(command, ['store', 'display']);
-  command.action(
-    action((run: string | undefined, options: FailuresOptions) => failures(command, context, run, options)),
-  );
+  addSettingFlags(command, ['store', 'display']).action(action(failures));
 }
 
 interface FailuresOptions {
@@ -39,19 +33,15 @@ interface FailuresOptions {
 }
 
 async function failures(
-  command: Command,
-  context: CommandContext,
+  verb: Verb,
   runName: string | undefined,
   options: FailuresOptions,
 ): Promise<ExitCode> {
-  const { settings } = await readSettings(command, context);
+  const { context } = verb;
+  const { settings } = await readSettings(verb);
   return withStore(context, settings, 'read', async (store) => {
     const run = await findRun(store, runName);
-    const grouping = new FailureGrouping();
-    const readPage = (afterLine: number) =>
-      store.readResults({ runId: run.id, only: 'failed', afterLine, limit: PAGE_ROWS, includeBody: false });
-    for await (const page of resultPages(readPage, 'failed')) grouping.add(page);
-    const groups = grouping.groups();
+    const groups = await readFailures(store, run.id);
     if (options.json) {
       const report = groups.map(({ kind, count, codes, example }) => ({
         kind,
@@ -69,9 +59,7 @@ async function failures(
       }));
       context.stdout.write(`${escapedJson(stringifyExact({ run: run.name, failures: report }))}\n`);
     } else {
-      const appearance = appearanceOf(context.stdout, context.environment, settings.color, context.command);
-      const lines = renderFailures(run.name, groups, context.stdout.columns || 100, appearance);
-      context.stdout.write(`${lines.join('\n')}\n`);
+      printPage(context, settings, (appearance) => renderFailures(run.name, groups, appearance));
     }
     return EXIT_CODES.completed;
   });

@@ -36,7 +36,10 @@ export async function readTrustedConfig(
   used: ReadonlySet<string>,
 ): Promise<JsonObject> {
   const named = sources.flags['config'] ?? sources.environment['LLM_BATCH_CONFIG'] ?? '';
-  if (named !== '') return readNamedConfig(resolve(context.workingFolder, String(named)));
+  if (named !== '') {
+    const namedPath = resolve(context.workingFolder, String(named));
+    return mustBeThere(readConfigFile(namedPath), 'settings file', namedPath, '--config');
+  }
   const path = join(context.workingFolder, CONFIG_FILE_NAME);
   const file = readConfigFile(path) ?? {};
   const reach = reachOfConfig(file, context.workingFolder);
@@ -63,16 +66,10 @@ export async function readTrustedConfig(
   return Object.fromEntries(Object.entries(file).filter(counts));
 }
 
-function readNamedConfig(path: string): JsonObject {
-  const file = readConfigFile(path);
+/** What was read of a file that the user has named. @throws LlmBatchError CONFIG_UNREADABLE (exit 2) where there is none */
+function mustBeThere<File>(file: File | null, what: string, path: string, flag: string): File {
   if (file !== null) return file;
-  throw usageError('CONFIG_UNREADABLE', `There is no settings file ${path} (--config).`, 'Check the path.');
-}
-
-function namedDotEnv(path: string): DotEnv {
-  const found = readNamedDotEnv(path);
-  if (found !== null) return found;
-  throw usageError('CONFIG_UNREADABLE', `There is no file ${path} (--env-file).`, 'Check the path.');
+  throw usageError('CONFIG_UNREADABLE', `There is no ${what} ${path} (${flag}).`, 'Check the path.');
 }
 
 /**
@@ -88,8 +85,9 @@ export function dotEnvOf(
   const { environment } = context;
   const named = given ?? environment['LLM_BATCH_ENV_FILE'] ?? '';
   const isNamed = named !== '';
+  const path = resolve(context.workingFolder, String(named));
   const found = isNamed
-    ? namedDotEnv(resolve(context.workingFolder, String(named)))
+    ? mustBeThere(readNamedDotEnv(path), 'file', path, '--env-file')
     : readDotEnv(context.workingFolder);
   const isUnset = (name: string): boolean => (environment[name] ?? '') === '';
   const adopt = ({ variables }: DotEnv): void => {

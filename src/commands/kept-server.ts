@@ -1,10 +1,13 @@
 /** `run` again without a server keeps the one that its run was begun with, as `resume` does. */
 import type { CommandContext } from '../app/context.js';
-import { homeFolders, withStore } from '../app/open-store.js';
+import { withStore } from '../app/open-store.js';
 import type { ResolvedSettings } from '../config/load.js';
+import type { Settings } from '../config/settings.js';
 import { EXIT_CODES, LlmBatchError } from '../core/errors.js';
+import type { RunRecord } from '../core/run.js';
 import { findRunForInput } from '../runs/find-run.js';
 import { type RunSettings, settingsOfRun } from '../runs/run-settings.js';
+import type { Store } from '../store/store.js';
 import { connectionWithGivenFlags } from './asked-settings.js';
 import { trustStoredRun } from './stored-reach.js';
 
@@ -23,24 +26,28 @@ export async function keepServer(
 ): Promise<RunSettings> {
   const { settings, lanes } = resolved;
   if (settings.baseUrl !== null || lanes !== null || asked.simulator !== null) return asked;
-  // Which run it is, what it holds decides, and that is not read yet.
-  if (wanted.inputPath === '-' && wanted.name === null) return asked;
-  const stored = await storedSettings(context, resolved, wanted);
+  const stored = await withRunOf(context, settings, { ...wanted, simulated: false }, async (run) =>
+    settingsOfRun(run),
+  );
   if (stored === null) return asked;
   const kept = { ...asked, connection: connectionWithGivenFlags(stored.connection, resolved) };
-  await trustStoredRun(context, kept, resolved, await homeFolders(context, settings), isSure);
+  await trustStoredRun(context, kept, resolved, isSure);
   return kept;
 }
 
-async function storedSettings(
+/** Looks at the run that `run` would go on with; null where there is none, or where only `run` can tell which it is. */
+export async function withRunOf<Value>(
   context: CommandContext,
-  { settings }: ResolvedSettings,
-  wanted: Omit<Parameters<typeof findRunForInput>[1], 'simulated'>,
-): Promise<RunSettings | null> {
+  settings: Settings,
+  wanted: Parameters<typeof findRunForInput>[1],
+  look: (run: RunRecord, store: Store) => Promise<Value>,
+): Promise<Value | null> {
+  // What standard input holds decides which run it is of, and that is not read yet, or gone.
+  if (wanted.inputPath === '-' && wanted.name === null) return null;
   try {
     return await withStore(context, settings, 'read', async (store) => {
-      const run = await findRunForInput(store, { ...wanted, simulated: false });
-      return run === null || run.status === 'cancelled' ? null : settingsOfRun(run);
+      const run = await findRunForInput(store, wanted);
+      return run === null || run.status === 'cancelled' ? null : look(run, store);
     });
   } catch (error) {
     // No store yet; one that only a writer may open says so when the run opens it.

@@ -11,22 +11,13 @@ export async function readNamedFile(path: string, what: string, code: string): P
   try {
     return await readFile(path, 'utf8');
   } catch (error) {
-    const { code: cause, message } = error as NodeJS.ErrnoException;
-    switch (cause) {
-      case 'ENOENT':
-      case 'ENOTDIR':
-        throw usageError(code, `There is no ${what} ${path}.`, 'Check the path.');
-      case 'EISDIR':
-        throw usageError(code, `The ${what} ${path} is a folder.`, 'Name a file inside it.');
-      case 'EACCES':
-      case 'EPERM':
-        throw usageError(
-          code,
-          `The ${what} ${path} may not be read by this user.`,
-          'Change its permissions.',
-        );
-      default:
-        throw usageError(code, `The ${what} ${path} cannot be read: ${message}.`, 'Check the path.');
-    }
+    const { code: cause = '', message } = error as NodeJS.ErrnoException;
+    const refusal = (problem: string, hint: string) => usageError(code, `${problem}.`, hint);
+    if (['ENOENT', 'ENOTDIR'].includes(cause))
+      throw refusal(`There is no ${what} ${path}`, 'Check the path.');
+    if (cause === 'EISDIR') throw refusal(`The ${what} ${path} is a folder`, 'Name a file inside it.');
+    if (['EACCES', 'EPERM'].includes(cause))
+      throw refusal(`The ${what} ${path} may not be read by this user`, 'Change its permissions.');
+    throw refusal(`The ${what} ${path} cannot be read: ${message}`, 'Check the path.');
   }
 }

@@ -52,10 +52,9 @@ Exit codes: 0 all completed · 1 unexpected error · 2 usage or input error, no 
 
 export function buildProgram(context: CommandContext): Program {
   let exitCode: ExitCode = EXIT_CODES.completed;
-  const action: Action =
-    (perform) =>
-    async (...args) => {
-      exitCode = await perform(...args);
+  const action: Action = (perform) =>
+    async function (...args) {
+      exitCode = await perform({ command: this, context }, ...args);
     };
 
   const command = new Command('llm-batch')
@@ -74,7 +73,7 @@ export function buildProgram(context: CommandContext): Program {
 
   for (const [heading, registrations] of GROUPS) {
     command.commandsGroup(heading);
-    for (const register of registrations) register(command, context, action);
+    for (const register of registrations) register(command, action);
   }
   for (const verb of command.commands) verb.showHelpAfterError(`  try: llm-batch ${verb.name()} --help`);
   return {

@@ -1,6 +1,5 @@
 /** `prune`: deletes runs that nobody has used for a while, and gives their room back. */
 import type { Command } from 'commander';
-import type { CommandContext } from '../app/context.js';
 import { withStore } from '../app/open-store.js';
 import { parseDuration } from '../config/values.js';
 import { EXIT_CODES, type ExitCode, usageError } from '../core/errors.js';
@@ -12,12 +11,12 @@ import {
   type PruneReport,
   pruneRuns,
 } from '../runs/prune-runs.js';
-import { appearanceOf } from '../ui/colours.js';
 import { shellWord } from '../ui/next-command.js';
 import { formatBytes, formatQuantity } from '../ui/numbers.js';
 import { renderOldRuns } from '../ui/prune-page.js';
-import type { Action } from './action.js';
+import type { Action, Verb } from './action.js';
 import { confirm } from './confirm.js';
+import { printPage } from './print-page.js';
 import { addSettingFlags, readSettings } from './setting-flags.js';
 
 const EXAMPLES = `
@@ -28,7 +27,7 @@ Examples:
 
 The run that is being drained or imported is never deleted. Results files stay where they are.`;
 
-export function registerPrune(program: Command, context: CommandContext, action: Action): void {
+export function registerPrune(program: Command, action: Action): void {
   const command = program
     .command('prune')
     .argument('[run...]', 'names of runs; instead of an age')
@@ -39,10 +38,7 @@ export function registerPrune(program: Command, context: CommandContext, action:
     .option('--older-than <time>', 'time without activity, with its unit: 30d, 12h')
     .option('--dry-run', 'only list the runs that would be deleted')
     .option('-y, --yes', 'do not ask');
-  addSettingFlags(command, ['store', 'display']);
-  command.action(
-    action((names: readonly string[], options: PruneFlags) => prune(command, context, names, options)),
-  );
+  addSettingFlags(command, ['store', 'display']).action(action(prune));
 }
 
 interface PruneFlags {
@@ -51,22 +47,15 @@ interface PruneFlags {
   readonly yes?: boolean;
 }
 
-async function prune(
-  command: Command,
-  context: CommandContext,
-  names: readonly string[],
-  flags: PruneFlags,
-): Promise<ExitCode> {
-  const { settings } = await readSettings(command, context);
-  const { clock, stdout, stderr, environment, interrupts } = context;
+async function prune(verb: Verb, names: readonly string[], flags: PruneFlags): Promise<ExitCode> {
+  const { context } = verb;
+  const { settings } = await readSettings(verb);
+  const { clock, stderr, interrupts } = context;
   const wanted = wantedRuns(names, flags);
   return withStore(context, settings, flags.dryRun ? 'read' : 'change', async (store) => {
     const nowMs = clock.now();
     const old = await findRunsToPrune(store, wanted, nowMs);
-    if (old.length > 0) {
-      const appearance = appearanceOf(stdout, environment, settings.color, context.command);
-      stdout.write(`${renderOldRuns(old, nowMs, stdout.columns || 100, appearance).join('\n')}\n`);
-    }
+    if (old.length > 0) printPage(context, settings, (appearance) => renderOldRuns(old, nowMs, appearance));
     stderr.write(context.command(leftAtProvider(old)));
     if (flags.dryRun) {
       stderr.write(`${describe(old, wanted)} Nothing was deleted.\n`);

@@ -13,7 +13,7 @@ import { fileNameOf, isStandardOutput, outputPathsFor } from '../results/output-
 import { withPresentFiles } from '../results/run-files.js';
 import { findRun } from '../runs/find-run.js';
 import { settingsOfRun } from '../runs/run-settings.js';
-import type { Action } from './action.js';
+import type { Action, Verb } from './action.js';
 import { addSettingFlags, readSettings } from './setting-flags.js';
 import { refuseForeignPlace } from './stored-reach.js';
 
@@ -23,7 +23,7 @@ Examples:
   llm-batch report reviews -o today.html
   llm-batch report reviews -o - > report.html`;
 
-export function registerReport(program: Command, context: CommandContext, action: Action): void {
+export function registerReport(program: Command, action: Action): void {
   const command = program
     .command('report')
     .argument('[run]', 'name of the run; default: the newest unfinished one, else the newest')
@@ -33,10 +33,7 @@ export function registerReport(program: Command, context: CommandContext, action
     .addHelpText('after', EXAMPLES)
     .option('-o, --output <file>', 'file to write, or - for standard output')
     .option('--force', 'overwrite a file that is no report of this run');
-  addSettingFlags(command, ['store', 'display']);
-  command.action(
-    action((run: string | undefined, options: ReportOptions) => report(command, context, run, options)),
-  );
+  addSettingFlags(command, ['store', 'display']).action(action(report));
 }
 
 interface ReportOptions {
@@ -44,16 +41,12 @@ interface ReportOptions {
   readonly force?: boolean;
 }
 
-async function report(
-  command: Command,
-  context: CommandContext,
-  runName: string | undefined,
-  options: ReportOptions,
-): Promise<ExitCode> {
+async function report(verb: Verb, runName: string | undefined, options: ReportOptions): Promise<ExitCode> {
+  const { context } = verb;
   const { readChartLibrary } = await import('../report/chart-library.js');
   const { renderReport, reportMark } = await import('../report/page.js');
   const { readReportFacts } = await import('../report/report-facts.js');
-  const { settings } = await readSettings(command, context);
+  const { settings } = await readSettings(verb);
   return withStore(context, settings, 'read', async (store) => {
     const run = await findRun(store, runName);
     const facts = await readReportFacts(store, withPresentFiles(run), context.clock);
@@ -62,11 +55,9 @@ async function report(
       writeData(context.stdout, page);
       return EXIT_CODES.completed;
     }
-    const path =
-      options.output === undefined
-        ? defaultPath(context, run)
-        : resolve(context.workingFolder, options.output);
-    if (options.output === undefined) {
+    const { output } = options;
+    const path = output === undefined ? defaultPath(context, run) : resolve(context.workingFolder, output);
+    if (output === undefined) {
       refuseForeignPlace(context, path, true, await homeFolders(context, settings));
     }
     const mayReplace = (options.force ?? false) || (await beginsWith(path, reportMark(run.name)));

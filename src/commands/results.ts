@@ -18,7 +18,7 @@ import { claimFiles, noteWrittenFile } from '../runs/outputs.js';
 import { settingsOfRun } from '../runs/run-settings.js';
 import type { Store } from '../store/store.js';
 import { formatCount, formatQuantity } from '../ui/numbers.js';
-import type { Action } from './action.js';
+import type { Action, Verb } from './action.js';
 import { addSettingFlags, readSettings } from './setting-flags.js';
 import { refuseForeignPlace } from './stored-reach.js';
 
@@ -35,7 +35,7 @@ const RESULT_PAGE_ROWS = 1_000;
 /** Two numbers each. */
 const LISTED_TASKS = 10_000;
 
-export function registerResults(program: Command, context: CommandContext, action: Action): void {
+export function registerResults(program: Command, action: Action): void {
   const command = program
     .command('results')
     .argument('[run]', 'name of the run; default: the newest unfinished one, else the newest')
@@ -64,10 +64,7 @@ export function registerResults(program: Command, context: CommandContext, actio
       "CSV for a spreadsheet program: a text that it would run as a formula (=, +, -, @ first) gets a ' in front",
     )
     .option('--force', 'overwrite a file that this run did not write');
-  addSettingFlags(command, ['store', 'display']);
-  command.action(
-    action((run: string | undefined, options: ResultsOptions) => results(command, context, run, options)),
-  );
+  addSettingFlags(command, ['store', 'display']).action(action(results));
 }
 
 interface ResultsOptions {
@@ -81,14 +78,14 @@ interface ResultsOptions {
   readonly force?: boolean;
 }
 
-async function results(
-  command: Command,
-  context: CommandContext,
-  runName: string | undefined,
-  options: ResultsOptions,
-): Promise<ExitCode> {
-  const { settings } = await readSettings(command, context);
-  refuseContradictions(command, options);
+async function results(verb: Verb, runName: string | undefined, options: ResultsOptions): Promise<ExitCode> {
+  const { command, context } = verb;
+  const { settings } = await readSettings(verb);
+  const isGiven = (name: string): boolean => command.getOptionValueSource(name) === 'cli';
+  if (options.join && ['format', 'only', 'includeInput'].some(isGiven)) {
+    const problem = '--join writes every document of the input in its own format.';
+    throw usageError('JOIN_WITH', problem, 'leave out --format, --only and --include-input');
+  }
   const { run, path } = await withStore(context, settings, 'read', async (store) => {
     const run = await findRun(store, runName);
     if (options.join) return { run, path: await join(context, settings, store, run, options) };
@@ -118,21 +115,22 @@ async function results(
           includeResponse: options.format === 'openai',
         }),
     });
-    if (destination.kind === 'file' && !settings.quiet) {
-      const count = formatQuantity(written.completed + written.failed, 'document');
-      context.stderr.write(
-        `${count} of run '${printable(run.name)}' written to ${printable(destination.path)}\n`,
-      );
-    }
-    return { run, path: pathOf(destination) };
+    const count = formatQuantity(written.completed + written.failed, 'document');
+    tellWritten(context, settings, `${count} of run '${printable(run.name)}'`, path);
+    return { run, path };
   });
   if (path !== null) await claim(context, settings, run, path);
   return EXIT_CODES.completed;
 }
 
-/** Null for a stream. */
-function pathOf(destination: ResultDestination): string | null {
-  return destination.kind === 'file' ? destination.path : null;
+/** @param path null for standard output, of which nothing is told */
+function tellWritten(
+  { stderr }: CommandContext,
+  { quiet }: Settings,
+  what: string,
+  path: string | null,
+): void {
+  if (path !== null && !quiet) stderr.write(`${what} written to ${printable(path)}\n`);
 }
 
 /** From now on the file is the run's own, to be written again. A store that is not to be written needs `--force` then. */
@@ -155,18 +153,6 @@ async function claim(
   }
 }
 
-/** @throws LlmBatchError (exit 2) */
-function refuseContradictions(command: Command, options: ResultsOptions): void {
-  const isGiven = (name: string): boolean => command.getOptionValueSource(name) === 'cli';
-  if (options.join && ['format', 'only', 'includeInput'].some(isGiven)) {
-    throw usageError(
-      'JOIN_WITH',
-      '--join writes every document of the input in its own format.',
-      'leave out --format, --only and --include-input',
-    );
-  }
-}
-
 async function join(
   context: CommandContext,
   settings: Settings,
@@ -183,13 +169,14 @@ async function join(
       'leave it out: each answer is an object in the field output',
     );
   }
-  const homes = await homeFolders(context, settings);
   const path = joinedPathFor(run.inputPath, input.format, {
     workingDirectory: context.workingFolder,
     runName: givenName(run),
     ...(options.output === undefined ? {} : { output: options.output }),
   });
-  if (options.output === undefined) refuseForeignPlace(context, path, true, homes);
+  if (options.output === undefined) {
+    refuseForeignPlace(context, path, true, await homeFolders(context, settings));
+  }
   const destination = destinationOf(context, run, options, path);
   const written = await writeJoined({
     input,
@@ -199,15 +186,11 @@ async function join(
     listTasks: (afterTaskId) => store.listTasks(run.id, afterTaskId, LISTED_TASKS),
     readTasks: (taskIds) => store.readTasks(run.id, taskIds),
   });
-  if (destination.kind === 'file' && !settings.quiet) {
-    const open = written.rows - written.settled;
-    const pending = open === 0 ? '' : `, ${formatCount(open)} of them without an answer yet`;
-    const count = formatQuantity(written.rows, 'document');
-    context.stderr.write(
-      `${count} of run '${printable(run.name)}'${pending} written to ${printable(destination.path)}\n`,
-    );
-  }
-  return pathOf(destination);
+  const open = written.rows - written.settled;
+  const pending = open === 0 ? '' : `, ${formatCount(open)} of them without an answer yet`;
+  const count = formatQuantity(written.rows, 'document');
+  tellWritten(context, settings, `${count} of run '${printable(run.name)}'${pending}`, path);
+  return path;
 }
 
 /** @param path null for standard output */

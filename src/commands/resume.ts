@@ -1,7 +1,6 @@
 /** `resume [run]`: goes on from the store alone; the input file is not needed. */
 import type { Command } from 'commander';
-import { checkConnection, checkPrices } from '../app/composition.js';
-import type { CommandContext } from '../app/context.js';
+import { checkRun } from '../app/composition.js';
 import { homeFolders, ownStore, withStore } from '../app/open-store.js';
 import { sendRun } from '../app/send-run.js';
 import { watchRun } from '../app/watch-run.js';
@@ -10,8 +9,7 @@ import { outputPathsFor } from '../results/output-paths.js';
 import { findRunToResume, givenName } from '../runs/find-run.js';
 import { checkOutputs } from '../runs/outputs.js';
 import { settingsOfRun, settingsToJson } from '../runs/run-settings.js';
-import { checkTokenLimit } from '../runs/token-limit.js';
-import type { Action } from './action.js';
+import type { Action, Verb } from './action.js';
 import { outputFile, unusedLanesNotice, withGivenFlags } from './asked-settings.js';
 import { exitCodeOf } from './exit-code.js';
 import {
@@ -30,7 +28,7 @@ Examples:
   llm-batch resume reviews --rpm 200 --concurrency 8
   llm-batch resume reviews --max-cost 20`;
 
-export function registerResume(program: Command, context: CommandContext, action: Action): void {
+export function registerResume(program: Command, action: Action): void {
   const command = program
     .command('resume')
     .argument('[run]', 'name of the run; default: the newest unfinished one')
@@ -41,10 +39,15 @@ export function registerResume(program: Command, context: CommandContext, action
     .option(...NO_WAIT_FLAG)
     .option('--force', 'overwrite a results file of another run')
     .option(...TRUST_STORE_FLAG);
-  addSettingFlags(command, ['connection', 'pacing', 'remote', 'budget', 'sharing', 'store', 'display']);
-  command.action(
-    action((run: string | undefined, options: ResumeOptions) => resume(command, context, run, options)),
-  );
+  addSettingFlags(command, [
+    'connection',
+    'pacing',
+    'remote',
+    'budget',
+    'sharing',
+    'store',
+    'display',
+  ]).action(action(resume));
 }
 
 interface ResumeOptions {
@@ -55,13 +58,9 @@ interface ResumeOptions {
   readonly trustStore?: boolean;
 }
 
-async function resume(
-  command: Command,
-  context: CommandContext,
-  runName: string | undefined,
-  options: ResumeOptions,
-): Promise<ExitCode> {
-  const resolved = await readSettings(command, context);
+async function resume(verb: Verb, runName: string | undefined, options: ResumeOptions): Promise<ExitCode> {
+  const { context } = verb;
+  const resolved = await readSettings(verb);
   const { settings } = resolved;
   const force = options.force ?? false;
   refuseOnlyNewAlone(options);
@@ -73,11 +72,8 @@ async function resume(
         ? stored
         : { ...stored, output: outputFile(options.output, context.workingFolder) };
     refuseNoWaitAlone(options.wait ?? true, runSettings.remote.remote);
-    const homes = await homeFolders(context, settings);
-    await trustStoredRun(context, runSettings, resolved, homes, options.trustStore ?? false);
-    checkConnection(runSettings, context);
-    checkTokenLimit(runSettings);
-    await checkPrices(runSettings, context);
+    await trustStoredRun(context, runSettings, resolved, options.trustStore);
+    await checkRun(runSettings, context);
     await ownStore(context, store, found.name);
     const output = options.output ?? runSettings.output ?? undefined;
     const outputPaths = outputPathsFor(found.inputPath, {
@@ -85,25 +81,20 @@ async function resume(
       runName: givenName(found),
       ...(output === undefined ? {} : { output }),
     });
+    const homes = await homeFolders(context, settings);
     if (options.output === undefined) {
       refuseForeignPlace(context, outputPaths.results, output === undefined, homes);
       refuseForeignPlace(context, outputPaths.errors, true, homes);
     }
-    await checkOutputs(store, found, {
-      paths: outputPaths,
-      inputPath: found.inputPath,
-      force,
-    });
+    await checkOutputs(store, found, { paths: outputPaths, inputPath: found.inputPath, force });
     const tell = watchRun(context, settings);
     const unusedLanes = unusedLanesNotice(resolved, settingsOfRun(found).connection.lanes);
     if (unusedLanes !== null) tell({ type: 'warning', message: unusedLanes });
     rememberReach(context, tell, runSettings, outputPaths, homes);
     const run = await store.updateRun(found.id, { settings: settingsToJson(runSettings, store) });
     const outputs = { paths: outputPaths, force, onlyNew: options.onlyNew ?? false };
-    return exitCodeOf(
-      await sendRun(context, {
-        ...{ settings, store, run, outputs, choice: null, waits: options.wait ?? true, tell },
-      }),
-    );
+    const waits = options.wait ?? true;
+    const sent = await sendRun(context, { settings, store, run, outputs, choice: null, waits, tell });
+    return exitCodeOf([sent], sent.end.reason === 'stopped');
   });
 }

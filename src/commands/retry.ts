@@ -1,6 +1,5 @@
 /** `retry`: failed tasks go back to pending; nothing is called until `resume`. */
 import { type Command, Option } from 'commander';
-import type { CommandContext } from '../app/context.js';
 import { ownStore, withStore } from '../app/open-store.js';
 import { EXIT_CODES, type ExitCode } from '../core/errors.js';
 import { FAILURE_KINDS, type FailureKind } from '../core/failure.js';
@@ -8,7 +7,7 @@ import { printable } from '../core/foreign-text.js';
 import { findRunAlive } from '../runs/find-run.js';
 import { retryRun } from '../runs/retry-run.js';
 import { shellWord } from '../ui/next-command.js';
-import type { Action } from './action.js';
+import type { Action, Verb } from './action.js';
 import { addSettingFlags, readSettings } from './setting-flags.js';
 
 const EXAMPLES = `
@@ -17,7 +16,7 @@ Examples:
   llm-batch retry reviews --kind timeout
   llm-batch retry reviews --id doc-17`;
 
-export function registerRetry(program: Command, context: CommandContext, action: Action): void {
+export function registerRetry(program: Command, action: Action): void {
   const command = program
     .command('retry')
     .argument('[run]', 'name of the run; default: the newest unfinished one, else the newest')
@@ -29,10 +28,7 @@ export function registerRetry(program: Command, context: CommandContext, action:
       ),
     )
     .option('--id <id>', 'only the document with this id');
-  addSettingFlags(command, ['store', 'display']);
-  command.action(
-    action((run: string | undefined, options: RetryOptions) => retry(command, context, run, options)),
-  );
+  addSettingFlags(command, ['store', 'display']).action(action(retry));
 }
 
 interface RetryOptions {
@@ -40,13 +36,9 @@ interface RetryOptions {
   readonly id?: string;
 }
 
-async function retry(
-  command: Command,
-  context: CommandContext,
-  runName: string | undefined,
-  options: RetryOptions,
-): Promise<ExitCode> {
-  const { settings } = await readSettings(command, context);
+async function retry(verb: Verb, runName: string | undefined, options: RetryOptions): Promise<ExitCode> {
+  const { context } = verb;
+  const { settings } = await readSettings(verb);
   const { kind = null, id = null } = options;
   return withStore(context, settings, 'change', async (store) => {
     const run = await findRunAlive(store, runName);

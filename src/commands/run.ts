@@ -7,14 +7,13 @@ import { watchRun } from '../app/watch-run.js';
 import { parseCount } from '../config/values.js';
 import { EXIT_CODES, type ExitCode, type LlmBatchError, usageError } from '../core/errors.js';
 import type { Choice } from '../core/event.js';
-import { parseParameters } from '../documents/parameter.js';
 import { createRequestBuilder } from '../documents/request.js';
 import { locateInput } from '../input/input-files.js';
 import { type OutputPaths, outputPathsFor } from '../results/output-paths.js';
 import { checkTokenLimit } from '../runs/token-limit.js';
 import { shellWord } from '../ui/next-command.js';
 import { writeNotice } from '../ui/notice.js';
-import type { Action } from './action.js';
+import type { Action, Verb } from './action.js';
 import { runSettingsFrom, unusedLanesNotice } from './asked-settings.js';
 import { choose } from './confirm.js';
 import { dryRun } from './dry-run.js';
@@ -28,8 +27,7 @@ import {
   refuseNoWaitAlone,
   refuseOnlyNewAlone,
 } from './output-flags.js';
-import { collect } from './repeated-flag.js';
-import { addSettingFlags, OTHER_RUN_GROUPS, readSettings } from './setting-flags.js';
+import { addSettingFlags, collect, OTHER_RUN_GROUPS, readSettings } from './setting-flags.js';
 import { refuseOddPlace, rememberReach, TRUST_STORE_FLAG } from './stored-reach.js';
 
 const EXAMPLES = `
@@ -46,7 +44,7 @@ Examples:
   llm-batch run reviews.jsonl --prompt '{{text}}' --detach      workers send it: llm-batch worker --run reviews
   llm-batch run reviews.jsonl --prompt '{{text}}' --simulate      rehearse: nobody is called`;
 
-export function registerRun(program: Command, context: CommandContext, action: Action): void {
+export function registerRun(program: Command, action: Action): void {
   const command = addInputArgument(program.command('run'))
     .description('import the documents, send them, write the results; run again, it goes on where it was')
     .addHelpText('after', EXAMPLES);
@@ -70,10 +68,7 @@ export function registerRun(program: Command, context: CommandContext, action: A
     .option(...TRUST_STORE_FLAG)
     .option('--dry-run', 'print tokens, cost and time and the first request; send and store nothing')
     .option('--simulate', 'rehearse against a simulated server on this machine: free, nobody is called');
-  addSettingFlags(command, OTHER_RUN_GROUPS);
-  command.action(
-    action((inputs: readonly string[], options: RunOptions) => run(command, context, inputs, options)),
-  );
+  addSettingFlags(command, OTHER_RUN_GROUPS).action(action(run));
 }
 
 interface RunOptions {
@@ -94,13 +89,9 @@ interface RunOptions {
   readonly simulate?: boolean;
 }
 
-async function run(
-  command: Command,
-  context: CommandContext,
-  inputs: readonly string[],
-  options: RunOptions,
-): Promise<ExitCode> {
-  const resolved = await readSettings(command, context);
+async function run(verb: Verb, inputs: readonly string[], options: RunOptions): Promise<ExitCode> {
+  const { context } = verb;
+  const resolved = await readSettings(verb);
   const { settings } = resolved;
   if (options.rerunChanged && options.keep) {
     throw usageError(
@@ -114,12 +105,7 @@ async function run(
   if (detached) refuseSendingFlags(options);
   refuseOnlyNewAlone(options);
   refuseNoWaitAlone(options.wait ?? true, settings.remote);
-  const simulate = options.simulate ?? false;
-  const asked = await runSettingsFrom(
-    resolved,
-    { inputs, parameters: parseParameters(options.param ?? []), simulate, output: options.output },
-    context.workingFolder,
-  );
+  const asked = await runSettingsFrom(resolved, { inputs, ...options }, context.workingFolder);
   // A template that cannot be compiled and a missing key are told before a million lines are read.
   createRequestBuilder(asked.request);
   checkTokenLimit(asked);
@@ -127,21 +113,12 @@ async function run(
     cwd: context.workingFolder,
     format: settings.inputFormat,
   });
+  const name = options.name ?? null;
+  const skipBadLines = options.skipBadLines ?? false;
+  const wanted = { name, inputPath, query: settings.query };
   if (options.dryRun) {
-    const runName = options.name ?? null;
-    const skipBadLines = options.skipBadLines ?? false;
-    return dryRun({
-      context,
-      resolved,
-      runSettings: asked,
-      inputs,
-      inputPath,
-      runName,
-      skipBadLines,
-      choice,
-    });
+    return dryRun({ context, resolved, runSettings: asked, inputs, wanted, skipBadLines, choice });
   }
-  const wanted = { name: options.name ?? null, inputPath, query: settings.query };
   const runSettings = await keepServer(context, resolved, asked, wanted, options.trustStore ?? false);
   if (detached) checkStoredConnection(runSettings, context);
   else checkConnection(runSettings, context);
@@ -163,33 +140,25 @@ async function run(
   if (unusedLanes !== null) tell({ type: 'warning', message: unusedLanes });
 
   const sent = await startRun(context, {
-    settings,
-    runSettings,
-    inputs,
-    inputPath,
-    name: options.name ?? null,
+    ...{ settings, runSettings, inputs, inputPath, name, choice, detached, pathsOf, tell },
     rules: {
       onChanged: (refusal) => changedRule(context, options, refusal),
-      skipBadLines: options.skipBadLines ?? false,
+      skipBadLines,
       force: options.force ?? false,
     },
     onlyNew: options.onlyNew ?? false,
-    choice,
     waits: options.wait ?? true,
-    detached,
-    pathsOf,
     onPlaces: (paths, homes) => rememberReach(context, tell, runSettings, paths, homes),
-    tell,
   });
   if (sent === 'interrupted') return EXIT_CODES.interrupted;
-  if (!('detached' in sent)) return exitCodeOf(sent);
+  if (!('detached' in sent)) return exitCodeOf([sent], sent.end.reason === 'stopped');
   if (!settings.quiet && !settings.logJson) {
-    const name = shellWord(sent.detached.name);
+    const run = shellWord(sent.detached.name);
     writeNotice(
       context.stderr,
       context.command(
-        `Nothing is sent yet: workers do that, \`llm-batch worker --run ${name}\` here or anywhere with this store.\n` +
-          `Next: llm-batch status ${name}`,
+        `Nothing is sent yet: workers do that, \`llm-batch worker --run ${run}\` here or anywhere with this store.\n` +
+          `Next: llm-batch status ${run}`,
       ),
     );
   }

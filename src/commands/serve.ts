@@ -1,17 +1,12 @@
 /** `serve`: takes tasks over HTTP, sends them, and tells when they are done. */
 import type { Command } from 'commander';
-import { checkConnection, checkPrices } from '../app/composition.js';
-import type { CommandContext } from '../app/context.js';
-import { homeFolders } from '../app/open-store.js';
+import { checkRun } from '../app/composition.js';
 import { watchRuns } from '../app/watch-run.js';
 import { EXIT_CODES, type ExitCode } from '../core/errors.js';
-import { parseParameters } from '../documents/parameter.js';
 import { createRequestBuilder } from '../documents/request.js';
-import { checkTokenLimit } from '../runs/token-limit.js';
-import type { Action } from './action.js';
+import type { Action, Verb } from './action.js';
 import { runSettingsFrom } from './asked-settings.js';
-import { collect } from './repeated-flag.js';
-import { addSettingFlags, readSettings } from './setting-flags.js';
+import { addSettingFlags, collect, readSettings } from './setting-flags.js';
 import { refuseUntrusted } from './stored-reach.js';
 
 const EXAMPLES = `
@@ -26,7 +21,7 @@ Examples:
 
 What it takes and answers: GET /openapi.json, and docs/serve.md.`;
 
-export function registerServe(program: Command, context: CommandContext, action: Action): void {
+export function registerServe(program: Command, action: Action): void {
   const command = program
     .command('serve')
     .description('take tasks over HTTP, durably, send them, and tell by polling or webhook what they came to')
@@ -38,8 +33,7 @@ export function registerServe(program: Command, context: CommandContext, action:
     .option('--param <name=value>', 'request parameter, e.g. temperature=0; may be repeated', collect)
     .option('--simulate', 'rehearse against a simulated server on this machine: free, nobody is called');
   addSettingFlags(command, ['input'], ['inputFormat', 'query']);
-  addSettingFlags(command, ['connection', 'pacing', 'budget', 'store', 'display']);
-  command.action(action((options: ServeCommandOptions) => serve(command, context, options)));
+  addSettingFlags(command, ['connection', 'pacing', 'budget', 'store', 'display']).action(action(serve));
 }
 
 interface ServeCommandOptions {
@@ -47,30 +41,19 @@ interface ServeCommandOptions {
   readonly simulate?: boolean;
 }
 
-async function serve(
-  command: Command,
-  context: CommandContext,
-  { param = [], simulate = false }: ServeCommandOptions,
-): Promise<ExitCode> {
-  const resolved = await readSettings(command, context);
-  const runSettings = await runSettingsFrom(
-    resolved,
-    { inputs: ['-'], parameters: parseParameters(param), simulate, output: undefined },
-    context.workingFolder,
-  );
+async function serve(verb: Verb, options: ServeCommandOptions): Promise<ExitCode> {
+  const { context } = verb;
+  const resolved = await readSettings(verb);
+  const runSettings = await runSettingsFrom(resolved, { inputs: ['-'], ...options }, context.workingFolder);
   createRequestBuilder(runSettings.request);
-  checkTokenLimit(runSettings);
-  checkConnection(runSettings, context);
-  await checkPrices(runSettings, context);
+  await checkRun(runSettings, context);
   const { runService } = await import('../app/run-service.js');
   const { settings } = resolved;
   const { tell, say, close } = watchRuns(context, settings);
   try {
     await runService(context, {
       ...{ settings, runSettings, tell },
-      async checkTrust(storedSettings) {
-        refuseUntrusted(context, storedSettings, resolved, await homeFolders(context, settings));
-      },
+      checkTrust: (storedSettings) => refuseUntrusted(context, storedSettings, resolved),
       onListening(url) {
         // For programs; a person reads the sentence, and has it drawn over by nothing.
         if (context.stdout.isTTY !== true) context.stdout.write(`${JSON.stringify({ url })}\n`);

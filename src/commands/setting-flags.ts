@@ -1,11 +1,10 @@
 /** The table of settings as commander options, and back from parsed options to settings. */
 import { type Command, Option } from 'commander';
-import type { CommandContext } from '../app/context.js';
 import { variablesOf } from '../config/header-texts.js';
 import { type ResolvedSettings, resolveSettings } from '../config/load.js';
 import { SETTINGS, type SettingGroup, type Settings, settingsIn } from '../config/settings.js';
+import type { Verb } from './action.js';
 import { dotEnvOf, readTrustedConfig } from './folder-settings.js';
-import { collect } from './repeated-flag.js';
 
 const HEADINGS: Readonly<Record<SettingGroup, string>> = {
   request: 'What is sent:',
@@ -20,6 +19,11 @@ const HEADINGS: Readonly<Record<SettingGroup, string>> = {
   store: 'Store and settings:',
   display: 'What is shown:',
 };
+
+/** For commander: a flag that may be given several times gathers its values, the first first. */
+export function collect(value: string, before: readonly string[] = []): string[] {
+  return [...before, value];
+}
 
 /** @param hidden settings of the groups that are taken, but are not in the help of the command */
 export function addSettingFlags(
@@ -71,12 +75,11 @@ export function addOtherRunFlags(command: Command, shown: readonly (keyof Settin
  * uses what they are not trusted with, the user is asked, or it is refused.
  * @throws LlmBatchError (exit 2) for the first bad value, wherever it came from; CONFIG_UNTRUSTED
  */
-export async function readSettings(command: Command, context: CommandContext): Promise<ResolvedSettings> {
+export async function readSettings({ command, context }: Verb): Promise<ResolvedSettings> {
   const flags: Record<string, unknown> = {};
   const options = command.optsWithGlobals() as Record<string, unknown>;
-  for (const { name, flags: flagText } of SETTINGS) {
-    const optionName = optionNameOf(flagText);
-    if (command.getOptionValueSource(optionName) === 'cli') flags[name] = options[optionName];
+  for (const { name, key } of SETTINGS) {
+    if (command.getOptionValueSource(key) === 'cli') flags[name] = options[key];
   }
   const used = settingsUsedBy(command);
   const adoptVariables = dotEnvOf(context, flags['envFile']);
@@ -103,13 +106,7 @@ function settingsUsedBy(command: Command): ReadonlySet<string> {
   const shown = command.options.filter((option) => !option.hidden).map((option) => option.attributeName());
   const rehearses = command.getOptionValue('simulate') === true;
   const used = SETTINGS.filter(
-    ({ flags, reaches }) => shown.includes(optionNameOf(flags)) && !(rehearses && reaches === 'server'),
+    ({ key, reaches }) => shown.includes(key) && !(rehearses && reaches === 'server'),
   );
   return new Set(used.map(({ name }) => name));
-}
-
-/** commander names `--max-line-bytes <size>` maxLineBytes and `--no-color` color. */
-function optionNameOf(flags: string): string {
-  const long = (flags.split(' ')[0] ?? '').replace(/^--(no-)?/, '');
-  return long.replace(/-([a-z])/g, (_, letter: string) => letter.toUpperCase());
 }

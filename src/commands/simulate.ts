@@ -1,11 +1,10 @@
 /** `simulate`: an OpenAI-compatible server on this machine, to rehearse against until Ctrl-C. */
 import type { Command } from 'commander';
-import type { CommandContext } from '../app/context.js';
-import { parseCount, parseDuration } from '../config/values.js';
+import { parseCount, parseDuration, parseGiven, parseRange } from '../config/values.js';
 import { EXIT_CODES, type ExitCode, usageError } from '../core/errors.js';
-import { isJsonObject, type JsonObject } from '../core/json.js';
-import type { Action } from './action.js';
-import { collect } from './repeated-flag.js';
+import { isJsonObject, type Json, type JsonObject } from '../core/json.js';
+import type { Action, Verb } from './action.js';
+import { collect } from './setting-flags.js';
 
 const EXAMPLES = `
 Examples:
@@ -17,7 +16,7 @@ Examples:
 A document steers its own answer with a directive in its text, such as [[simulate:429-then-ok]],
 [[simulate:hang]] or [[simulate:refuse]]. Books: GET /simulator/books.`;
 
-export function registerSimulate(program: Command, context: CommandContext, action: Action): void {
+export function registerSimulate(program: Command, action: Action): void {
   program
     .command('simulate')
     .description(
@@ -36,7 +35,7 @@ export function registerSimulate(program: Command, context: CommandContext, acti
     .option('--seed <n>', 'for latencies, lengths and faults')
     .option('--log <file>', 'append one JSON line per call')
     .option('--options <json>', 'any further option of the simulator, as JSON')
-    .action(action((options: SimulateOptions) => simulate(context, options)));
+    .action(action(simulate));
 }
 
 interface SimulateOptions {
@@ -54,7 +53,7 @@ interface SimulateOptions {
   readonly options?: string;
 }
 
-async function simulate(context: CommandContext, options: SimulateOptions): Promise<ExitCode> {
+async function simulate({ context }: Verb, options: SimulateOptions): Promise<ExitCode> {
   const { startSimulator } = await import('../simulator/simulator.js');
   const { clock, random, interrupts, stdout, stderr } = context;
   const simulator = await startSimulator(simulatorOptions(options), { clock, random });
@@ -71,45 +70,36 @@ async function simulate(context: CommandContext, options: SimulateOptions): Prom
 }
 
 function simulatorOptions(options: SimulateOptions): JsonObject {
-  const number = (flag: string, text: string | undefined): JsonObject =>
-    text === undefined
-      ? {}
-      : { [flag]: value(flag, text, (given) => (given === '0' ? 0 : parseCount(given))) };
-  return {
-    ...number('port', options.port),
-    latencyMs: range('latency', options.latency, parseDuration),
-    ...(options.outputTokens === undefined
-      ? {}
-      : { outputTokens: range('output-tokens', options.outputTokens, parseCount) }),
-    ...number('rpm', options.rpm),
-    ...number('tpm', options.tpm),
-    ...number('seed', options.seed),
-    ...(options.enforceOver === undefined
-      ? {}
-      : { enforceOverMs: value('enforce-over', options.enforceOver, parseDuration) }),
-    ...(options.charge === undefined ? {} : { charge: options.charge }),
-    ...(options.headers === undefined ? {} : { headers: options.headers }),
-    ...(options.errorRate === undefined ? {} : { errorRate: errorRates(options.errorRate) }),
-    ...(options.log === undefined ? {} : { logFile: options.log }),
-    ...furtherOptions(options.options),
+  const { charge, headers, errorRate, log } = options;
+  const parsed = <Value extends Json>(
+    flag: string,
+    text: string | undefined,
+    parse: (text: string) => Value,
+  ) => (text === undefined ? undefined : parseGiven('SIMULATOR_OPTION', `--${flag}`, text, parse));
+  const given = {
+    port: parsed('port', options.port, countOrZero),
+    latencyMs: parsed('latency', options.latency, rangeOf(parseDuration)),
+    outputTokens: parsed('output-tokens', options.outputTokens, rangeOf(parseCount)),
+    rpm: parsed('rpm', options.rpm, countOrZero),
+    tpm: parsed('tpm', options.tpm, countOrZero),
+    seed: parsed('seed', options.seed, countOrZero),
+    enforceOverMs: parsed('enforce-over', options.enforceOver, parseDuration),
+    ...{ charge, headers, errorRate: errorRate && errorRates(errorRate), logFile: log },
   };
+  const isGiven = (entry: [string, Json | undefined]): entry is [string, Json] => entry[1] !== undefined;
+  return { ...Object.fromEntries(Object.entries(given).filter(isGiven)), ...furtherOptions(options.options) };
 }
 
-function value(flag: string, text: string, parse: (text: string) => number): number {
-  try {
-    return parse(text);
-  } catch (error) {
-    throw usageError(
-      'SIMULATOR_OPTION',
-      `Expected --${flag} to be ${(error as Error).message}, got "${text}".`,
-    );
-  }
+function countOrZero(text: string): number {
+  return text === '0' ? 0 : parseCount(text);
 }
 
-function range(flag: string, text: string, parse: (text: string) => number) {
-  const [first = '', last] = text.split('..');
-  const min = value(flag, first, parse);
-  return last === undefined ? min : { min, max: value(flag, last, parse) };
+function rangeOf(parse: (value: unknown) => number): (text: string) => Json {
+  const parseBoth = parseRange(parse);
+  return (text) => {
+    const { low, high } = parseBoth(text);
+    return text.includes('..') ? { min: low, max: high } : low;
+  };
 }
 
 function errorRates(texts: readonly string[]): JsonObject {

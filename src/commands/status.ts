@@ -11,7 +11,7 @@ import { findRun } from '../runs/find-run.js';
 import { inspectRun, type RunInspection } from '../runs/inspect-run.js';
 import { appearanceOf } from '../ui/colours.js';
 import { renderStatus } from '../ui/status-page.js';
-import type { Action } from './action.js';
+import type { Action, Verb } from './action.js';
 import { addSettingFlags, readSettings } from './setting-flags.js';
 import { statusJson } from './status-json.js';
 
@@ -24,7 +24,7 @@ Examples:
   llm-batch status reviews --watch
   llm-batch status --json | jq .documents`;
 
-export function registerStatus(program: Command, context: CommandContext, action: Action): void {
+export function registerStatus(program: Command, action: Action): void {
   const command = program
     .command('status')
     .argument('[run]', 'name of the run; default: the newest unfinished one, else the newest')
@@ -32,10 +32,7 @@ export function registerStatus(program: Command, context: CommandContext, action
     .addHelpText('after', EXAMPLES)
     .option('--watch', 'show it again every second until the run ends or Ctrl-C')
     .option('--json', 'as JSON on standard output, one line a look');
-  addSettingFlags(command, ['store', 'display']);
-  command.action(
-    action((run: string | undefined, options: StatusOptions) => status(command, context, run, options)),
-  );
+  addSettingFlags(command, ['store', 'display']).action(action(status));
 }
 
 interface StatusOptions {
@@ -43,13 +40,9 @@ interface StatusOptions {
   readonly json?: boolean;
 }
 
-async function status(
-  command: Command,
-  context: CommandContext,
-  runName: string | undefined,
-  options: StatusOptions,
-): Promise<ExitCode> {
-  const { settings } = await readSettings(command, context);
+async function status(verb: Verb, runName: string | undefined, options: StatusOptions): Promise<ExitCode> {
+  const { context } = verb;
+  const { settings } = await readSettings(verb);
   return withStore(context, settings, 'read', async (store) => {
     const leave = new AbortController();
     context.interrupts.subscribe(() => leave.abort());
@@ -77,7 +70,7 @@ function show(
     return;
   }
   const appearance = appearanceOf(stdout, environment, settings.color, context.command);
-  const lines = renderStatus(inspection, stdout.columns || 100, appearance);
+  const lines = renderStatus(inspection, appearance);
   const clear = options.watch === true && stdout.isTTY === true ? CLEAR_SCREEN : '';
   draw(stdout, (safe) => clear + safe(`${lines.join('\n')}\n`));
 }

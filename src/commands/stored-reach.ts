@@ -5,7 +5,7 @@
 import { lstatSync, type Stats } from 'node:fs';
 import { dirname, parse } from 'node:path';
 import type { CommandContext } from '../app/context.js';
-import type { HomeFolders } from '../app/open-store.js';
+import { type HomeFolders, homeFolders } from '../app/open-store.js';
 import { variablesOf } from '../config/header-texts.js';
 import { isInside } from '../config/inside.js';
 import type { ResolvedSettings } from '../config/load.js';
@@ -13,14 +13,9 @@ import { type TrustedFact, TrustRecord } from '../config/trust-record.js';
 import { type LlmBatchError, usageError } from '../core/errors.js';
 import type { TellEvent } from '../core/event.js';
 import type { OutputPaths } from '../results/output-paths.js';
-import {
-  type ConnectionSettings,
-  imageFolderOf,
-  lanesOf,
-  OPENAI_BASE_URL,
-  type RunSettings,
-} from '../runs/run-settings.js';
+import { imageFolderOf, lanesOf, OPENAI_BASE_URL, type RunSettings } from '../runs/run-settings.js';
 import { shellWord } from '../ui/next-command.js';
+import { connectionOf } from './asked-settings.js';
 import { trustOrRefuse } from './confirm.js';
 
 export const TRUST_STORE_FLAG = [
@@ -38,11 +33,10 @@ export async function trustStoredRun(
   context: CommandContext,
   settings: RunSettings,
   resolved: ResolvedSettings,
-  homes: HomeFolders,
-  isSure: boolean,
+  isSure = false,
 ): Promise<void> {
   if (isSure) return;
-  const unknown = unknownFacts(context, settings, resolved, homes);
+  const unknown = await unknownFacts(context, settings, resolved);
   if (unknown.length === 0) return;
   await trustOrRefuse(
     context,
@@ -56,22 +50,21 @@ export async function trustStoredRun(
  * The same where nobody is asked.
  * @throws LlmBatchError STORE_UNTRUSTED (exit 2)
  */
-export function refuseUntrusted(
+export async function refuseUntrusted(
   context: CommandContext,
   settings: RunSettings,
   resolved: ResolvedSettings,
-  homes: HomeFolders,
-): void {
-  const unknown = unknownFacts(context, settings, resolved, homes);
+): Promise<void> {
+  const unknown = await unknownFacts(context, settings, resolved);
   if (unknown.length > 0) throw untrusted(unknown);
 }
 
-function unknownFacts(
+async function unknownFacts(
   context: CommandContext,
   settings: RunSettings,
   resolved: ResolvedSettings,
-  homes: HomeFolders,
-): readonly TrustedFact[] {
+): Promise<readonly TrustedFact[]> {
+  const homes = await homeFolders(context, resolved.settings);
   const record = new TrustRecord(context.environment);
   const ownServers = serversOf({ ...settings, connection: connectionOf(resolved) });
   const isOwn = (fact: TrustedFact): boolean =>
@@ -183,11 +176,6 @@ function serversOf(settings: RunSettings): TrustedFact[] {
 /** The whole address: on one host several tenants may live. */
 function addressOf(baseUrl: string): string {
   return URL.canParse(baseUrl) ? new URL(baseUrl).href.replace(/\/+$/, '') : baseUrl;
-}
-
-function connectionOf({ settings, lanes }: ResolvedSettings): ConnectionSettings {
-  const { baseUrl, apiKeyEnv, apiKeyHeader, headers } = settings;
-  return { baseUrl, apiKeyEnv, apiKeyHeader, headers, lanes };
 }
 
 function filesReadBy({ request, pricesFile }: RunSettings, homes: HomeFolders): TrustedFact[] {

@@ -3,13 +3,12 @@ import { open } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import type { Readable } from 'node:stream';
 import type { Command } from 'commander';
-import type { CommandContext } from '../app/context.js';
 import { type ClientOptions, LlmBatchClient, ServiceProblem } from '../client/service-client.js';
-import { EXIT_CODES, type ExitCode, LlmBatchError, usageError } from '../core/errors.js';
+import { EXIT_CODES, type ExitCode, usageError } from '../core/errors.js';
 import { printable } from '../core/foreign-text.js';
 import { unreadable } from '../input/bytes.js';
 import { writeNotice } from '../ui/notice.js';
-import type { Action } from './action.js';
+import type { Action, Verb } from './action.js';
 import { isThereToBeAsked } from './confirm.js';
 import { addSettingFlags, readSettings } from './setting-flags.js';
 
@@ -19,7 +18,7 @@ Examples:
   llm-batch submit requests.jsonl --wait > results.jsonl
   cat requests.jsonl | llm-batch submit - --server http://batch.internal:8080 --wait`;
 
-export function registerSubmit(program: Command, context: CommandContext, action: Action): void {
+export function registerSubmit(program: Command, action: Action): void {
   const command = program
     .command('submit')
     .argument('[file]', 'JSONL, a document or a request a line; -, or none: standard input')
@@ -32,12 +31,7 @@ export function registerSubmit(program: Command, context: CommandContext, action
     )
     .option('-p, --prompt <template>', 'user message; {{field}} is filled from each document')
     .option('-m, --model <name>', 'model for documents that name none');
-  addSettingFlags(command, ['client', 'display']);
-  command.action(
-    action((file: string | undefined, options: SubmitCommandOptions) =>
-      submit(command, context, file, options),
-    ),
-  );
+  addSettingFlags(command, ['client', 'display']).action(action(submit));
 }
 
 interface SubmitCommandOptions {
@@ -48,12 +42,12 @@ interface SubmitCommandOptions {
 }
 
 async function submit(
-  command: Command,
-  context: CommandContext,
+  verb: Verb,
   named: string | undefined,
   options: SubmitCommandOptions,
 ): Promise<ExitCode> {
-  const { settings } = await readSettings(command, context);
+  const { context } = verb;
+  const { settings } = await readSettings(verb);
   if (named === undefined && isThereToBeAsked(context)) {
     throw usageError(
       'INPUT_UNNAMED',
@@ -137,9 +131,8 @@ function asOwnError(error: unknown, server: string): unknown {
     const places = named.slice(0, MOST_PLACES).map((place) => `${place.field}: ${place.message}`);
     if (named.length > MOST_PLACES) places.push('…');
     const inPlaces = places.length === 0 ? '' : ` (${places.join('; ')})`;
-    return new LlmBatchError(`${server} answered ${status}: ${message.replace(/\.$/, '')}${inPlaces}.`, {
-      ...{ code: 'SUBMIT_REFUSED', exitCode: EXIT_CODES.usage, facts: { status, code } },
-    });
+    const problem = `${server} answered ${status}: ${message.replace(/\.$/, '')}${inPlaces}.`;
+    return usageError('SUBMIT_REFUSED', problem, { status, code });
   }
   if (!(error instanceof TypeError)) return error;
   return usageError('SERVICE_UNREACHABLE', `No service answers at ${server}: ${whyNot(error)}.`);

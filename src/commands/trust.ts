@@ -1,11 +1,10 @@
 /** `trust`: the settings that this folder brings with it may name servers, keys and files outside it. */
 import type { Command } from 'commander';
-import type { CommandContext } from '../app/context.js';
 import { CONFIG_FILE_NAME } from '../config/load.js';
 import { TrustRecord } from '../config/trust-record.js';
 import { EXIT_CODES, type ExitCode, usageError } from '../core/errors.js';
 import { printable } from '../core/foreign-text.js';
-import type { Action } from './action.js';
+import type { Action, Verb } from './action.js';
 import { folderFiles } from './folder-settings.js';
 
 const EXAMPLES = `
@@ -16,15 +15,15 @@ A folder may have come from anywhere. Until its files are trusted, \`run\`, \`re
 a key's variable or a file outside the folder that its llm-batch.config.json names, or a key in its .env; without a
 terminal they refuse. Trust ends when what those files say of such things changes.`;
 
-export function registerTrust(program: Command, context: CommandContext, action: Action): void {
+export function registerTrust(program: Command, action: Action): void {
   program
     .command('trust')
     .description('trust the llm-batch.config.json and .env of this folder, as they are now')
     .addHelpText('after', EXAMPLES)
-    .action(action(() => trust(context)));
+    .action(action(trust));
 }
 
-async function trust(context: CommandContext): Promise<ExitCode> {
+async function trust({ context }: Verb): Promise<ExitCode> {
   const record = new TrustRecord(context.environment);
   const files = folderFiles(context.workingFolder);
   if (files.length === 0) {

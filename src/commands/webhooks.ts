@@ -1,13 +1,12 @@
 /** `webhooks`: those that were given up, and sending them again. */
 import type { Command } from 'commander';
-import type { CommandContext } from '../app/context.js';
 import { withStore } from '../app/open-store.js';
 import { EXIT_CODES, type ExitCode, usageError } from '../core/errors.js';
 import { printable } from '../core/foreign-text.js';
 import type { ServedStore } from '../store/served-store.js';
 import { writeNotice } from '../ui/notice.js';
 import { formatCount, formatQuantity } from '../ui/numbers.js';
-import type { Action } from './action.js';
+import type { Action, Verb } from './action.js';
 import { addSettingFlags, readSettings } from './setting-flags.js';
 
 const EXAMPLES = `
@@ -16,7 +15,7 @@ Examples:
   llm-batch webhooks retry
   llm-batch webhooks retry task_01982f3a4b5c0011223344556677889900`;
 
-export function registerWebhooks(program: Command, context: CommandContext, action: Action): void {
+export function registerWebhooks(program: Command, action: Action): void {
   const command = program
     .command('webhooks')
     .argument(
@@ -26,28 +25,22 @@ export function registerWebhooks(program: Command, context: CommandContext, acti
     .argument('[task]', 'only that of this task')
     .description('look at webhooks that no receiver took, and send them again')
     .addHelpText('after', EXAMPLES);
-  addSettingFlags(command, ['store', 'display']);
-  command.action(
-    action((verb: string, task: string | undefined) => webhooks(command, context, verb, task ?? null)),
-  );
+  addSettingFlags(command, ['store', 'display']).action(action(webhooks));
 }
 
 const PAGE_ROWS = 500;
 
-async function webhooks(
-  command: Command,
-  context: CommandContext,
-  verb: string,
-  task: string | null,
-): Promise<ExitCode> {
-  const { settings } = await readSettings(command, context);
-  if (verb !== 'retry' && verb !== 'list') {
-    command.error(`error: expected list or retry, got ${printable(verb)}`);
+async function webhooks(verb: Verb, what: string, named: string | undefined): Promise<ExitCode> {
+  const { command, context } = verb;
+  const task = named ?? null;
+  const { settings } = await readSettings(verb);
+  if (what !== 'retry' && what !== 'list') {
+    command.error(`error: expected list or retry, got ${printable(what)}`);
   }
   const say = (sentence: string): void => {
     if (!settings.quiet) writeNotice(context.stderr, context.command(sentence));
   };
-  if (verb === 'retry') {
+  if (what === 'retry') {
     return withStore(context, settings, 'change', async ({ served }) => {
       const count = await served.retryWebhooks(task);
       const again = `${formatQuantity(count, 'webhook')} to be sent again by \`llm-batch serve\`.`;

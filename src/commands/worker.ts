@@ -1,16 +1,16 @@
 /** `worker`: sends what the runs of a store have to send, as it comes; any number of them beside each other on PostgreSQL. */
 import type { Command } from 'commander';
-import type { CommandContext } from '../app/context.js';
 import type { Place } from '../app/listen.js';
-import { homeFolders, ownStore, withStore } from '../app/open-store.js';
+import { ownStore, withStore } from '../app/open-store.js';
 import { startWorker } from '../app/start-worker.js';
 import { watchRuns } from '../app/watch-run.js';
 import { watchWorker } from '../app/watch-worker.js';
-import { parseDuration, parsePort } from '../config/values.js';
+import { parseDuration, parseGiven, parsePort } from '../config/values.js';
 import { EXIT_CODES, type ExitCode, usageError } from '../core/errors.js';
 import { findRunToResume } from '../runs/find-run.js';
 import type { WorkReport } from '../runs/work.js';
-import type { Action } from './action.js';
+import type { Action, Verb } from './action.js';
+import { exitCodeOf } from './exit-code.js';
 import { addSettingFlags, readSettings } from './setting-flags.js';
 import { refuseUntrusted, TRUST_STORE_FLAG } from './stored-reach.js';
 
@@ -23,7 +23,7 @@ Examples:
 Calls go where each run says, within the limits it was given, with the keys of this machine's environment.
 On a SQLite file there is one worker at a time. It writes no results files: \`llm-batch results\` does.`;
 
-export function registerWorker(program: Command, context: CommandContext, action: Action): void {
+export function registerWorker(program: Command, action: Action): void {
   const command = program
     .command('worker')
     .description('send what the runs of the store have to send, as it comes, until it is stopped')
@@ -40,8 +40,7 @@ export function registerWorker(program: Command, context: CommandContext, action
       'figures for Prometheus at /metrics, on 127.0.0.1 unless a host is named',
     )
     .option(...TRUST_STORE_FLAG);
-  addSettingFlags(command, ['store', 'display']);
-  command.action(action((options: WorkerFlags) => worker(command, context, options)));
+  addSettingFlags(command, ['store', 'display']).action(action(worker));
 }
 
 interface WorkerFlags {
@@ -52,19 +51,21 @@ interface WorkerFlags {
   readonly trustStore?: boolean;
 }
 
-async function worker(command: Command, context: CommandContext, flags: WorkerFlags): Promise<ExitCode> {
-  const resolved = await readSettings(command, context);
+async function worker(verb: Verb, flags: WorkerFlags): Promise<ExitCode> {
+  const { context } = verb;
+  const resolved = await readSettings(verb);
   const { settings } = resolved;
   if ((flags.run === undefined) === (flags.all !== true)) {
     throw usageError('WORK_UNCLEAR', 'A worker sends one run or all.', 'say --run NAME or --all');
   }
-  const idleExitMs = flags.idleExit === undefined ? null : idleExitOf(flags.idleExit);
+  const { idleExit } = flags;
+  const idleExitMs =
+    idleExit === undefined ? null : parseGiven('IDLE_EXIT', '--idle-exit', idleExit, parseDuration);
   const concurrency = resolved.given.has('concurrency') ? settings.concurrency : null;
   const metricsAt = flags.metrics === undefined ? null : placeOf(flags.metrics);
   return withStore(context, settings, 'change', async (store) => {
     const run = flags.run === undefined ? null : await findRunToResume(store, flags.run);
     await ownStore(context, store, run?.name ?? null);
-    const homes = await homeFolders(context, settings);
     const watched = await watchWorker(context, store, metricsAt);
     const { tell, say, close } = watchRuns(context, settings);
     if (watched.metricsUrl !== null) say(`Figures for Prometheus at ${watched.metricsUrl}/metrics.`);
@@ -77,7 +78,7 @@ async function worker(command: Command, context: CommandContext, flags: WorkerFl
         },
         stop: context.interrupts,
         async checkTrust(runSettings) {
-          if (flags.trustStore !== true) refuseUntrusted(context, runSettings, resolved, homes);
+          if (flags.trustStore !== true) await refuseUntrusted(context, runSettings, resolved);
         },
       });
       if (!report.isStopped && report.runs.size + report.passedOver.length === 0)
@@ -88,16 +89,6 @@ async function worker(command: Command, context: CommandContext, flags: WorkerFl
       await watched.close();
     }
   });
-}
-
-/** @throws LlmBatchError IDLE_EXIT (exit 2) */
-function idleExitOf(given: string): number {
-  try {
-    return parseDuration(given);
-  } catch (error) {
-    const { message } = error as Error;
-    throw usageError('IDLE_EXIT', `Expected --idle-exit to be ${message}, got ${JSON.stringify(given)}.`);
-  }
 }
 
 /** @throws LlmBatchError METRICS_PLACE (exit 2) */
@@ -114,11 +105,7 @@ function placeOf(given: string): Place {
   }
 }
 
-/** Of all the runs that it sent, what asks the most of the user. */
 function exitCodeOfWork({ runs, passedOver, isStopped }: WorkReport): ExitCode {
-  const ends = [...runs.values()];
-  const isHalted = ends.some(({ end: { reason } }) => reason === 'halted' || reason === 'limit_reached');
-  if (isStopped) return EXIT_CODES.interrupted;
-  if (isHalted || passedOver.length > 0) return EXIT_CODES.halted;
-  return ends.some(({ summary }) => summary.counts.failed > 0) ? EXIT_CODES.someFailed : EXIT_CODES.completed;
+  if (passedOver.length > 0 && !isStopped) return EXIT_CODES.halted;
+  return exitCodeOf([...runs.values()], isStopped);
 }

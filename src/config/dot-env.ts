@@ -12,9 +12,8 @@ export interface DotEnv {
 
 /** Null where there is none, and where `.env` is something else: it is a name that many programs use. */
 export function readDotEnv(folder: string): DotEnv | null {
-  const path = join(folder, '.env');
   try {
-    return dotEnvIn(path, readSmallFile(path));
+    return readNamedDotEnv(join(folder, '.env'));
   } catch {
     return null;
   }
@@ -25,11 +24,7 @@ export function readDotEnv(folder: string): DotEnv | null {
  * @throws LlmBatchError CONFIG_UNREADABLE (exit 2)
  */
 export function readNamedDotEnv(path: string): DotEnv | null {
-  return dotEnvIn(path, readSmallFile(path));
-}
-
-function dotEnvIn(path: string, text: string | null): DotEnv | null {
-  return text === null
-    ? null
-    : { path, variables: parse(text), fact: { kind: 'env', name: path, detail: text } };
+  const text = readSmallFile(path);
+  if (text === null) return null;
+  return { path, variables: parse(text), fact: { kind: 'env', name: path, detail: text } };
 }

@@ -34,18 +34,10 @@ const FAMILIAR: Readonly<Record<string, keyof Settings>> = {
 /** More letters than this apart, and another word is meant. */
 const MOST_LETTERS_APART = 2;
 
-/** In a configuration: after the flag, `maxCost` for `--max-cost`. */
-export function configName({ flags }: Pick<SettingDefinition, 'flags'>): string {
-  return flags
-    .replace(/^--(?:no-)?([a-z-]+).*/, '$1')
-    .replace(/-([a-z])/g, (_, letter: string) => letter.toUpperCase());
-}
-
 /** The setting that a configuration's key is for, `maxCost`, `max-cost` or `max_cost`; null where it is for none. */
 export function settingOfKey(key: string): SettingDefinition | null {
   const plain = plainName(key);
-  const isMeant = (each: SettingDefinition): boolean =>
-    [configName(each), each.name].map(plainName).includes(plain);
+  const isMeant = (each: SettingDefinition): boolean => [each.key, each.name].map(plainName).includes(plain);
   return SETTINGS.find(isMeant) ?? null;
 }
 

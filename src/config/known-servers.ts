@@ -20,20 +20,14 @@ const SERVERS: readonly KnownServer[] = [
   { name: 'DeepSeek', keyVariable: 'DEEPSEEK_API_KEY', baseUrl: 'https://api.deepseek.com/v1' },
 ];
 
-/** Azure's address is the resource's own. */
-const AZURE = {
-  name: 'Azure OpenAI',
-  keyVariable: 'AZURE_OPENAI_API_KEY',
-  endpoint: 'AZURE_OPENAI_ENDPOINT',
-};
-
 /** The first server whose key is set in this environment; null: none. */
 export function serverWithKey(environment: Readonly<Record<string, string | undefined>>): KnownServer | null {
   const isSet = (variable: string): boolean => (environment[variable]?.trim() ?? '') !== '';
   const known = SERVERS.find(({ keyVariable }) => isSet(keyVariable));
   if (known !== undefined) return known;
-  const { name, keyVariable, endpoint } = AZURE;
-  if (!isSet(keyVariable)) return null;
-  const root = environment[endpoint]?.trim().replace(/\/$/, '') || 'https://RESOURCE.openai.azure.com';
-  return { name, keyVariable, baseUrl: `${root}/openai/v1` };
+  if (!isSet('AZURE_OPENAI_API_KEY')) return null;
+  // Its address is the resource's own.
+  const given = environment['AZURE_OPENAI_ENDPOINT']?.trim().replace(/\/$/, '');
+  const baseUrl = `${given || 'https://RESOURCE.openai.azure.com'}/openai/v1`;
+  return { name: 'Azure OpenAI', keyVariable: 'AZURE_OPENAI_API_KEY', baseUrl };
 }

@@ -2,7 +2,7 @@
 import { usageError } from '../core/errors.js';
 import { isJsonObject, type Json } from '../core/json.js';
 import { type HeaderTexts, parseHeaderName, parseHeaders } from './header-texts.js';
-import { parseCount, parseText } from './values.js';
+import { parseCount, parseGiven, parseText } from './values.js';
 
 /** One lane as the user wrote it; null where it says nothing and the run's own setting holds. */
 export interface LaneDefinition {
@@ -23,18 +23,23 @@ export interface LaneDefinition {
   readonly weight: number;
 }
 
-const FIELDS = [
-  'name',
-  'apiKeyEnv',
-  'baseUrl',
-  'apiKeyHeader',
-  'headers',
-  'models',
-  'rpm',
-  'tpm',
-  'rpd',
-  'weight',
-];
+const PARSERS: { readonly [Name in keyof LaneDefinition]: (value: unknown) => LaneDefinition[Name] } = {
+  name: parseText,
+  apiKeyEnv: parseText,
+  baseUrl: parseText,
+  apiKeyHeader: parseHeaderName,
+  headers: parseHeaders,
+  models: parseModels,
+  rpm: parseCount,
+  tpm: parseCount,
+  rpd: parseCount,
+  weight: parseCount,
+};
+/** What a lane is that says nothing but where its key is. */
+const UNSAID = {
+  ...{ name: '', apiKeyEnv: '', baseUrl: null, apiKeyHeader: null, headers: {}, models: {} },
+  ...{ rpm: null, tpm: null, rpd: null, weight: 1 },
+};
 
 /** @throws LlmBatchError LANES_INVALID (exit 2) naming the lane and the field */
 export function parseLanes(value: Json | undefined): readonly LaneDefinition[] | null {
@@ -50,28 +55,22 @@ export function parseLanes(value: Json | undefined): readonly LaneDefinition[] |
 
 function parseLane(value: Json, where: string): LaneDefinition {
   if (!isJsonObject(value)) throw invalid(where, 'an object', value);
-  const unknown = Object.keys(value).find((name) => !FIELDS.includes(name));
+  const unknown = Object.keys(value).find((name) => !Object.hasOwn(PARSERS, name));
   if (unknown !== undefined) {
     throw usageError(
       'LANES_INVALID',
       `${where} has a field '${unknown}' that is not known.`,
-      `fields: ${FIELDS.join(', ')}`,
+      `fields: ${Object.keys(PARSERS).join(', ')}`,
     );
   }
-  const apiKeyEnv = field(where, 'apiKeyEnv', value['apiKeyEnv'], parseText);
-  const baseUrl = optional(where, 'baseUrl', value['baseUrl'], parseText);
-  return {
-    name: optional(where, 'name', value['name'], parseText) ?? apiKeyEnv,
-    apiKeyEnv,
-    baseUrl,
-    apiKeyHeader: optional(where, 'apiKeyHeader', value['apiKeyHeader'], parseHeaderName),
-    headers: optional(where, 'headers', value['headers'], parseHeaders) ?? {},
-    models: optional(where, 'models', value['models'], parseModels) ?? {},
-    rpm: optional(where, 'rpm', value['rpm'], parseCount),
-    tpm: optional(where, 'tpm', value['tpm'], parseCount),
-    rpd: optional(where, 'rpd', value['rpd'], parseCount),
-    weight: optional(where, 'weight', value['weight'], parseCount) ?? 1,
-  };
+  const said = Object.entries<(value: unknown) => unknown>(PARSERS)
+    .filter(([name]) => name === 'apiKeyEnv' || (value[name] ?? null) !== null)
+    .map(([name, parse]) => [
+      name,
+      parseGiven('LANES_INVALID', inFile(`${where}.${name}`), value[name], parse),
+    ]);
+  const lane: LaneDefinition = { ...UNSAID, ...Object.fromEntries(said) };
+  return { ...lane, name: lane.name || lane.apiKeyEnv };
 }
 
 function parseModels(value: unknown): Record<string, string> {
@@ -81,31 +80,13 @@ function parseModels(value: unknown): Record<string, string> {
   throw new Error('an object from model names to model names');
 }
 
-function optional<Value>(
-  where: string,
-  name: string,
-  value: Json | undefined,
-  parse: (value: unknown) => Value,
-): Value | null {
-  return value === undefined || value === null ? null : field(where, name, value, parse);
+function inFile(where: string): string {
+  return `'${where}' in llm-batch.config.json`;
 }
 
-function field<Value>(
-  where: string,
-  name: string,
-  value: Json | undefined,
-  parse: (value: unknown) => Value,
-): Value {
-  try {
-    return parse(value);
-  } catch (error) {
-    throw invalid(`${where}.${name}`, (error as Error).message, value);
-  }
-}
-
-function invalid(where: string, expected: string, value: Json | undefined) {
+function invalid(where: string, expected: string, value: Json): Error {
   return usageError(
     'LANES_INVALID',
-    `Expected '${where}' in llm-batch.config.json to be ${expected}, got ${JSON.stringify(value) ?? 'nothing'}.`,
+    `Expected ${inFile(where)} to be ${expected}, got ${JSON.stringify(value)}.`,
   );
 }

@@ -2,11 +2,12 @@
 import { resolve } from 'node:path';
 import { usageError } from '../core/errors.js';
 import { isJsonObject, type Json, type JsonObject, parseForeignJson } from '../core/json.js';
-import { configName, familiarSetting, nearest, settingOfKey } from './familiar-names.js';
+import { familiarSetting, nearest, settingOfKey } from './familiar-names.js';
 import { isInside } from './inside.js';
 import { type LaneDefinition, parseLanes } from './lanes.js';
-import { SETTINGS, type SettingDefinition, type Settings } from './settings.js';
+import { SETTINGS, type Settings } from './settings.js';
 import { readSmallFile } from './small-file.js';
+import { parseGiven } from './values.js';
 
 export const CONFIG_FILE_NAME = 'llm-batch.config.json';
 const LANES = 'lanes';
@@ -38,24 +39,18 @@ export interface ResolvedSettings {
 export function resolveSettings(sources: SettingSources): ResolvedSettings {
   const given = new Set<keyof Settings>();
   const values: Partial<Record<keyof Settings, unknown>> = {};
-  for (const definition of SETTINGS) {
-    const { name, environment } = definition;
-    const flagValue = sources.flags[name];
-    const environmentValue = sources.environment[environment];
-    if (flagValue !== undefined) {
+  for (const { name, key, flags, environment, parse, initial } of SETTINGS) {
+    const take = (where: string, value: unknown): void => {
+      values[name] = parseGiven('SETTING_INVALID', where, value, parse);
+    };
+    if (sources.flags[name] !== undefined) {
       given.add(name);
-      values[name] = parsed(definition, flagValue, flagName(definition));
-    } else if (environmentValue !== undefined && environmentValue !== '') {
-      values[name] = parsed(definition, environmentValue, `environment variable ${environment}`);
+      take(flags.split(' ')[0] ?? flags, sources.flags[name]);
+    } else if ((sources.environment[environment] ?? '') !== '') {
+      take(`environment variable ${environment}`, sources.environment[environment]);
     } else if (Object.hasOwn(sources.file, name)) {
-      values[name] = parsed(
-        definition,
-        sources.file[name],
-        `'${configName(definition)}' in ${CONFIG_FILE_NAME}`,
-      );
-    } else {
-      values[name] = definition.initial;
-    }
+      take(`'${key}' in ${CONFIG_FILE_NAME}`, sources.file[name]);
+    } else values[name] = initial;
   }
   const lanes = parseLanes(sources.file[LANES]);
   const settings = values as unknown as Settings;
@@ -128,27 +123,15 @@ function canonical(config: JsonObject, path: string): JsonObject {
 }
 
 function unknownKey(key: string, path: string): Error {
-  const known = [...SETTINGS.filter(({ name }) => !ONLY_FLAGS.includes(name)).map(configName), LANES];
+  const known = [
+    ...SETTINGS.filter(({ name }) => !ONLY_FLAGS.includes(name)).map(({ key: known }) => known),
+    LANES,
+  ];
   const familiar = familiarSetting(key);
-  const meant = familiar === null ? nearest(key, known) : configName(familiar);
+  const meant = familiar === null ? nearest(key, known) : familiar.key;
   return usageError(
     'CONFIG_UNKNOWN_SETTING',
     `${path} has a setting '${key}' that is not known.`,
     meant === null ? `known are ${known.join(', ')}` : `did you mean '${meant}'?`,
   );
-}
-
-export function flagName(definition: SettingDefinition): string {
-  return definition.flags.split(' ')[0] ?? definition.flags;
-}
-
-function parsed(definition: SettingDefinition, value: unknown, where: string): unknown {
-  try {
-    return definition.parse(value);
-  } catch (error) {
-    throw usageError(
-      'SETTING_INVALID',
-      `Expected ${where} to be ${(error as Error).message}, got ${JSON.stringify(value)}.`,
-    );
-  }
 }

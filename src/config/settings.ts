@@ -50,8 +50,8 @@ interface SettingLine<Value, Initial extends Value | null> {
   readonly initial: Initial;
   /** The flag may be given several times; `parse` gets the list. */
   readonly repeats?: boolean;
-  /** How the default is written in help; absent: not shown. */
-  readonly initialText?: string;
+  /** How the default is written in help; absent: as it is where that is a text or a number, else not at all. */
+  readonly initialText?: string | undefined;
   /**
    * What the setting gives away: a server is somebody to send documents and keys to, a path names a file or folder.
    * A configuration that the user has neither named nor trusted may not say the one at all, and the other only
@@ -71,47 +71,53 @@ function setting<Group extends SettingGroup, Value, Initial extends Value | null
 ) {
   const flag = /^--(?:no-)?([a-z-]+)/.exec(line.flags)?.[1] ?? '';
   const environment = line.environment ?? `LLM_BATCH_${flag.toUpperCase().replaceAll('-', '_')}`;
-  return { ...line, group, environment };
+  const isPlain = typeof line.initial === 'string' || typeof line.initial === 'number';
+  const initialText = line.initialText ?? (isPlain ? String(line.initial) : undefined);
+  const key = flag.replace(/-([a-z])/g, (_, letter: string) => letter.toUpperCase());
+  return { ...line, group, environment, key, initialText };
 }
 
 const MEBIBYTE = 1024 * 1024;
+
+/** What many settings have in common: a default, how they are read, what may be read back of those that are stored. */
+const OFF = { initial: false, parse: parseSwitch, stored: truth } as const;
+const NO_TEXT = { initial: null, parse: parseText } as const;
+const NO_COUNT = { initial: null, parse: parseCount, stored: orNull(positive) } as const;
+const NO_TIME = { initial: null, parse: parseDuration, stored: orNull(amount) } as const;
+const A_COUNT = { parse: parseCount, stored: positive } as const;
+const A_TIME = { parse: parseDuration, stored: amount } as const;
 
 const TABLE = {
   config: setting('store', {
     flags: '--config <file>',
     help: 'settings file to be used as it is; the one of the working folder has to be trusted first (`llm-batch trust`)',
-    initial: null,
     initialText: './llm-batch.config.json',
-    parse: parseText,
+    ...NO_TEXT,
   }),
   envFile: setting('store', {
     flags: '--env-file <file>',
     help: 'variables for what the environment does not set, keys too; the .env of the working folder has to be trusted first',
-    initial: null,
     initialText: './.env',
     reaches: 'server',
-    parse: parseText,
+    ...NO_TEXT,
   }),
   db: setting('store', {
     flags: '--db <file>',
     help: 'the store: a SQLite file',
     initial: './llm-batch.db',
-    initialText: './llm-batch.db',
     reaches: 'path',
     parse: parseText,
   }),
   store: setting('store', {
     flags: '--store <url>',
     help: 'the store in place of --db: a file, or postgres://user@host:5432/database, which many machines may share; its password is best in PGPASSWORD or ~/.pgpass',
-    initial: null,
     reaches: 'server',
-    parse: parseText,
+    ...NO_TEXT,
   }),
   schemaName: setting('store', {
     flags: '--schema-name <name>',
     help: 'schema of the database that holds the store',
     initial: 'llm_batch',
-    initialText: 'llm_batch',
     parse: parseText,
   }),
   endpoint: setting('request', {
@@ -125,28 +131,24 @@ const TABLE = {
     flags: '--model <name>',
     short: '-m',
     help: 'model for documents that name none',
-    initial: null,
-    parse: parseText,
+    ...NO_TEXT,
   }),
   prompt: setting('request', {
     flags: '--prompt <template>',
     short: '-p',
     help: 'user message; {{field}} and {{a.b}} are filled from each document, {{image field}} with its images or PDFs',
-    initial: null,
-    parse: parseText,
+    ...NO_TEXT,
   }),
   promptFile: setting('request', {
     flags: '--prompt-file <file>',
     help: 'the same, read from a file',
-    initial: null,
     reaches: 'path',
-    parse: parseText,
+    ...NO_TEXT,
   }),
   system: setting('request', {
     flags: '--system <template>',
     help: 'system message, a template too',
-    initial: null,
-    parse: parseText,
+    ...NO_TEXT,
   }),
   temperature: setting('request', {
     flags: '--temperature <n>',
@@ -163,49 +165,42 @@ const TABLE = {
   imageFolder: setting('request', {
     flags: '--image-folder <folder>',
     help: 'where the images are: relative paths start there, and no others are taken',
-    initial: null,
     initialText: 'the folder of the input',
     reaches: 'path',
-    parse: parseText,
+    ...NO_TEXT,
   }),
   allowAnyPath: setting('request', {
     flags: '--allow-any-path',
     help: 'documents may name images outside that folder too',
-    initial: false,
     reaches: 'path',
-    parse: parseSwitch,
+    ...OFF,
   }),
   requestsAsTheyAre: setting('request', {
     flags: '--requests-as-they-are',
     help: 'with a prompt: lines that are whole requests are sent without it, with the model and tools that they name',
-    initial: false,
     reaches: 'server',
-    parse: parseSwitch,
+    ...OFF,
   }),
   idField: setting('request', {
     flags: '--id-field <field>',
     help: "field that names a document, instead of 'custom_id' or 'id'",
-    initial: null,
-    parse: parseText,
+    ...NO_TEXT,
   }),
   schema: setting('request', {
     flags: '--schema <file>',
     help: 'ask for answers that fit this JSON Schema, and check each',
-    initial: null,
     reaches: 'path',
-    parse: parseText,
+    ...NO_TEXT,
   }),
   jsonMode: setting('request', {
     flags: '--json-mode',
     help: 'ask for any JSON object, and check that each answer is one',
-    initial: false,
-    parse: parseSwitch,
+    ...OFF,
   }),
   repair: setting('request', {
     flags: '--repair',
     help: 'tell the model what was wrong when an answer that does not fit is tried again',
-    initial: false,
-    parse: parseSwitch,
+    ...OFF,
   }),
   inputFormat: setting('input', {
     flags: '--input-format <format>',
@@ -217,8 +212,7 @@ const TABLE = {
   query: setting('input', {
     flags: '--query <sql>',
     help: 'SELECT statement whose rows are the documents of a SQLite database',
-    initial: null,
-    parse: parseText,
+    ...NO_TEXT,
   }),
   maxLineBytes: setting('input', {
     flags: '--max-line-bytes <size>',
@@ -231,9 +225,8 @@ const TABLE = {
     flags: '--base-url <url>',
     environment: 'OPENAI_BASE_URL',
     help: 'an OpenAI-compatible server, e.g. http://localhost:11434/v1',
-    initial: null,
     reaches: 'server',
-    parse: parseText,
+    ...NO_TEXT,
   }),
   apiKeyEnv: setting('connection', {
     flags: '--api-key-env <name>',
@@ -262,49 +255,39 @@ const TABLE = {
   prices: setting('connection', {
     flags: '--prices <file>',
     help: "prices of your own, or LiteLLM's table; what it names overrules the packaged prices",
-    initial: null,
     reaches: 'path',
-    parse: parseText,
+    ...NO_TEXT,
   }),
   concurrency: setting('pacing', {
     flags: '--concurrency <n|auto>',
     help: 'calls open at once; auto finds out how many pay off',
     initial: 16,
-    initialText: '16',
     parse: parseCountOrAuto,
     stored: either(positive, oneOf('auto')),
   }),
   connections: setting('pacing', {
     flags: '--connections <n>',
     help: 'connections to each server, kept open between calls; calls beyond them wait for one',
-    initial: null,
     initialText: 'as many as calls',
-    parse: parseCount,
-    stored: orNull(positive),
+    ...NO_COUNT,
   }),
   rpm: setting('pacing', {
     flags: '--rpm <n>',
     help: 'requests in any 60 seconds',
-    initial: null,
     initialText: 'no limit',
-    parse: parseCount,
-    stored: orNull(positive),
+    ...NO_COUNT,
   }),
   tpm: setting('pacing', {
     flags: '--tpm <n>',
     help: 'tokens, in and out, in any 60 seconds',
-    initial: null,
     initialText: 'no limit',
-    parse: parseCount,
-    stored: orNull(positive),
+    ...NO_COUNT,
   }),
   rpd: setting('pacing', {
     flags: '--rpd <n>',
     help: 'requests in any 24 hours',
-    initial: null,
     initialText: 'no limit',
-    parse: parseCount,
-    stored: orNull(positive),
+    ...NO_COUNT,
   }),
   groupUrl: setting('pacing', {
     flags: '--group-url <path>',
@@ -317,17 +300,13 @@ const TABLE = {
     flags: '--group-min <n>',
     help: 'documents in one call at first, and at least, where the endpoint takes several',
     initial: 10,
-    initialText: '10',
-    parse: parseCount,
-    stored: positive,
+    ...A_COUNT,
   }),
   groupMax: setting('pacing', {
     flags: '--group-max <n>',
     help: 'documents in one call at most; 1 sends each alone',
     initial: 100,
-    initialText: '100',
-    parse: parseCount,
-    stored: positive,
+    ...A_COUNT,
   }),
   targetLatencyMs: setting('pacing', {
     flags: '--target-latency <time>',
@@ -342,72 +321,60 @@ const TABLE = {
     help: 'how long a call that is not full waits for more documents',
     initial: 100,
     initialText: '100ms',
-    parse: parseDuration,
-    stored: amount,
+    ...A_TIME,
   }),
   maxAttempts: setting('pacing', {
     flags: '--max-attempts <n>',
     help: 'attempts a document may use before it counts as failed',
     initial: 5,
-    initialText: '5',
-    parse: parseCount,
-    stored: positive,
+    ...A_COUNT,
   }),
   timeoutMs: setting('pacing', {
     flags: '--timeout <time>',
     help: 'one call, headers and body together',
     initial: 300_000,
     initialText: '300s',
-    parse: parseDuration,
-    stored: amount,
+    ...A_TIME,
   }),
   connectTimeoutMs: setting('pacing', {
     flags: '--connect-timeout <time>',
     help: 'to open a connection',
     initial: 10_000,
     initialText: '10s',
-    parse: parseDuration,
-    stored: amount,
+    ...A_TIME,
   }),
   headersTimeoutMs: setting('pacing', {
     flags: '--headers-timeout <time>',
     help: "until an answer's headers; within the time of the whole call",
-    initial: null,
     initialText: 'no limit of its own',
-    parse: parseDuration,
-    stored: orNull(amount),
+    ...NO_TIME,
   }),
   bodyTimeoutMs: setting('pacing', {
     flags: '--body-timeout <time>',
     help: "between two parts of an answer's body",
-    initial: null,
     initialText: 'no limit of its own',
-    parse: parseDuration,
-    stored: orNull(amount),
+    ...NO_TIME,
   }),
   keepAliveMs: setting('pacing', {
     flags: '--keep-alive <time>',
     help: 'how long an idle connection is kept; less than after which the server hangs up',
     initial: 4_000,
     initialText: '4s',
-    parse: parseDuration,
-    stored: amount,
+    ...A_TIME,
   }),
   maxWaitMs: setting('pacing', {
     flags: '--max-wait <time>',
     help: 'how long limits may hold one document back, and a server be gone, before that is given up',
     initial: 24 * 3_600_000,
     initialText: '24h',
-    parse: parseDuration,
-    stored: amount,
+    ...A_TIME,
   }),
   graceMs: setting('pacing', {
     flags: '--grace <time>',
     help: 'how long open calls may finish after Ctrl-C',
     initial: 30_000,
     initialText: '30s',
-    parse: parseDuration,
-    stored: amount,
+    ...A_TIME,
   }),
   guard: setting('pacing', {
     flags: '--no-guard',
@@ -419,45 +386,37 @@ const TABLE = {
   remote: setting('remote', {
     flags: '--remote',
     help: "hand documents in as batches of the provider's Batch API, at half the price and done within a day",
-    initial: false,
-    parse: parseSwitch,
-    stored: truth,
+    ...OFF,
   }),
   remoteMax: setting('remote', {
     flags: '--remote-max <n>',
     help: 'batches at the provider at once',
     initial: 10,
-    initialText: '10',
-    parse: parseCount,
-    stored: positive,
+    ...A_COUNT,
   }),
   background: setting('remote', {
     flags: '--background',
     help: 'with --endpoint responses: the server works on each call by itself, and is asked for the answer',
-    initial: false,
-    parse: parseSwitch,
-    stored: truth,
+    ...OFF,
   }),
   keepRemote: setting('remote', {
     flags: '--keep-remote',
     help: "leave at the provider what is of no more use: background responses, files of batches' requests",
-    initial: false,
-    parse: parseSwitch,
-    stored: truth,
+    ...OFF,
   }),
   pollIntervalMs: setting('remote', {
     flags: '--poll-interval <time>',
     help: 'how often a batch or a background response is asked for',
-    initial: null,
     initialText: 'ever more seldom, a batch from 5s to 5m, a response from 1s to 30s',
+    initial: null,
     parse: parseDuration,
     stored: orNull(positive),
   }),
   finishDirectByMs: setting('remote', {
     flags: '--finish-direct-by <time>',
     help: 'batches that are not done so long after they were begun are cancelled, and what is left is sent directly',
-    initial: null,
     initialText: 'never',
+    initial: null,
     parse: parseDuration,
     stored: orNull(positive),
   }),
@@ -488,34 +447,19 @@ const TABLE = {
   dedupe: setting('sharing', {
     flags: '--dedupe',
     help: 'documents whose requests are equal share one call and its answer',
-    initial: false,
-    parse: parseSwitch,
-    stored: truth,
+    ...OFF,
   }),
   reuse: setting('sharing', {
     flags: '--reuse',
     help: 'take answers that earlier runs in the same store got to the same request',
-    initial: false,
-    parse: parseSwitch,
-    stored: truth,
+    ...OFF,
   }),
-  quiet: setting('display', {
-    flags: '--quiet',
-    help: 'errors only',
-    initial: false,
-    parse: parseSwitch,
-  }),
-  verbose: setting('display', {
-    flags: '--verbose',
-    help: 'a line for every failed call',
-    initial: false,
-    parse: parseSwitch,
-  }),
+  quiet: setting('display', { flags: '--quiet', help: 'errors only', ...OFF }),
+  verbose: setting('display', { flags: '--verbose', help: 'a line for every failed call', ...OFF }),
   logJson: setting('display', {
     flags: '--log-json',
     help: 'progress and notices as JSON lines on stderr',
-    initial: false,
-    parse: parseSwitch,
+    ...OFF,
   }),
   color: setting('display', {
     flags: '--no-color',
@@ -523,17 +467,11 @@ const TABLE = {
     initial: true,
     parse: parseSwitch,
   }),
-  debug: setting('display', {
-    flags: '--debug',
-    help: 'stack traces with errors',
-    initial: false,
-    parse: parseSwitch,
-  }),
+  debug: setting('display', { flags: '--debug', help: 'stack traces with errors', ...OFF }),
   host: setting('service', {
     flags: '--host <address>',
     help: 'address to listen on; one that others reach needs LLM_BATCH_SERVE_TOKENS, with commas between',
     initial: '127.0.0.1',
-    initialText: '127.0.0.1',
     reaches: 'server',
     parse: parseText,
   }),
@@ -541,7 +479,6 @@ const TABLE = {
     flags: '--port <n>',
     help: 'port to listen on; 0 takes a free one',
     initial: 8080,
-    initialText: '8080',
     parse: parsePort,
   }),
   drain: setting('service', {
@@ -577,7 +514,6 @@ const TABLE = {
     flags: '--server <url>',
     help: 'where `llm-batch serve` listens; its token stands in LLM_BATCH_SERVER_TOKEN',
     initial: 'http://127.0.0.1:8080',
-    initialText: 'http://127.0.0.1:8080',
     reaches: 'server',
     parse: parseText,
   }),
@@ -600,6 +536,8 @@ export interface SettingDefinition extends SettingLine<unknown, unknown> {
   readonly name: keyof Settings;
   readonly group: SettingGroup;
   readonly environment: string;
+  /** After the flag, `maxCost` for `--max-cost`: in a configuration, and commander's name for it. */
+  readonly key: string;
 }
 
 export const SETTINGS: readonly SettingDefinition[] = Object.entries(TABLE).map(([name, line]) => ({

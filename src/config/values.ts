@@ -1,4 +1,34 @@
 /** Parsers of setting values. Each throws an Error whose message completes "expected …". */
+import { usageError } from '../core/errors.js';
+
+/**
+ * What was given somewhere, parsed.
+ * @param where for people: a flag, a variable, a key in a file
+ * @throws LlmBatchError (exit 2) of this code, which says what was expected there
+ */
+export function parseGiven<Given, Value>(
+  code: string,
+  where: string,
+  given: Given,
+  parse: (given: Given) => Value,
+): Value {
+  try {
+    return parse(given);
+  } catch (error) {
+    const { message } = error as Error;
+    throw usageError(code, `Expected ${where} to be ${message}, got ${JSON.stringify(given) ?? 'nothing'}.`);
+  }
+}
+
+/** Both ends of `N..M`, or of `N` alone. */
+export function parseRange(
+  parse: (value: unknown) => number,
+): (value: unknown) => { readonly low: number; readonly high: number } {
+  return (value) => {
+    const [first = '', last = first] = String(value).split('..');
+    return { low: parse(first), high: parse(last) };
+  };
+}
 
 export function parseText(value: unknown): string {
   if (typeof value === 'string' && value !== '') return value;

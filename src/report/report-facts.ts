@@ -2,9 +2,9 @@
 import type { Clock } from '../core/clock.js';
 import type { RunRecord } from '../core/run.js';
 import type { LatencyCount, RunTimeline } from '../core/timeline.js';
+import { type FailureGroup, readFailures } from '../runs/failure-groups.js';
 import { inspectRun, type RunInspection } from '../runs/inspect-run.js';
 import type { Store } from '../store/store.js';
-import { type FailureGroup, FailureGrouping } from '../ui/failures-page.js';
 
 export interface ReportFacts {
   readonly inspection: RunInspection;
@@ -17,7 +17,6 @@ export interface ReportFacts {
 
 /** As many stretches of time as a chart can show and a table behind it can bear. */
 const MOST_BUCKETS = 120;
-const PAGE_ROWS = 1_000;
 
 export async function readReportFacts(store: Store, run: RunRecord, clock: Clock): Promise<ReportFacts> {
   return {
@@ -26,22 +25,4 @@ export async function readReportFacts(store: Store, run: RunRecord, clock: Clock
     latencies: await store.readLatencies(run.id),
     failures: await readFailures(store, run.id),
   };
-}
-
-async function readFailures(store: Store, runId: number): Promise<FailureGroup[]> {
-  const grouping = new FailureGrouping();
-  let afterLine = 0;
-  for (;;) {
-    const rows = await store.readResults({
-      runId,
-      only: 'failed',
-      afterLine,
-      limit: PAGE_ROWS,
-      includeBody: false,
-    });
-    const last = rows.at(-1);
-    if (last === undefined) return grouping.groups();
-    grouping.add(rows);
-    afterLine = last.line;
-  }
 }

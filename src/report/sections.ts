@@ -1,11 +1,11 @@
 /** The parts of a report that are words and tables. */
 
 import { disarmed, printable } from '../core/foreign-text.js';
-import type { LaneSummary, RunSummary } from '../core/run-summary.js';
+import type { LaneSummary } from '../core/run-summary.js';
 import { modelOf } from '../documents/request.js';
-import { lanesOf, settingsOfRun } from '../runs/run-settings.js';
+import type { FailureGroup } from '../runs/failure-groups.js';
+import { lanesOf, type PacingSettings, settingsOfRun } from '../runs/run-settings.js';
 import { adviceOn } from '../ui/failure-advice.js';
-import type { FailureGroup } from '../ui/failures-page.js';
 import { haltReasonText } from '../ui/halt-reason.js';
 import { shellWord } from '../ui/next-command.js';
 import {
@@ -19,13 +19,14 @@ import {
 import { inputWords } from '../ui/run-words.js';
 import {
   doubtText,
+  knownCost,
   openOf,
   priceTableText,
   repeatParts,
   sharingParts,
   totalOf,
 } from '../ui/summary-facts.js';
-import { html, type Markup } from './html.js';
+import { html, Markup } from './html.js';
 import type { ReportFacts } from './report-facts.js';
 import { momentText } from './time-text.js';
 
@@ -34,86 +35,60 @@ const MOST_CODES = 5;
 
 /** The few figures that most readers came for. */
 export function tiles({ inspection }: ReportFacts): Markup {
-  const { summary, prices, groups } = inspection;
-  const { counts, calls, usage, latencyMs } = summary;
+  const { summary, prices, groups, run } = inspection;
+  const { counts, calls, usage, latencyMs, shared, inDoubt, callsWithoutCost } = summary;
   const total = totalOf(summary);
+  const open = openOf(summary);
+  const failed =
+    counts.failed === 0 ? 'no document' : `${formatPercent(counts.failed, total)} of all documents`;
+  const priced =
+    callsWithoutCost > 0
+      ? `${formatQuantity(callsWithoutCost, 'call')} without a known price`
+      : 'every call has a known price';
+  const costNotes = [
+    priced,
+    ...(inDoubt.costMicroUsd > 0 ? [doubtText(summary)] : []),
+    ...(prices === null ? [] : [`prices: ${printable(priceTableText(prices))}`]),
+  ];
+  const tokens = `${formatTokens(usage.inputTokens)} in, ${formatTokens(usage.outputTokens)} out`;
+  const taken = shared.withinRun + shared.fromEarlierRuns;
   const parts = [
     tile(
       'Completed',
       formatCount(counts.completed),
       `${formatPercent(counts.completed, total)} of ${formatQuantity(total, 'document')}`,
     ),
+    tile('Failed', formatCount(counts.failed), failed, counts.failed > 0 ? 'bad' : ''),
+    open > 0 && tile('Pending', formatCount(open), 'still to be done'),
+    counts.cancelled > 0 && tile('Cancelled', formatCount(counts.cancelled), 'never to be done'),
+    taken > 0 &&
+      tile('Shared answers', formatCount(taken), sharingParts({ ...shared, waiting: 0 }).join(', ')),
     tile(
-      'Failed',
-      formatCount(counts.failed),
-      counts.failed === 0 ? 'no document' : `${formatPercent(counts.failed, total)} of all documents`,
-      counts.failed > 0 ? 'bad' : '',
+      'Calls',
+      formatCount(calls.made),
+      [`${formatCount(calls.failed)} failed`, ...repeatParts(calls)].join(', '),
     ),
-  ];
-  const open = openOf(summary);
-  if (open > 0) parts.push(tile('Pending', formatCount(open), 'still to be done'));
-  if (counts.cancelled > 0) parts.push(tile('Cancelled', formatCount(counts.cancelled), 'never to be done'));
-  const { withinRun, fromEarlierRuns } = summary.shared;
-  if (withinRun + fromEarlierRuns > 0) {
-    const note = sharingParts({ ...summary.shared, waiting: 0 }).join(', ');
-    parts.push(tile('Shared answers', formatCount(withinRun + fromEarlierRuns), note));
-  }
-  parts.push(
-    tile('Calls', formatCount(calls.made), callsNote(summary)),
-    tile(
-      'Tokens',
-      formatTokens(usage.inputTokens + usage.outputTokens),
-      `${formatTokens(usage.inputTokens)} in, ${formatTokens(usage.outputTokens)} out`,
-    ),
-  );
-  // Nothing is paid for a rehearsal, so there is no cost to tell.
-  if (!inspection.run.simulated) {
-    parts.push(
-      tile(
-        'Cost',
-        costText(summary),
-        [
-          summary.callsWithoutCost > 0
-            ? `${formatQuantity(summary.callsWithoutCost, 'call')} without a known price`
-            : 'every call has a known price',
-          ...(summary.inDoubt.costMicroUsd > 0 ? [doubtText(summary)] : []),
-          ...(prices === null ? [] : [`prices: ${printable(priceTableText(prices))}`]),
-        ].join('; '),
-      ),
-    );
-  }
-  if (groups !== null) {
-    const { calls: grouped, documents, fewest, most, splits } = groups;
-    parts.push(
+    tile('Tokens', formatTokens(usage.inputTokens + usage.outputTokens), tokens),
+    // Nothing is paid for a rehearsal, so there is no cost to tell.
+    !run.simulated && tile('Cost', knownCost(summary), costNotes.join('; ')),
+    groups &&
       tile(
         'Documents a call',
-        formatCount(Math.round(documents / grouped)),
-        `${formatCount(fewest)} to ${formatCount(most)} in calls for several; ${formatCount(splits)} split`,
+        formatCount(Math.round(groups.documents / groups.calls)),
+        `${formatCount(groups.fewest)} to ${formatCount(groups.most)} in calls for several; ${formatCount(groups.splits)} split`,
       ),
-    );
-  }
-  if (latencyMs !== null) {
-    parts.push(
+    latencyMs &&
       tile(
         'Typical answer',
         formatDuration(latencyMs.p50),
         `95% within ${formatDuration(latencyMs.p95)}, 99% within ${formatDuration(latencyMs.p99)}`,
       ),
-    );
-  }
-  return html`<dl class="tiles">${parts}</dl>`;
+  ];
+  return html`<dl class="tiles">${parts.filter((part) => part instanceof Markup)}</dl>`;
 }
 
 function tile(name: string, value: string, note: string, tone = ''): Markup {
   return html`<div class="card tile ${tone}"><dt>${name}</dt><dd class="value">${value}</dd><dd class="note">${note}</dd></div>`;
-}
-
-function callsNote({ calls }: RunSummary): string {
-  return [`${formatCount(calls.failed)} failed`, ...repeatParts(calls)].join(', ');
-}
-
-function costText({ costMicroUsd, callsWithoutCost }: RunSummary): string {
-  return costMicroUsd === 0 && callsWithoutCost > 0 ? 'not known' : formatMoney(costMicroUsd);
 }
 
 /** The failed documents by kind, each with an example and what to do. */
@@ -131,7 +106,7 @@ export function failuresSection({ inspection, failures }: ReportFacts): Markup {
 function failureCard(group: FailureGroup, most: number, runName: string): Markup {
   const { kind, count, example, codes } = group;
   const { error } = example;
-  const { meaning, advice, worthRetrying } = adviceOn(error);
+  const { meaning, advice, worthRetrying = true } = adviceOn(error);
   const facts: [string, Markup][] = [
     ['Example', html`line ${formatCount(example.line)}, <bdi>${printable(example.key)}</bdi>`],
     [
@@ -249,15 +224,7 @@ export function runSection({ inspection }: ReportFacts): Markup {
   return html`<section aria-labelledby="run"><h2 id="run">The run</h2><div class="card">${definitions(facts)}</div></section>`;
 }
 
-function limitsText({
-  rpm,
-  tpm,
-  rpd,
-}: {
-  rpm: number | null;
-  tpm: number | null;
-  rpd: number | null;
-}): string {
+function limitsText({ rpm, tpm, rpd }: PacingSettings): string {
   const parts = [
     rpm === null ? null : `${formatCount(rpm)} requests a minute`,
     tpm === null ? null : `${formatCount(tpm)} tokens a minute`,

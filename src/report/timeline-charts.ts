@@ -106,17 +106,9 @@ function answersChart(timeline: RunTimeline): Chart {
     unit: 'count',
     stacked: true,
     series: [
-      area(
-        'answers',
-        'good',
-        buckets.map((bucket) => bucket.answered),
-      ),
-      area('failed', 'bad', buckets.map(otherFailures)),
-      area(
-        'throttled',
-        'throttled',
-        buckets.map((bucket) => bucket.throttled),
-      ),
+      area('answers', 'good', timeline, (bucket) => bucket.answered),
+      area('failed', 'bad', timeline, otherFailures),
+      area('throttled', 'throttled', timeline, (bucket) => bucket.throttled),
     ],
     table: tableOf(timeline, ['answers', 'failed', 'throttled'], (bucket) => [
       formatCount(bucket.answered),
@@ -155,7 +147,7 @@ function limitChart(timeline: RunTimeline, options: LimitChartOptions): Chart {
     unit: options.unit,
     stacked: false,
     series: [
-      area('peak', options.colour, peaks),
+      area('peak', options.colour, timeline, peakOf),
       ...(isShown
         ? [{ name: 'limit', colour: 'limit', look: 'limit', values: peaks.map(() => limit) } as const]
         : []),
@@ -172,7 +164,7 @@ function limitChart(timeline: RunTimeline, options: LimitChartOptions): Chart {
 }
 
 function tokensChart(timeline: RunTimeline): Chart {
-  const { buckets, bucketMs } = timeline;
+  const { bucketMs } = timeline;
   const read = sumOf(timeline, (bucket) => bucket.inputTokens);
   const written = sumOf(timeline, (bucket) => bucket.outputTokens);
   return {
@@ -183,16 +175,8 @@ function tokensChart(timeline: RunTimeline): Chart {
     unit: 'tokens',
     stacked: true,
     series: [
-      area(
-        'in',
-        'input',
-        buckets.map((bucket) => bucket.inputTokens),
-      ),
-      area(
-        'out',
-        'output',
-        buckets.map((bucket) => bucket.outputTokens),
-      ),
+      area('in', 'input', timeline, (bucket) => bucket.inputTokens),
+      area('out', 'output', timeline, (bucket) => bucket.outputTokens),
     ],
     table: tableOf(timeline, ['in', 'out'], (bucket) => [
       formatCount(bucket.inputTokens),
@@ -214,7 +198,7 @@ function moneyChart(timeline: RunTimeline): Chart {
     summary: `${formatMoney(spent)} over all calls with a known price, failed ones that were billed included.`,
     unit: 'money',
     stacked: false,
-    series: [area('spent', 'money', totals)],
+    series: [area('spent', 'money', timeline, (_, index) => totals[index] ?? 0)],
     table: tableOf(timeline, ['spent', 'so far'], (bucket, index) => [
       formatMoney(bucket.costMicroUsd),
       formatMoney(totals[index] ?? 0),
@@ -222,6 +206,11 @@ function moneyChart(timeline: RunTimeline): Chart {
   };
 }
 
-function area(name: string, colour: ChartColour, values: readonly number[]): ChartSeries {
-  return { name, colour, look: 'area', values };
+function area(
+  name: string,
+  colour: ChartColour,
+  { buckets }: RunTimeline,
+  amountOf: (bucket: TimelineBucket, index: number) => number,
+): ChartSeries {
+  return { name, colour, look: 'area', values: buckets.map(amountOf) };
 }

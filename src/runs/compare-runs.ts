@@ -4,8 +4,7 @@ import type { ResultRow } from '../core/result-row.js';
 import type { RunRecord } from '../core/run.js';
 import type { Store } from '../store/store.js';
 import { findRun } from './find-run.js';
-
-const PAGE_ROWS = 1_000;
+import { storedResults } from './stored-results.js';
 
 /** One run, of the documents that all of them have answered. */
 export interface ComparedRun {
@@ -78,18 +77,7 @@ async function answersOf(
 ): Promise<ReadonlyMap<string, ResultRow>> {
   const rows = new Map<string, ResultRow>();
   const occurrences = new Map<string, number>();
-  let afterLine = 0;
-  for (;;) {
-    const page = await store.readResults({
-      runId: run.id,
-      only: 'completed',
-      afterLine,
-      limit: PAGE_ROWS,
-      includeBody: false,
-    });
-    const last = page.at(-1);
-    if (last === undefined) return rows;
-    afterLine = last.line;
+  for await (const page of storedResults(store, run.id, 'completed')) {
     for (const row of page) {
       const occurrence = occurrences.get(row.key) ?? 0;
       occurrences.set(row.key, occurrence + 1);
@@ -97,6 +85,7 @@ async function answersOf(
       if (wanted === null || wanted.has(name)) rows.set(name, row);
     }
   }
+  return rows;
 }
 
 function documentOf(rows: readonly ResultRow[]): ComparedDocument {

@@ -1,14 +1,13 @@
 /** What `run` and `resume` share: drain a run that is imported, hand out its answers, write its files. */
 import type { Writable } from 'node:stream';
-import type { Choice, DrainEnding, RunEvent } from '../core/event.js';
+import type { Choice, RunEvent } from '../core/event.js';
 import type { RunRecord } from '../core/run.js';
-import type { RunSummary } from '../core/run-summary.js';
 import type { SendingWay } from '../engine/sending-way.js';
 import type { OutputPaths } from '../results/output-paths.js';
 import { type WrittenRunFiles, writeRunFiles } from '../results/run-files.js';
 import type { Store } from '../store/store.js';
 import { chooseTasks } from './choose-tasks.js';
-import { type ExecuteOptions, executeRun } from './execute-run.js';
+import { type ExecuteOptions, executeRun, type SentRun } from './execute-run.js';
 import { afterTheCalls, claimOutputs, filesOf, noteWrittenFile } from './outputs.js';
 import { observationsOf } from './run-observations.js';
 import { streamAnswers } from './stream-answers.js';
@@ -37,9 +36,7 @@ export interface CompleteOptions extends Omit<ExecuteOptions, 'onAnswers' | 'onR
  * Results so far are written however the drain ended; the store stays the source and can write them again.
  * @throws LlmBatchError (exit 5) for a store or files that cannot be written
  */
-export async function completeRun(
-  options: CompleteOptions,
-): Promise<{ readonly end: DrainEnding; readonly summary: RunSummary }> {
+export async function completeRun(options: CompleteOptions): Promise<SentRun> {
   const { store, run, choice, clock, stop, tell, outputs } = options;
   const startedAtMs = clock.monotonicMs();
   await claimOutputs(store, run, outputs.paths);

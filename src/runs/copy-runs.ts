@@ -1,5 +1,4 @@
 /** Moves the runs of a store to another, where they go on with nothing sent twice. */
-import type { RunRecord } from '../core/run.js';
 import { copyRows } from '../store/row-copy.js';
 import type { Store } from '../store/store.js';
 import { recoverStore } from './recover.js';
@@ -16,14 +15,8 @@ export interface CopyRunsOptions {
   readonly onProgress: (copied: number, total: number) => void;
 }
 
-export interface CopyReport {
-  readonly runs: readonly RunRecord[];
-  readonly documents: number;
-  readonly results: number;
-}
-
 /** @returns null when it was interrupted @throws LlmBatchError COPY_* (exit 2), STORE_* (exit 5) */
-export async function copyRuns(options: CopyRunsOptions): Promise<CopyReport | null> {
+export async function copyRuns(options: CopyRunsOptions) {
   const { source, target, salvagePath, signal, onProgress } = options;
   // What a process that died had in progress belongs to nobody in the copy either.
   await recoverStore(source, salvagePath);

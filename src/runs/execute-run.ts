@@ -5,17 +5,14 @@ import type { DrainEnding, TellEvent } from '../core/event.js';
 import type { RunRecord } from '../core/run.js';
 import type { RunSummary } from '../core/run-summary.js';
 import type { StopRequests } from '../core/stop-requests.js';
-import type { ClaimTurns, SettledTask } from '../engine/drain.js';
+import type { ClaimTurns } from '../engine/drain.js';
 import type { Lane } from '../engine/lane.js';
-import { type SendingWay, WaysInTurn } from '../engine/sending-way.js';
+import type { SendingWay } from '../engine/sending-way.js';
 import type { QuotaAmounts } from '../limiter/shared-quota.js';
 import type { PriceTable } from '../pricing/price-book.js';
 import type { Store } from '../store/store.js';
-import { directWayOf } from './direct.js';
-import { loadOutputCheck } from './output-check-of.js';
-import { createPrepareTask } from './prepare-task.js';
+import { loadPrepareTask } from './prepare-task.js';
 import { recoverStore } from './recover.js';
-import { openBatches, remoteWayOf } from './remote.js';
 import { createRunBudget, failureLimit } from './run-budget.js';
 import { eventOf, settledEvent } from './run-events.js';
 import { ObservationNotes, observationsOf, pricesObserved } from './run-observations.js';
@@ -23,6 +20,7 @@ import { RunProgress } from './run-progress.js';
 import { type RunSettings, settingsOfRun } from './run-settings.js';
 import { saveSalvage } from './salvage.js';
 import { pairDocuments, type ShareOptions, settlePairs } from './share-answers.js';
+import { wayOf } from './ways.js';
 
 /** Longer than any pause of a worker that is well. */
 export const LEASE_MS = 30_000;
@@ -53,7 +51,7 @@ export interface ExecuteOptions {
   /** Where the files of batches lie while they are made or read. */
   readonly batchFolder: string;
   /** False: batches are handed in and fetched, and not waited for. Default true. */
-  readonly waits?: boolean;
+  readonly waits?: boolean | undefined;
   /** While it drains, the first request lets open calls finish, the second cuts them off. */
   readonly stop: StopRequests;
   readonly tell: TellEvent;
@@ -63,11 +61,15 @@ export interface ExecuteOptions {
   readonly onReady: (drain: SendingWay) => Promise<void>;
 }
 
-export interface ExecutionReport {
-  /** What the run had done before. */
-  readonly before: RunSummary;
+/** How a run was left. */
+export interface SentRun {
   readonly end: DrainEnding;
   readonly summary: RunSummary;
+}
+
+export interface ExecutionReport extends SentRun {
+  /** What the run had done before. */
+  readonly before: RunSummary;
   readonly run: RunRecord;
 }
 
@@ -126,53 +128,24 @@ async function drainRun(
 
   const { traceparent } = observationsOf(run);
   const notes = new ObservationNotes(store, run, lanes, clock, tell);
-  const prepare = createPrepareTask(settings, await loadOutputCheck(settings));
+  const prepare = await loadPrepareTask(settings);
   const budget = createRunBudget(settings.budget, lanes, before);
   const tooManyFailures = failureLimit(settings.budget.maxFailures);
-  const onSettled = (settled: readonly SettledTask[]): void => {
-    const event = settledEvent(settled);
-    tell(event);
-    if (event.completed.length > 0) void options.onAnswers(event.completed);
-  };
-  const direct = directWayOf(run, {
-    task: 'send',
-    store,
-    among,
-    turns: options.turns,
-    workerId: options.workerId,
-    lanes,
-    prepare,
-    clock,
-    random: options.random,
-    mostConnections: options.mostConnections,
-    leaseMs,
+  const drain = await wayOf(run, {
+    ...{ ...options, task: 'send', leaseMs, waits: options.waits ?? true },
+    ...{ prepare, budget, tooManyFailures },
     isUntried: before.counts.completed === 0 && !(await wasAnsweredBefore(store, settings)),
-    budget,
-    tooManyFailures,
     salvage: (settlements) => saveSalvage(options.salvagePath, settlements),
     onNotice(notice) {
       notes.follow(notice);
       tell(eventOf(notice, traceparent));
     },
-    onSettled,
+    onSettled(settled) {
+      const event = settledEvent(settled);
+      tell(event);
+      if (event.completed.length > 0) void options.onAnswers(event.completed);
+    },
   });
-  const isRemote = settings.remote.remote;
-  // What is at a provider is fetched, whichever way the rest goes.
-  const drain: SendingWay =
-    isRemote || (await openBatches(store, run, 'batch')).length > 0
-      ? new WaysInTurn(
-          remoteWayOf(run, lanes, {
-            store,
-            ...{ workerId: options.workerId, leaseMs, clock, random: options.random, prepare },
-            ...{ budget, tooManyFailures, onSettled, onNotice: tell },
-            among,
-            task: isRemote ? 'send' : 'collect',
-            waits: options.waits ?? true,
-            folder: options.batchFolder,
-          }),
-          direct,
-        )
-      : direct;
   onDrain(drain);
   const { withinRun, fromEarlierRuns, waiting } = before.shared;
   if (withinRun + fromEarlierRuns + waiting > 0) tell({ type: 'sharing', ...before.shared });

@@ -104,7 +104,8 @@ export async function chooseRunName(store: Store, inputPath: string, simulated: 
  */
 export async function findRun(store: Store, name: string | undefined): Promise<RunRecord> {
   const runs = await store.listRuns();
-  if (runs.length === 0) {
+  const [newest] = runs;
+  if (newest === undefined) {
     throw usageError('RUN_UNKNOWN', 'The store holds no run yet.', 'start one: llm-batch run input.jsonl');
   }
   if (name !== undefined) {
@@ -113,9 +114,7 @@ export async function findRun(store: Store, name: string | undefined): Promise<R
     const known = runs.slice(0, 10).map((run) => run.name);
     throw usageError('RUN_UNKNOWN', `There is no run '${name}'.`, `runs in this store: ${known.join(', ')}`);
   }
-  const chosen = runs.find((run) => run.status === 'open' || run.status === 'importing') ?? runs[0];
-  if (chosen === undefined) throw usageError('RUN_UNKNOWN', 'The store holds no run yet.');
-  return chosen;
+  return runs.find((run) => run.status === 'open' || run.status === 'importing') ?? newest;
 }
 
 /**

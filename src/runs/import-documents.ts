@@ -115,22 +115,19 @@ class Import {
   }
 
   async #importNew(newRun: Omit<NewRun, 'settings'>): Promise<RunRecord> {
-    const { store, settings, input, tell } = this.#options;
+    const { store, settings, tell } = this.#options;
     const run = await store.createRun({ ...newRun, settings: settingsToJson(settings, store) });
     this.#run = run;
-    const report = await importNew(this.#importOptions(run, input));
+    const report = await importNew(this.#importOptions(run));
     await this.#endReading();
     tell({ type: 'imported', run: run.name, ...report });
     return { ...this.#run, status: 'open' };
   }
 
   async #bringInLine(existing: RunRecord): Promise<RunRecord> {
-    const { store, settings, input, rules, tell } = this.#options;
-    const importOptions = this.#importOptions(existing, input);
-    const answerers = {
-      soFar: await answererSoFar(store, existing),
-      fromNowOn: answererOf(settings),
-    };
+    const { store, settings, rules, tell } = this.#options;
+    const importOptions = this.#importOptions(existing);
+    const answerers = { soFar: await answererSoFar(store, existing), fromNowOn: answererOf(settings) };
     const plan = await planImport(importOptions, answerers);
     await this.#endReading();
     tell({ type: 'planned', run: existing.name, ...plan });
@@ -138,20 +135,17 @@ class Import {
       plan.changedFinished === 0
         ? 'rerun'
         : await rules.onChanged(changedAnswers(existing, plan.changedFinished, settings));
-    const now = {
-      ...settings,
-      ...(this.#description === null ? {} : { input: this.#description }),
-    };
+    const now = { ...settings, ...(this.#description && { input: this.#description }) };
     const reimport = { keepFinished: changed === 'keep', answerers };
     return await applyImport(importOptions, reimport, settingsToJson(now, store));
   }
 
-  #importOptions(run: RunRecord, input: WantedInput): ImportOptions {
+  #importOptions(run: RunRecord): ImportOptions {
     const { store, rules } = this.#options;
     return {
       store,
       run,
-      readPages: () => this.#pagesOf(input),
+      readPages: () => this.#pages(),
       skipBadLines: rules.skipBadLines,
       signal: this.#signal,
       onBadLines: async (bad) => {
@@ -162,9 +156,9 @@ class Import {
     };
   }
 
-  async *#pagesOf(input: WantedInput): AsyncGenerator<DocumentPage> {
-    const { request } = this.#options.settings;
-    const { tell } = this.#options;
+  async *#pages(): AsyncGenerator<DocumentPage> {
+    const { input, settings, tell } = this.#options;
+    const { request } = settings;
     this.#remarks.clear();
     const onOpened = (description: InputDescription): Promise<void> => this.#describe(description);
     for await (const page of readPages(input, { request, signal: this.#signal, tell, onOpened })) {

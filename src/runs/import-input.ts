@@ -19,13 +19,11 @@ export interface TaskPage {
   readonly duplicates: number;
 }
 
-/** Opens the input anew for each pass. */
-export type ReadPages = () => AsyncIterable<TaskPage>;
-
 export interface ImportOptions {
   readonly store: Store;
   readonly run: RunRecord;
-  readonly readPages: ReadPages;
+  /** Opens the input anew for each pass. */
+  readonly readPages: () => AsyncIterable<TaskPage>;
   /** Bad lines are handed to `onBadLines` either way; unless skipped they fail the import. */
   readonly skipBadLines: boolean;
   readonly onBadLines: (bad: readonly BadLine[]) => Promise<void> | void;

@@ -16,12 +16,8 @@ const SHORT_ANSWER = 64 * 1024;
 /** What may take more than linear time: patterns (ajv runs them as they are), recursion. */
 const COSTLY_KEYWORDS = ['pattern', 'patternProperties', '$ref', '$dynamicRef', '$recursiveRef'];
 
-/**
- * @returns null where any text will do
- * @throws LlmBatchError SCHEMA_INVALID (exit 2)
- */
-export function createOutputCheck(check: OutputSettings['check']): CheckOutput | null {
-  if (check === null) return null;
+/** @throws LlmBatchError SCHEMA_INVALID (exit 2) */
+export function createOutputCheck(check: NonNullable<OutputSettings['check']>): CheckOutput {
   const problemOf = check.kind === 'json' ? problemOfObject : createSchemaCheck(check.schema);
   return async (output) => {
     const text = withoutFence(output);

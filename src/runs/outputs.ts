@@ -3,24 +3,25 @@
  * belong to whoever comes next; everything else needs the user's word. Looked at before the first call, so that no
  * run ends with answers and no place to put them; a file that turns up in between is not overwritten either.
  */
-import { EXIT_CODES, LlmBatchError } from '../core/errors.js';
+import { type ErrorFacts, EXIT_CODES, type ExitCode, LlmBatchError } from '../core/errors.js';
 import type { RunRecord, WrittenFile } from '../core/run.js';
 import { fileAt, isUnchanged } from '../results/atomic-file.js';
 import type { OutputPaths } from '../results/output-paths.js';
 import { checkRunFiles } from '../results/run-files.js';
 import type { Store } from '../store/store.js';
 
-export interface OutputClaim {
-  readonly paths: OutputPaths;
-  readonly inputPath: string;
-  readonly force: boolean;
-}
-
 /** @throws LlmBatchError (exit 2, since no call was made) when the run's files could not be written at its end */
-export async function checkOutputs(store: Store, run: RunRecord | null, claim: OutputClaim): Promise<void> {
+export async function checkOutputs(
+  store: Store,
+  run: RunRecord | null,
+  {
+    inputPath,
+    ...claim
+  }: { readonly paths: OutputPaths; readonly inputPath: string; readonly force: boolean },
+): Promise<void> {
   const ownFiles = await filesOf(store, run);
   try {
-    await checkRunFiles({ paths: claim.paths, ownFiles, force: claim.force }, claim.inputPath);
+    await checkRunFiles({ ...claim, ownFiles }, inputPath);
   } catch (error) {
     throw beforeTheFirstCall(error);
   }
@@ -49,14 +50,13 @@ export async function noteWrittenFile(store: Store, runId: number, file: Written
 /** Where a file cannot be written at the end, the answers are safe in the store; here there are none yet. */
 function beforeTheFirstCall(error: unknown): unknown {
   if (!(error instanceof LlmBatchError)) return error;
-  const { message, code } = error;
-  if (code !== 'OUTPUT_PATH' && code !== 'OUTPUT_WRITE') return error;
-  return new LlmBatchError(message, {
-    code,
-    exitCode: EXIT_CODES.usage,
-    facts: { ...error.facts, callsMade: false },
-    cause: error,
-  });
+  if (error.code !== 'OUTPUT_PATH' && error.code !== 'OUTPUT_WRITE') return error;
+  return retold(error, EXIT_CODES.usage, { callsMade: false });
+}
+
+function retold(cause: LlmBatchError, exitCode: ExitCode, more: ErrorFacts): LlmBatchError {
+  const { message, code, facts } = cause;
+  return new LlmBatchError(message, { code, exitCode, facts: { ...facts, ...more }, cause });
 }
 
 /** Marks the files as this run's, before the first of them is written. */
@@ -89,10 +89,5 @@ export async function afterTheCalls(store: Store, run: RunRecord, error: unknown
   if (!(error instanceof LlmBatchError) || error.exitCode !== EXIT_CODES.usage) return error;
   const isTaken = error.code === 'OUTPUT_EXISTS';
   if (isTaken) await store.updateRun(run.id, { outputPaths: run.outputPaths });
-  return new LlmBatchError(error.message, {
-    code: error.code,
-    exitCode: EXIT_CODES.store,
-    facts: { ...error.facts, callsMade: true, run: run.name },
-    cause: error,
-  });
+  return retold(error, EXIT_CODES.store, { callsMade: true, run: run.name });
 }

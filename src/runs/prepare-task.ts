@@ -18,6 +18,14 @@ import type { ProviderRequest } from '../provider/provider.js';
 import { createLikeOthers } from './like-others.js';
 import type { RunSettings } from './run-settings.js';
 
+/** The check of answers is loaded where there is one: that takes a while, and most runs take any text. */
+export async function loadPrepareTask(settings: RunSettings): Promise<PrepareTask> {
+  const { check } = settings.answers;
+  if (check === null) return createPrepareTask(settings, null);
+  const { createOutputCheck } = await import('./output-check.js');
+  return createPrepareTask(settings, createOutputCheck(check));
+}
+
 /**
  * Rendered when it is sent, so that a long system prompt is stored once and not with every document. A document
  * that cannot be rendered (it could at import) becomes `invalid_request` instead of stopping the run.

@@ -8,7 +8,7 @@ import { LlmBatchError } from '../core/errors.js';
 import type { RunRecord } from '../core/run.js';
 import type { Store } from '../store/store.js';
 import { findRun } from './find-run.js';
-import { openBatches } from './remote.js';
+import { openBatches } from './ways.js';
 
 export interface OldRun {
   readonly run: RunRecord;

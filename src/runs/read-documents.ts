@@ -8,6 +8,8 @@ import { type DocumentPage, readDocuments } from '../documents/read.js';
 import type { RequestSettings } from '../documents/request.js';
 import { openInput } from '../input/input.js';
 import type { InputDescription } from '../input/input-description.js';
+import type { PriceBook } from '../pricing/price-book.js';
+import type { RunSettings } from './run-settings.js';
 
 /** What the user named, and how it is to be read. */
 export interface WantedInput {
@@ -31,6 +33,17 @@ export interface ReadDocumentsOptions {
   readonly tell: TellEvent;
   /** Before the first page. */
   readonly onOpened?: (input: InputDescription) => Promise<void>;
+}
+
+/** One pass over an input, for those that only look. */
+export interface InputReading {
+  readonly pages: AsyncIterable<DocumentPage>;
+  /** Of the run that would send the input, with the prices of now. */
+  readonly settings: RunSettings;
+  readonly prices: PriceBook;
+  readonly nowMs: number;
+  /** Aborts at Ctrl-C. */
+  readonly signal: AbortSignal;
 }
 
 /** @throws LlmBatchError (exit 2) as `openInput` and `readDocuments` do */

@@ -5,9 +5,9 @@
 import type { Writable } from 'node:stream';
 import type { ResultRow, TaskRow } from '../core/result-row.js';
 import { resultLine } from '../results/result-line.js';
-import { resultPages } from '../results/result-pages.js';
 import { openStreamSink } from '../results/sink.js';
 import type { Store } from '../store/store.js';
+import { storedResults } from './stored-results.js';
 
 /** Answers may be large. */
 const PAGE_ROWS = 50;
@@ -59,9 +59,7 @@ export function streamAnswers(
         }
       }),
     async writeStored(mayGoOn) {
-      const readPage = (afterLine: number): Promise<readonly ResultRow[]> =>
-        store.readResults({ runId, only: 'completed', afterLine, limit: PAGE_ROWS, includeBody: false });
-      for await (const page of resultPages(readPage, 'completed')) {
+      for await (const page of storedResults(store, runId, 'completed', PAGE_ROWS)) {
         await inTurn(() => writeRows(page));
         if (isOver() || !mayGoOn()) return;
       }

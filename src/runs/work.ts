@@ -8,50 +8,38 @@
  *    ▼ └── woken, or a second has passed
  *   nothing for `idleExitMs`, or stop ──▶ what is open ends, the rest goes back ──▶ ended
  */
-import { type Clock, type Random, WOKEN } from '../core/clock.js';
-import { EXIT_CODES, LlmBatchError } from '../core/errors.js';
-import type { DrainEnding, RunEvent } from '../core/event.js';
+import { WOKEN } from '../core/clock.js';
+import { EXIT_CODES, LlmBatchError, usageError } from '../core/errors.js';
+import type { RunEvent } from '../core/event.js';
 import type { RunRecord } from '../core/run.js';
-import type { RunSummary } from '../core/run-summary.js';
-import type { StopRequests } from '../core/stop-requests.js';
-import type { Lane } from '../engine/lane.js';
 import type { SendingWay } from '../engine/sending-way.js';
 import { mayPass } from '../engine/store-trouble.js';
-import type { PriceTable } from '../pricing/price-book.js';
 import type { RescueReport, Store } from '../store/store.js';
 import { RunTurns } from './claim-turns.js';
-import { type ExecutionReport, executeRun, isDone, LEASE_MS } from './execute-run.js';
+import { type ExecuteOptions, executeRun, isDone, LEASE_MS, type SentRun } from './execute-run.js';
 import { recoverStore, rescueDead } from './recover.js';
-import { openBatches } from './remote.js';
 import { observationsOf } from './run-observations.js';
 import { type PacingSettings, settingsOfRun, settingsToJson } from './run-settings.js';
+import { openBatches } from './ways.js';
 
 /** The way to a run's servers. */
-export interface RunLanes {
-  readonly lanes: readonly Lane[];
-  readonly prices: PriceTable;
-  /** That this machine lets the process have. */
-  readonly mostConnections: number;
+export interface RunLanes extends Pick<ExecuteOptions, 'lanes' | 'prices' | 'mostConnections'> {
   close(): Promise<void>;
 }
 
-export interface WorkOptions {
+export interface WorkOptions
+  extends Pick<
+    ExecuteOptions,
+    'clock' | 'random' | 'workerId' | 'leaseMs' | 'salvagePath' | 'batchFolder' | 'stop'
+  > {
   /** Opened for writing; drain lock held where the store cannot be shared. */
   readonly store: Store;
   /** The only run to send; null: all of the store. */
   readonly runId: number | null;
   /** @throws LlmBatchError for a run that is not to be sent from here; it is told, and passed over */
   readonly connect: (run: RunRecord) => Promise<RunLanes>;
-  readonly clock: Clock;
-  readonly random: Random;
-  readonly workerId: string;
-  readonly leaseMs?: number | undefined;
   /** Calls open at once to the servers of a run, whatever the run says; null: as it says. */
   readonly concurrency: PacingSettings['concurrency'] | null;
-  readonly salvagePath: string;
-  readonly batchFolder: string;
-  /** The first request lets open calls finish and gives the rest back, the second cuts them off. */
-  readonly stop: StopRequests;
   /** Calls back when this process has put work into a run. @returns stops listening */
   readonly onSubmitted?: ((look: () => void) => () => void) | undefined;
   /** Ends when there has been nothing to do for so long; null: waits for ever. */
@@ -62,7 +50,7 @@ export interface WorkOptions {
 
 export interface WorkReport {
   /** How the runs that it sent were left, by name. */
-  readonly runs: ReadonlyMap<string, { readonly end: DrainEnding; readonly summary: RunSummary }>;
+  readonly runs: ReadonlyMap<string, SentRun>;
   /** Names of runs that could not be sent from here. */
   readonly passedOver: readonly string[];
   /** Why it ended: asked to stop, or idle. */
@@ -80,7 +68,7 @@ export function work(options: WorkOptions): Promise<WorkReport> {
 }
 
 interface Sending {
-  readonly ended: Promise<void>;
+  ended: Promise<void>;
   drain: SendingWay | null;
 }
 
@@ -92,7 +80,7 @@ class Worker {
   readonly #notBeforeMs = new Map<number, number>();
   /** Why runs were passed over, so that nobody is told twice. */
   readonly #passedOver = new Map<string, string>();
-  readonly #reports = new Map<string, Pick<ExecutionReport, 'end' | 'summary'>>();
+  readonly #reports = new Map<string, SentRun>();
   /** Nothing has come of anything since then (monotonic). */
   #idleSinceMs = 0;
   #sleeping: AbortController | null = null;
@@ -152,10 +140,7 @@ class Worker {
   }
 
   #begin(run: RunRecord): void {
-    const sending: { -readonly [Name in keyof Sending]: Sending[Name] } = {
-      drain: null,
-      ended: Promise.resolve(),
-    };
+    const sending: Sending = { drain: null, ended: Promise.resolve() };
     this.#sending.set(run.id, sending);
     sending.ended = this.#sendRun(run, sending)
       .catch((error: unknown) => this.#failed(run, error))
@@ -173,12 +158,7 @@ class Worker {
     let leave = (): unknown => undefined;
     try {
       const startedAtMs = clock.monotonicMs();
-      const {
-        before,
-        end,
-        summary,
-        run: ended,
-      } = await executeRun({
+      const report = await executeRun({
         ...this.#options,
         ...lanes,
         run,
@@ -193,6 +173,7 @@ class Worker {
           });
         },
       });
+      const { before, end, summary } = report;
       this.#passedOver.delete(run.name);
       this.#reports.set(run.name, { end, summary });
       const isHalted = end.reason === 'halted' || end.reason === 'limit_reached';
@@ -204,10 +185,10 @@ class Worker {
       if (!isHalted && !isDone(summary) && this.#options.stop.count === 0) return;
       tell(
         {
-          ...{ type: 'ended', run: ended, before, summary, end },
+          ...{ type: 'ended', ...report },
           files: { resultsPath: null, errorsPath: null },
           elapsedMs: clock.monotonicMs() - startedAtMs,
-          prices: observationsOf(ended).prices,
+          prices: observationsOf(report.run).prices,
           readerGone: false,
         },
         run.name,
@@ -233,14 +214,8 @@ class Worker {
     if (!store.capabilities.sharedDrain) return;
     const { remote, background } = settingsOfRun(run).remote;
     if (!remote && !background && (await openBatches(store, run)).length === 0) return;
-    throw new LlmBatchError(
-      `Run '${run.name}' leaves documents with the provider (batches, background responses), which is no work for workers.`,
-      {
-        code: 'RUN_REMOTE',
-        exitCode: EXIT_CODES.usage,
-        facts: { run: run.name },
-      },
-    );
+    const problem = `Run '${run.name}' leaves documents with the provider (batches, background responses), which is no work for workers.`;
+    throw usageError('RUN_REMOTE', problem, { run: run.name });
   }
 
   #failed(run: RunRecord, error: unknown): void {

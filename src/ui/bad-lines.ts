@@ -23,14 +23,13 @@ const MOST_INDENT = 14;
 
 /**
  * The report, at most twenty of the lines and the number of all.
- * Reasons are wrapped at spaces; a path that is wider than `columns` stays whole.
+ * Reasons are wrapped at spaces; a path that is wider than that stays whole.
  * @param first the first bad lines of the input, in their order; more than twenty are not looked at
  */
 export function renderBadLines(
   first: readonly BadLineNote[],
   total: number,
   inputName: string,
-  columns: number,
   appearance: Appearance,
 ): string[] {
   const shown = first.slice(0, MOST_BAD_LINES_SHOWN);
@@ -42,7 +41,10 @@ export function renderBadLines(
         : `  ${printable(file)}: `;
     // The end of a reason is what to mend, so it is wrapped and not cut.
     const indent = Math.min(displayWidth(place), MOST_INDENT);
-    const parts = wrapToWidth(printable(lineReason(reason)), Math.max(20, columns - displayWidth(place)));
+    const parts = wrapToWidth(
+      printable(lineReason(reason)),
+      Math.max(20, appearance.columns - displayWidth(place)),
+    );
     return parts.map((part, row) => (row === 0 ? appearance.colours.dim(place) : ' '.repeat(indent)) + part);
   });
   const more =

@@ -3,48 +3,35 @@
 import { printable } from '../core/foreign-text.js';
 import type { CheckReport } from '../runs/check/check-input.js';
 import type { Finding, FindingExample } from '../runs/check/findings.js';
-import { type Appearance, inCharacterSet } from './colours.js';
+import { type Appearance, inCharacterSet, paragraph } from './colours.js';
 import { FINDING_WORDS } from './finding-words.js';
 import { lineReason } from './line-words.js';
 import { formatCount, formatQuantity } from './numbers.js';
 import { displayWidth, padToWidth, wrapToWidth } from './width.js';
 
-/** @returns lines, none wider than `columns` unless a word is */
-export function renderCheck(
-  report: CheckReport,
-  inputName: string,
-  columns: number,
-  appearance: Appearance,
-): string[] {
+/** @returns lines, none wider than the stream unless a word is */
+export function renderCheck(report: CheckReport, inputName: string, appearance: Appearance): string[] {
   const { colours } = appearance;
   const { errors, warnings } = countFindings(report.findings);
   const heading = `${printable(inputName)}: ${formatQuantity(report.lines, 'line')}, ${formatQuantity(report.documents, 'document')}`;
   const lines = [
-    ...wrapToWidth(heading, columns).map((line) => colours.bold(line)),
-    ...unknownModels(report).flatMap((model) =>
-      wrapToWidth(
-        `the context window of ${printable(model)} is not known: whether its documents fit was not checked`,
-        columns,
-      ).map((line) => colours.dim(line)),
-    ),
+    ...paragraph(heading, appearance, colours.bold),
+    ...unknownModels(report).flatMap((model) => {
+      const words = `the context window of ${printable(model)} is not known: whether its documents fit was not checked`;
+      return paragraph(words, appearance, colours.dim);
+    }),
   ];
   for (const finding of report.findings) {
     const isError = finding.severity === 'error';
     const { one, many, advice } = FINDING_WORDS[finding.kind];
     const title = `${isError ? '✗' : '■'} ${formatCount(finding.count)} ${finding.count === 1 ? one : many}`;
-    lines.push(
-      '',
-      ...wrapToWidth(title, columns).map((line) => (isError ? colours.red : colours.yellow)(line)),
-    );
-    lines.push(...exampleLines(finding, columns, appearance));
-    const adviceLines = wrapToWidth(advice, Math.max(20, columns - 7));
+    lines.push('', ...paragraph(title, appearance, isError ? colours.red : colours.yellow));
+    lines.push(...exampleLines(finding, appearance));
+    const adviceLines = wrapToWidth(advice, Math.max(20, appearance.columns - 7));
     lines.push(...adviceLines.map((line, index) => (index === 0 ? `  try: ${line}` : `       ${line}`)));
   }
-  const paintVerdict = verdictPaint(errors, warnings, appearance);
-  lines.push(
-    '',
-    ...wrapToWidth(verdict(report, errors, warnings), columns).map((line) => paintVerdict(line)),
-  );
+  const paintVerdict = errors > 0 ? colours.red : warnings > 0 ? colours.yellow : colours.green;
+  lines.push('', ...paragraph(verdict(report, errors, warnings), appearance, paintVerdict));
   return lines.map((line) => inCharacterSet(line, appearance));
 }
 
@@ -63,8 +50,8 @@ function unknownModels({ models }: CheckReport): string[] {
   return models.filter((model) => model.contextWindowTokens === null).map(({ model }) => model);
 }
 
-function exampleLines({ examples, count }: Finding, columns: number, appearance: Appearance): string[] {
-  const { colours } = appearance;
+function exampleLines({ examples, count }: Finding, appearance: Appearance): string[] {
+  const { colours, columns } = appearance;
   const places = examples.map(placeOf);
   const placeColumns = Math.max(0, ...places.map(displayWidth));
   const indent = placeColumns === 0 ? 4 : 4 + placeColumns + 2;
@@ -98,8 +85,4 @@ function verdict(report: CheckReport, errors: number, warnings: number): string 
   if (errors > 0) return `✗ ${found}: a run would send ${documents} and some would fail`;
   if (warnings > 0) return `✓ ${found}: a run would send all ${documents}`;
   return `✓ no problem found: a run would send all ${documents}`;
-}
-
-function verdictPaint(errors: number, warnings: number, { colours }: Appearance): (line: string) => string {
-  return errors > 0 ? colours.red : warnings > 0 ? colours.yellow : colours.green;
 }

@@ -1,14 +1,21 @@
-/** Colour and character set of one stream. */
+/** How text on one stream looks: its width, its colours, its character set. */
 import { Chalk, type ChalkInstance } from 'chalk';
+import { wrapToWidth } from './width.js';
 
 /** The parts of a stream that decide how text on it may look. */
 export interface OutputTerminal {
   readonly isTTY?: boolean | undefined;
+  readonly columns?: number | undefined;
 }
+
+/** Of a log and a pipe, which have no width. */
+const USUAL_COLUMNS = 100;
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
 export interface Appearance {
+  /** That a line may take. */
+  readonly columns: number;
   /** Draws nothing but the sixteen colours of the user's own palette, or no colour at all. */
   readonly colours: ChalkInstance;
   /** Lines and dots outside ASCII may be used. */
@@ -29,6 +36,10 @@ export function appearanceOf(
   command: Appearance['command'] = asItIs,
 ): Appearance {
   return {
+    // As wide as the terminal is by then.
+    get columns() {
+      return stream.columns || USUAL_COLUMNS;
+    },
     colours: new Chalk({ level: wantsColour(stream, environment, colourFlag) ? 1 : 0 }),
     unicode: speaksUnicode(environment),
     command,
@@ -37,6 +48,7 @@ export function appearanceOf(
 
 /** No colour, Unicode: for text that goes to a file or a test. */
 export const PLAIN_APPEARANCE: Appearance = {
+  columns: USUAL_COLUMNS,
   colours: new Chalk({ level: 0 }),
   unicode: true,
   command: asItIs,
@@ -81,4 +93,13 @@ const ASCII: Readonly<Record<string, string>> = {
 /** Replaces the signs that this program draws with ASCII ones of the same width, where the stream needs that. */
 export function inCharacterSet(text: string, appearance: Appearance): string {
   return appearance.unicode ? text : text.replace(/[━╸─·…–✓✗■]/g, (sign) => ASCII[sign] ?? sign);
+}
+
+/** Text broken at spaces into lines that are painted each by itself, none wider than the stream unless a word is. */
+export function paragraph(
+  text: string,
+  appearance: Appearance,
+  paint: (line: string) => string = asItIs,
+): string[] {
+  return wrapToWidth(text, appearance.columns).map((line) => paint(inCharacterSet(line, appearance)));
 }

@@ -1,19 +1,14 @@
 /** Several runs side by side in a terminal. */
 import type { ComparedRun, Comparison } from '../runs/compare-runs.js';
-import { type Appearance, inCharacterSet } from './colours.js';
+import { type Appearance, paragraph } from './colours.js';
 import { formatCount, formatDuration, formatMoney, formatPercent, formatQuantity } from './numbers.js';
 import { renderTable } from './table.js';
-import { wrapToWidth } from './width.js';
 
 /** Documents that somebody reads in a terminal; all are in the CSV and, where they differ, on the page. */
 const MOST_SHOWN = 20;
 
-/** None of the lines is wider than `columns`. */
-export function renderComparison(
-  { runs, documents }: Comparison,
-  columns: number,
-  appearance: Appearance,
-): string[] {
+/** None of the lines is wider than the stream. */
+export function renderComparison({ runs, documents }: Comparison, appearance: Appearance): string[] {
   const differing = documents.filter(({ agrees }) => !agrees);
   const agreeing = documents.length - differing.length;
   const words = [
@@ -25,12 +20,11 @@ export function renderComparison(
   const shown = differing.slice(0, MOST_SHOWN);
   const unseen = differing.length - shown.length;
   return [
-    ...wrapToWidth(words.join(' · '), columns).map((line) => inCharacterSet(line, appearance)),
+    ...paragraph(words.join(' · '), appearance),
     '',
     ...renderTable(
       FIGURES.map(({ header, align }) => ({ header, align })),
       runs.map((run) => FIGURES.map(({ read }) => read(run, documents.length))),
-      columns,
       appearance,
     ),
     ...(shown.length === 0
@@ -40,7 +34,6 @@ export function renderComparison(
           ...renderTable(
             [{ header: 'where they differ' }, ...runs.map(({ run }) => ({ header: run.name }))],
             shown.map(({ key, answers }) => [key, ...fromWhereTheyDiffer(answers.map(({ text }) => text))]),
-            columns,
             appearance,
           ),
         ]),

@@ -3,6 +3,7 @@
 import { printable } from '../core/foreign-text.js';
 import type { Diagnosis } from '../runs/diagnose/diagnose.js';
 import { type Appearance, inCharacterSet } from './colours.js';
+import { formatQuantity } from './numbers.js';
 import { padToWidth, wrapToWidth } from './width.js';
 
 /** As long as the longest name of a check. */
@@ -19,12 +20,11 @@ export function renderFinding(
   finding: Diagnosis,
   advice: string | undefined,
   showLane: boolean,
-  columns: number,
   appearance: Appearance,
 ): string[] {
   const { colours } = appearance;
   const paint = { ok: colours.green, warning: colours.yellow, fault: colours.red }[finding.level];
-  const room = Math.max(20, columns - INDENT);
+  const room = Math.max(20, appearance.columns - INDENT);
   const name = padToWidth(finding.check.replaceAll('_', ' '), NAME_COLUMNS);
   const message = printable(finding.message);
   const text = showLane && finding.lane !== null ? `${printable(finding.lane)}: ${message}` : message;
@@ -44,10 +44,7 @@ export function renderVerdict(findings: readonly Diagnosis[], appearance: Appear
   const faults = count('fault');
   const warnings = count('warning');
   const { colours } = appearance;
-  if (faults > 0) return colours.red(`${faults === 1 ? '1 fault' : `${faults} faults`} to mend.`);
-  if (warnings > 0)
-    return colours.yellow(
-      warnings === 1 ? 'Fit to run, with 1 warning.' : `Fit to run, with ${warnings} warnings.`,
-    );
+  if (faults > 0) return colours.red(`${formatQuantity(faults, 'fault')} to mend.`);
+  if (warnings > 0) return colours.yellow(`Fit to run, with ${formatQuantity(warnings, 'warning')}.`);
   return colours.green('Fit to run.');
 }

@@ -1,26 +1,18 @@
 /** What `run` and `resume` show on standard error, from the first line read to the summary: a subscriber of events. */
-import type { Clock } from '../core/clock.js';
 import type { RunEvent } from '../core/event.js';
 import { EMPTY_SNAPSHOT, type ProgressSnapshot } from '../core/progress-snapshot.js';
 import { renderBadLines } from './bad-lines.js';
-import type { Appearance } from './colours.js';
 import { eventLines } from './event-lines.js';
-import type { TerminalStream } from './frame-terminal.js';
 import { noticeLines } from './notice.js';
 import { formatCount } from './numbers.js';
-import { createProgress, type Progress } from './progress.js';
+import { createProgress, type Progress, type ProgressOptions } from './progress.js';
 import { shownPath } from './run-words.js';
 import { openOf, totalOf } from './summary-facts.js';
 import { renderSummary } from './summary-page.js';
 import { renderTry } from './try-page.js';
 import { wrapToWidth } from './width.js';
 
-export interface DisplayOptions {
-  readonly stream: TerminalStream;
-  readonly environment: Readonly<Record<string, string | undefined>>;
-  readonly appearance: Appearance;
-  readonly clock: Clock;
-  readonly quiet: boolean;
+export interface DisplayOptions extends Omit<ProgressOptions, 'snapshot'> {
   /** A line for every failed call. */
   readonly verbose: boolean;
   /** Paths inside it are shown as they are named there. */
@@ -102,10 +94,10 @@ export class Display {
     switch (event.type) {
       case 'bad_lines': {
         const name = this.#shownPath(event.input);
-        return renderBadLines(event.first, event.count, name, this.#columns, appearance);
+        return renderBadLines(event.first, event.count, name, appearance);
       }
       case 'tried':
-        return renderTry(event, this.#columns, appearance);
+        return renderTry(event, appearance);
       case 'ended':
         return this.#summaryOf(event);
       default:
@@ -129,18 +121,14 @@ export class Display {
   }
 
   #summaryOf(end: RunEvent & { readonly type: 'ended' }): string[] {
-    const { run, summary, files, readerGone } = end;
+    const { run, summary, elapsedMs, prices, files, readerGone } = end;
+    const { haltReason, simulated } = run;
     const { appearance } = this.#options;
     const shown = (path: string | null): string | null => (path === null ? null : this.#shownPath(path));
     const report = {
-      runName: run.name,
-      summary,
-      elapsedMs: end.elapsedMs,
+      ...{ runName: run.name, summary, elapsedMs, prices, haltReason, simulated },
       callsMade: summary.calls.made - end.before.calls.made,
-      haltReason: run.haltReason,
       isTry: end.end.reason === 'tried',
-      simulated: run.simulated,
-      prices: end.prices,
       files: {
         results: shown(files.resultsPath),
         errors: shown(files.errorsPath),
@@ -151,14 +139,10 @@ export class Display {
     const isOld = report.callsMade === 0 && totalOf(end.before) > 0 && openOf(end.before) === 0;
     const gone = 'The reader of standard output has gone; the run was stopped.';
     return [
-      ...(isOld ? wrapToWidth(nothingToSend(completed, failed), this.#columns) : []),
+      ...(isOld ? wrapToWidth(nothingToSend(completed, failed), appearance.columns) : []),
       ...(readerGone ? [appearance.colours.yellow(gone)] : []),
-      ...renderSummary(report, this.#columns, appearance),
+      ...renderSummary(report, appearance),
     ];
-  }
-
-  get #columns(): number {
-    return this.#options.stream.columns || 100;
   }
 
   #shownPath(path: string): string {

@@ -10,7 +10,7 @@ import {
   type TokenRange,
 } from '../runs/estimate/output-assumption.js';
 import type { EstimatedTotal } from '../runs/estimate/total-estimator.js';
-import { dotted, type Fact } from './facts.js';
+import { dotted, type Fact, fact } from './facts.js';
 import { formatCount, formatDuration, formatMoney, formatQuantity } from './numbers.js';
 import { priceTableText } from './summary-facts.js';
 
@@ -44,68 +44,50 @@ export function estimateHeadline({ documents, sampled }: EstimateReport): string
 export function estimateWarnings(report: EstimateReport): string[] {
   const { badLines, firstBadLine, models, maxCostMicroUsd } = report;
   const uncounted = models[0]?.uncountedParts ?? 0;
-  return [
-    ...(firstBadLine === null
-      ? []
-      : [
-          `${formatQuantity(badLines, 'bad line')} would stop a run and ${badLines === 1 ? 'is' : 'are'} not in these figures; line ${formatCount(firstBadLine.line)}: ${printable(firstBadLine.reason)}`,
-        ]),
-    ...repeatWarning(report),
-    ...(uncounted === 0
-      ? []
-      : [
-          `${formatQuantity(uncounted, 'part')} (audio, PDFs, other files) cannot be counted before they are sent`,
-        ]),
-    ...(maxCostMicroUsd === null ? [] : models.flatMap((model) => budgetWarning(model, maxCostMicroUsd))),
+  const warnings = [
+    firstBadLine &&
+      `${formatQuantity(badLines, 'bad line')} would stop a run and ${badLines === 1 ? 'is' : 'are'} not in these figures; line ${formatCount(firstBadLine.line)}: ${printable(firstBadLine.reason)}`,
+    repeatWarning(report),
+    uncounted === 0
+      ? null
+      : `${formatQuantity(uncounted, 'part')} (audio, PDFs, other files) cannot be counted before they are sent`,
+    ...models.map((model) => maxCostMicroUsd && budgetWarning(model, maxCostMicroUsd)),
   ];
+  return warnings.filter((warning) => typeof warning === 'string');
 }
 
-function repeatWarning({ duplicates, sharedAnswers }: EstimateReport): string[] {
-  if (sharedAnswers !== null) {
-    return sharedAnswers === 0
-      ? []
-      : [`${formatQuantity(sharedAnswers, 'document')} would take the answer of an equal one, for nothing`];
-  }
-  if (duplicates === 0) return [];
-  return [
-    `${formatQuantity(duplicates, 'repeat')} of earlier documents would be sent and paid for too; not with --dedupe`,
-  ];
+function repeatWarning({ duplicates, sharedAnswers }: EstimateReport): string | null {
+  if ((sharedAnswers ?? duplicates) === 0) return null;
+  return sharedAnswers === null
+    ? `${formatQuantity(duplicates, 'repeat')} of earlier documents would be sent and paid for too; not with --dedupe`
+    : `${formatQuantity(sharedAnswers, 'document')} would take the answer of an equal one, for nothing`;
 }
 
-function budgetWarning(model: PlannedModel, maxCostMicroUsd: number): string[] {
+function budgetWarning(model: PlannedModel, maxCostMicroUsd: number): string | null {
   const { direct } = model.cost;
   const name = printable(labelOf(model));
   if (direct === null)
-    return [`--max-cost needs a price, and none is known for ${name}; --prices FILE can say it`];
-  if (direct.high <= maxCostMicroUsd) return [];
-  return [
-    `with ${name} this may cost up to ${formatMoney(direct.high)}: --max-cost ${formatMoney(maxCostMicroUsd)} may stop it early`,
-  ];
+    return `--max-cost needs a price, and none is known for ${name}; --prices FILE can say it`;
+  if (direct.high <= maxCostMicroUsd) return null;
+  return `with ${name} this may cost up to ${formatMoney(direct.high)}: --max-cost ${formatMoney(maxCostMicroUsd)} may stop it early`;
 }
 
 export function estimateFacts(report: EstimateReport): Fact[] {
-  const { models } = report;
+  const { models, sampled, simulated } = report;
   const first = models[0];
   if (first === undefined) return [];
+  const isMixed = models.some((model) => model.models.length > 1);
+  const rehearsal = 'a rehearsal costs nothing; these are the prices of the run it rehearses';
   return [
-    { name: 'input', value: inputFact(first) },
-    { name: 'output', value: outputFact(models) },
-    ...(report.sampled === null ? [] : [{ name: 'error', value: errorFact(models) }]),
-    { name: 'tokenizer', value: tokenizerFact(report) },
-    ...(models.some((model) => model.models.length > 1)
-      ? [{ name: 'models', value: modelsFact(first, report) }]
-      : []),
-    { name: 'time', value: timeFact(report) },
+    fact('input', inputFact(first)),
+    fact('output', outputFact(models)),
+    ...(sampled === null ? [] : [fact('error', errorFact(models))]),
+    fact('tokenizer', tokenizerFact(report)),
+    ...(isMixed ? [fact('models', modelsFact(first, report))] : []),
+    fact('time', timeFact(report)),
     ...fullDayFacts(report),
-    { name: 'prices', value: pricesFact(report) },
-    ...(report.simulated
-      ? [
-          {
-            name: 'simulated',
-            value: 'a rehearsal costs nothing; these are the prices of the run it rehearses',
-          },
-        ]
-      : []),
+    fact('prices', pricesFact(report)),
+    ...(simulated ? [fact('simulated', rehearsal)] : []),
   ];
 }
 
@@ -226,22 +208,17 @@ function fullDayFacts({ models, dailyDocuments }: EstimateReport): Fact[] {
   const late = models.filter(({ dailyDuration }) => (dailyDuration?.high.ms ?? 0) > DAY_MS).map(labelOf);
   if (late.length === 0) return [];
   const value = `${formatCount(dailyDocuments)} documents may take longer than a day under these limits with ${late.map(printable).join(', ')}`;
-  return [{ name: 'daily load', value }];
+  return [fact('daily load', value)];
 }
 
 function pricesFact(report: EstimateReport): string {
   const { models, prices } = report;
+  const named = models.flatMap((model) => model.models);
   const tables = new Map(
-    models
-      .flatMap((model) => model.models)
-      .flatMap(({ priceTable }) =>
-        priceTable === null ? [] : [[priceTable.source, priceTable.date] as const],
-      ),
+    named.flatMap(({ priceTable: table }) => (table === null ? [] : [[table.source, table.date] as const])),
   );
-  const unknown = models
-    .flatMap((model) => model.models)
-    .filter(({ priceTable }) => priceTable === null)
-    .map(({ model }) => printable(model));
+  const unpriced = named.filter(({ priceTable }) => priceTable === null);
+  const unknown = unpriced.map(({ model }) => printable(model));
   if (tables.size === 0) tables.set(prices.source, prices.date);
   const sources = [...tables].map(([source, date]) => priceTableText({ source, date })).join(' + ');
   return dotted([

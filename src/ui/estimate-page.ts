@@ -3,7 +3,7 @@
 import { disarmed, printable } from '../core/foreign-text.js';
 import type { DurationRange, EstimateReport } from '../runs/estimate/estimate-input.js';
 import type { CostRange } from '../runs/estimate/model-estimate.js';
-import { type Appearance, inCharacterSet } from './colours.js';
+import { type Appearance, inCharacterSet, paragraph } from './colours.js';
 import {
   estimateFacts,
   estimateHeadline,
@@ -15,33 +15,23 @@ import {
 import { factLines } from './facts.js';
 import { formatCount, formatDuration, formatMoney, formatTokens } from './numbers.js';
 import { renderTable, type TableColumn } from './table.js';
-import { displayWidth, wrapToWidth } from './width.js';
+import { displayWidth } from './width.js';
 
 export const DAYS_PER_MONTH = 30;
 
-/** @returns lines, none wider than `columns` unless a word or the first request is */
-export function renderEstimate(
-  report: EstimateReport,
-  inputName: string,
-  columns: number,
-  appearance: Appearance,
-): string[] {
+/** @returns lines, none wider than the stream unless a word or the first request is */
+export function renderEstimate(report: EstimateReport, inputName: string, appearance: Appearance): string[] {
   const { colours } = appearance;
-  const warnings = estimateWarnings(report).flatMap((warning) =>
-    wrapToWidth(warning, columns).map((line) => colours.yellow(line)),
-  );
   return [
-    ...wrapToWidth(`${printable(inputName)}: ${estimateHeadline(report)}`, columns).map((line) =>
-      colours.bold(line),
-    ),
-    ...warnings,
+    ...paragraph(`${printable(inputName)}: ${estimateHeadline(report)}`, appearance, colours.bold),
+    ...estimateWarnings(report).flatMap((warning) => paragraph(warning, appearance, colours.yellow)),
     '',
-    ...wholeTable(modelTable(report), columns, appearance),
+    ...wholeTable(modelTable(report), appearance),
     ...(report.dailyDocuments === null
       ? []
-      : ['', ...wholeTable(dailyTable(report, report.dailyDocuments), columns, appearance)]),
+      : ['', ...wholeTable(dailyTable(report, report.dailyDocuments), appearance)]),
     '',
-    ...factLines(estimateFacts(report), columns, appearance),
+    ...factLines(estimateFacts(report), appearance),
     '',
     `the first request, of line ${formatCount(report.firstRequest.line)}:`,
     ...requestLines(report.firstRequest.bodyJson),
@@ -54,15 +44,14 @@ interface Table {
 }
 
 /** A figure that is cut off is worse than none: what is too wide for a table becomes a block a row. */
-function wholeTable(table: Table, columns: number, appearance: Appearance): string[] {
-  const lines = renderTable(table.columns, table.rows, Number.MAX_SAFE_INTEGER, appearance);
-  if (lines.every((line) => displayWidth(line) <= columns)) return lines;
+function wholeTable(table: Table, appearance: Appearance): string[] {
+  const lines = renderTable(table.columns, table.rows, { ...appearance, columns: Number.MAX_SAFE_INTEGER });
+  if (lines.every((line) => displayWidth(line) <= appearance.columns)) return lines;
   return table.rows.flatMap(([title = '', ...values], row) => [
     ...(row === 0 ? [] : ['']),
     appearance.colours.bold(printable(title)),
     ...factLines(
       values.map((value, index) => ({ name: table.columns[index + 1]?.header ?? '', value })),
-      columns,
       appearance,
     ),
   ]);

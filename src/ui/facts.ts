@@ -11,16 +11,25 @@ export interface Fact {
   readonly paint?: (text: string) => string;
 }
 
+export function fact(name: string, value: string, paint?: Fact['paint']): Fact {
+  return { name, value, ...(paint && { paint }) };
+}
+
+/** Several of one name, which stands before the first. */
+export function factsOf(name: string, values: readonly string[], paint?: Fact['paint']): Fact[] {
+  return values.map((value, index) => fact(index === 0 ? name : '', value, paint));
+}
+
 /**
- * One line a fact, names in a column of their own, values wrapped at spaces so that no line is wider than `columns`
+ * One line a fact, names in a column of their own, values wrapped at spaces so that no line is wider than the stream
  * (a path or a command that is wider stays whole). Values are made printable, so they may hold foreign text.
  */
-export function factLines(facts: readonly Fact[], columns: number, appearance: Appearance): string[] {
+export function factLines(facts: readonly Fact[], appearance: Appearance): string[] {
   const nameColumns = Math.max(0, ...facts.map(({ name }) => displayWidth(name)));
   const indent = 2 + nameColumns + 2;
   const lines: string[] = [];
   for (const { name, value, paint } of facts) {
-    wrapToWidth(printable(value), Math.max(1, columns - indent)).forEach((part, index) => {
+    wrapToWidth(printable(value), Math.max(1, appearance.columns - indent)).forEach((part, index) => {
       const label =
         index === 0 ? appearance.colours.dim(padToWidth(name, nameColumns)) : ' '.repeat(nameColumns);
       lines.push(inCharacterSet(`  ${label}  ${paint === undefined ? part : paint(part)}`, appearance));

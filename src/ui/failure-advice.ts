@@ -6,35 +6,30 @@ export interface FailureAdvice {
   readonly meaning: string;
   /** One clause, imperative: the way out. */
   readonly advice: string;
-  /** Sending the same request again may end well without any change. */
-  readonly worthRetrying: boolean;
+  /** False: sending the same request again cannot end well without a change; default true. */
+  readonly worthRetrying?: boolean;
 }
 
 export const FAILURE_ADVICE: Readonly<Record<FailureKind, FailureAdvice>> = {
   rate_limited: {
     meaning: 'the server throttled these for longer than --max-wait',
     advice: 'lower --rpm or --tpm, or raise --max-wait',
-    worthRetrying: true,
   },
   overloaded: {
     meaning: 'the server was overloaded at every attempt',
     advice: 'wait until it has recovered, or lower --concurrency',
-    worthRetrying: true,
   },
   network: {
     meaning: 'the connection failed at every attempt',
     advice: 'check the connection, the proxy and --base-url',
-    worthRetrying: true,
   },
   timeout: {
     meaning: 'no complete answer came within --timeout',
     advice: 'raise --timeout, or ask for shorter answers with --param max_tokens=N',
-    worthRetrying: true,
   },
   bad_output: {
     meaning: 'the answers were empty or not what was asked for',
     advice: 'look at the example; a clearer prompt or another model may help',
-    worthRetrying: true,
   },
   truncated: {
     meaning: 'the answers were cut off at the output limit; the part there was is in the errors file',
@@ -64,17 +59,14 @@ export const FAILURE_ADVICE: Readonly<Record<FailureKind, FailureAdvice>> = {
   quota_exhausted: {
     meaning: 'the account has no credit or quota left',
     advice: 'add credit or raise the limit at the provider, then resume',
-    worthRetrying: true,
   },
   auth: {
     meaning: 'the server does not accept the API key',
     advice: 'set a key that is valid for this model (OPENAI_API_KEY or --api-key-env), then resume',
-    worthRetrying: true,
   },
   not_found: {
     meaning: 'the server knows no such model or address',
     advice: 'check --model and --base-url',
-    worthRetrying: true,
   },
   poison: {
     meaning: 'the program went down each time these were in flight',
@@ -96,17 +88,14 @@ const ADVICE_BY_CODE: Readonly<Record<string, FailureAdvice>> = {
   PROXY_AUTH: {
     meaning: 'the proxy wants a user name and a password',
     advice: 'set HTTPS_PROXY (or HTTP_PROXY) to http://USER:PASSWORD@host:port, then resume',
-    worthRetrying: true,
   },
   PROXY_REFUSED: {
     meaning: 'the proxy does not allow calls to this server',
     advice: 'have the server allowed there, or name it in NO_PROXY, then resume',
-    worthRetrying: true,
   },
   BACKGROUND_UNSUPPORTED: {
     meaning: 'the server makes no responses in the background',
     advice: 'run it again without --background',
-    worthRetrying: true,
   },
 };
 

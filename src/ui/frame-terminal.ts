@@ -4,12 +4,10 @@
  */
 import type { Writable } from 'node:stream';
 import { draw } from '../core/terminal-gate.js';
+import type { OutputTerminal } from './colours.js';
 import { displayWidth, withoutColour } from './width.js';
 
-export type TerminalStream = Writable & {
-  readonly isTTY?: boolean | undefined;
-  readonly columns?: number | undefined;
-};
+export type TerminalStream = Writable & OutputTerminal;
 
 const HIDE_CURSOR = '\x1b[?25l';
 const SHOW_CURSOR = '\x1b[?25h';

@@ -14,169 +14,115 @@ import {
 
 /** What stands below the bar while calls are made. */
 export function runningFields(snapshot: ProgressSnapshot, colours: ChalkInstance): Field[] {
+  const { failed, remote, costMicroUsd, documentsPerCall } = snapshot;
   const fields: Field[] = [];
-  if (snapshot.failed > 0) {
-    fields.push({ variants: [`${formatCount(snapshot.failed)} failed`], importance: 9, paint: colours.red });
+  if (failed > 0) fields.push(field(9, `${formatCount(failed)} failed`, colours.red));
+  // While no server answers, the speed of the last minute says nothing any more; with batches the provider decides it.
+  const isCalling = remote === null && snapshot.heldBackBy !== 'outage';
+  if (isCalling) fields.push(...speedFields(snapshot));
+  if (costMicroUsd !== null) fields.push(field(6, formatMoney(costMicroUsd)));
+  if (remote !== null) return [...fields, ...remoteFields(remote)];
+  if (isCalling) fields.push(openField(snapshot));
+  if (documentsPerCall !== null) {
+    const count = formatCount(documentsPerCall);
+    fields.push(field(2, [`${count} documents a call`, `${count} a call`]));
   }
-  if (snapshot.remote !== null) return [...fields, ...remoteFields(snapshot.remote, snapshot)];
   const held = heldBackField(snapshot, colours);
-  // While no server answers, the speed of the last minute says nothing any more.
-  const isOutage = snapshot.heldBackBy === 'outage';
-  if (!isOutage) fields.push(...speedFields(snapshot));
-  if (snapshot.costMicroUsd !== null) {
-    fields.push({ variants: [formatMoney(snapshot.costMicroUsd)], importance: 6 });
-  }
-  if (!isOutage) {
-    const { openCalls, openResponses, concurrency } = snapshot;
-    // What is asked for meanwhile takes no place of its own.
-    const [open, what] = openResponses > 0 ? [openResponses, 'background responses'] : [openCalls, 'calls'];
-    fields.push({
-      variants: [
-        `${formatCount(open)} of ${formatCount(concurrency)} ${what} open`,
-        `${formatCount(open)} open`,
-      ],
-      importance: 3,
-    });
-  }
-  if (snapshot.documentsPerCall !== null) {
-    const count = formatCount(snapshot.documentsPerCall);
-    fields.push({ variants: [`${count} documents a call`, `${count} a call`], importance: 2 });
-  }
-  if (held !== null) fields.push(held);
-  return fields;
+  return held === null ? fields : [...fields, held];
 }
 
-/** The provider decides how fast it goes. */
-function remoteFields(remote: RemoteProgress, { costMicroUsd }: ProgressSnapshot): Field[] {
-  const fields: Field[] = [];
-  if (costMicroUsd !== null) fields.push({ variants: [formatMoney(costMicroUsd)], importance: 6 });
-  if (remote.batches === 0) return [...fields, { variants: ['making remote batches'], importance: 7 }];
-  const done = `${formatCount(remote.done)} of ${formatCount(remote.requests)}`;
-  fields.push({ variants: [`${done} worked off at the provider`, `${done} worked off`], importance: 7 });
-  fields.push({
-    variants: [formatQuantity(remote.batches, 'remote batch', 'remote batches')],
-    importance: 5,
-  });
-  if (remote.finalizing > 0) {
-    fields.push({ variants: [`${formatCount(remote.finalizing)} finalizing`], importance: 4 });
-  }
-  if (remote.settling > 0) {
-    fields.push({ variants: [`${formatCount(remote.settling)} being stored`], importance: 3 });
-  }
-  return fields;
+function field(importance: number, said: string | Field['variants'], paint?: Field['paint']): Field {
+  const variants: Field['variants'] = typeof said === 'string' ? [said] : said;
+  return { variants, importance, ...(paint && { paint }) };
 }
 
-function speedFields(snapshot: ProgressSnapshot): Field[] {
-  const requests = `${formatRate(snapshot.requestsPerMinute)} req/min`;
-  const tokens = `${formatTokens(snapshot.tokensPerMinute)} tok/min`;
+function remoteFields({ batches, done, requests, finalizing, settling }: RemoteProgress): Field[] {
+  if (batches === 0) return [field(7, 'making remote batches')];
+  const share = `${formatCount(done)} of ${formatCount(requests)}`;
   return [
-    {
-      variants:
-        snapshot.requestsPerMinuteLimit === null
-          ? [requests]
-          : [
-              `${formatRate(snapshot.requestsPerMinute)} of ${formatCount(snapshot.requestsPerMinuteLimit)} req/min`,
-              requests,
-            ],
-      importance: 7,
-    },
-    {
-      variants:
-        snapshot.tokensPerMinuteLimit === null
-          ? [tokens]
-          : [
-              `${formatTokens(snapshot.tokensPerMinute)} of ${formatTokens(snapshot.tokensPerMinuteLimit)} tok/min`,
-              tokens,
-            ],
-      importance: 5,
-    },
+    field(7, [`${share} worked off at the provider`, `${share} worked off`]),
+    field(5, formatQuantity(batches, 'remote batch', 'remote batches')),
+    ...(finalizing > 0 ? [field(4, `${formatCount(finalizing)} finalizing`)] : []),
+    ...(settling > 0 ? [field(3, `${formatCount(settling)} being stored`)] : []),
   ];
 }
 
-function heldBackField(snapshot: ProgressSnapshot, colours: ChalkInstance): Field | null {
+function openField({ openCalls, openResponses, concurrency }: ProgressSnapshot): Field {
+  // What is asked for meanwhile takes no place of its own.
+  const [open, what] = openResponses > 0 ? [openResponses, 'background responses'] : [openCalls, 'calls'];
+  const count = formatCount(open);
+  return field(3, [`${count} of ${formatCount(concurrency)} ${what} open`, `${count} open`]);
+}
+
+function speedFields(snapshot: ProgressSnapshot): Field[] {
+  const ofLimit = (used: string, limit: string, unit: string): Field['variants'] =>
+    limit === '' ? [`${used} ${unit}`] : [`${used} of ${limit} ${unit}`, `${used} ${unit}`];
+  const { requestsPerMinuteLimit: requests, tokensPerMinuteLimit: tokens } = snapshot;
+  const [mostRequests, mostTokens] = [
+    requests === null ? '' : formatCount(requests),
+    tokens === null ? '' : formatTokens(tokens),
+  ];
+  return [
+    field(7, ofLimit(formatRate(snapshot.requestsPerMinute), mostRequests, 'req/min')),
+    field(5, ofLimit(formatTokens(snapshot.tokensPerMinute), mostTokens, 'tok/min')),
+  ];
+}
+
+function heldBackField(snapshot: ProgressSnapshot, { yellow }: ChalkInstance): Field | null {
   if (snapshot.suspectsLeft > 0) {
-    const count = formatCount(snapshot.suspectsLeft);
-    return {
-      variants: [
-        `looking for the document that brought the program down: one call at a time, ${count} left`,
-        `one call at a time after crashes, ${count} left`,
-        `one at a time, ${count} left`,
-      ],
-      importance: 8,
-      paint: colours.yellow,
-    };
+    const left = `${formatCount(snapshot.suspectsLeft)} left`;
+    const lookedFor = `looking for the document that brought the program down: one call at a time, ${left}`;
+    return field(
+      8,
+      [lookedFor, `one call at a time after crashes, ${left}`, `one at a time, ${left}`],
+      yellow,
+    );
   }
-  const left = snapshot.heldBackForMs === null ? null : formatRemaining(snapshot.heldBackForMs);
+  const { heldBackForMs, outageSinceMs } = snapshot;
+  const left = heldBackForMs === null ? null : formatRemaining(heldBackForMs);
   switch (snapshot.heldBackBy) {
     case null:
       return null;
     case 'requests':
-      return { variants: ['held back by requests/min', 'limit: requests'], importance: 8 };
+      return field(8, ['held back by requests/min', 'limit: requests']);
     case 'tokens':
-      return { variants: ['held back by tokens/min', 'limit: tokens'], importance: 8 };
+      return field(8, ['held back by tokens/min', 'limit: tokens']);
     case 'share':
-      return { variants: ['held back by limits that others share', 'limit: shared'], importance: 8 };
+      return field(8, ['held back by limits that others share', 'limit: shared']);
     case 'concurrency':
-      return { variants: ['held back by concurrency', 'limit: concurrency'], importance: 4 };
-    case 'requests_per_day':
-      return {
-        variants: [
-          `today's requests are used up${left === null ? '' : `, ${left} left`}`,
-          left === null ? 'daily limit' : `daily limit ${left}`,
-        ],
-        importance: 8,
-        paint: colours.yellow,
-      };
-    case 'pause':
-      return {
-        variants: [
-          left === null ? 'paused by the server' : `paused by the server, ${left} left`,
-          left === null ? 'paused' : `paused ${left}`,
-        ],
-        importance: 8,
-        paint: colours.yellow,
-      };
-    case 'outage': {
-      const since =
-        snapshot.outageSinceMs === null ? '' : ` since ${formatTimeOfDay(snapshot.outageSinceMs)}`;
-      const next = left === null ? '' : `, next try in ${left}`;
-      return {
-        variants: [
-          `the server has not answered${since}${next}`,
-          `no answer${since}${next}`,
-          `no answer${since}`,
-          'no answer',
-        ],
-        importance: 10,
-        paint: colours.yellow,
-      };
-    }
+      return field(4, ['held back by concurrency', 'limit: concurrency']);
     case 'trial':
-      return { variants: ['trying one call first', 'first call'], importance: 4 };
+      return field(4, ['trying one call first', 'first call']);
+    case 'requests_per_day': {
+      const words = "today's requests are used up";
+      if (left === null) return field(8, [words, 'daily limit'], yellow);
+      return field(8, [`${words}, ${left} left`, `daily limit ${left}`], yellow);
+    }
+    case 'pause':
+      if (left === null) return field(8, ['paused by the server', 'paused'], yellow);
+      return field(8, [`paused by the server, ${left} left`, `paused ${left}`], yellow);
     case 'retry_wait':
-      return {
-        variants: [
-          left === null ? 'waiting to try again' : `next try in ${left}`,
-          left === null ? 'retrying' : `retry ${left}`,
-        ],
-        importance: 8,
-        paint: colours.yellow,
-      };
+      if (left === null) return field(8, ['waiting to try again', 'retrying'], yellow);
+      return field(8, [`next try in ${left}`, `retry ${left}`], yellow);
+    case 'outage': {
+      const since = outageSinceMs === null ? '' : ` since ${formatTimeOfDay(outageSinceMs)}`;
+      const next = `${since}${left === null ? '' : `, next try in ${left}`}`;
+      const short = `no answer${since}`;
+      const words = [`the server has not answered${next}`, `no answer${next}`, short, 'no answer'] as const;
+      return field(10, [...words], yellow);
+    }
   }
 }
 
 /** What stands below the bar after Ctrl-C. */
 export function stoppingFields(snapshot: ProgressSnapshot, colours: ChalkInstance): Field[] {
-  const open = snapshot.openCalls;
-  if (open === 0) return [{ variants: ['stopping'], importance: 2, paint: colours.yellow }];
-  const calls = `${formatCount(open)} ${open === 1 ? 'call' : 'calls'}`;
-  const grace = snapshot.graceLeftMs === null ? '' : ` for up to ${formatRemaining(snapshot.graceLeftMs)}`;
+  const { openCalls, graceLeftMs } = snapshot;
+  if (openCalls === 0) return [field(2, 'stopping', colours.yellow)];
+  const calls = formatQuantity(openCalls, 'call');
+  const grace = graceLeftMs === null ? '' : ` for up to ${formatRemaining(graceLeftMs)}`;
+  const waiting = `stopping, waiting${grace} for ${calls} to end`;
   return [
-    {
-      variants: [`stopping, waiting${grace} for ${calls} to end`, `stopping, ${calls} open`, 'stopping'],
-      importance: 2,
-      paint: colours.yellow,
-    },
-    { variants: ['Ctrl-C again to cut them off', 'Ctrl-C cuts off'], importance: 1, paint: colours.dim },
+    field(2, [waiting, `stopping, ${calls} open`, 'stopping'], colours.yellow),
+    field(1, ['Ctrl-C again to cut them off', 'Ctrl-C cuts off'], colours.dim),
   ];
 }

@@ -66,12 +66,13 @@ class PlainProgress implements Progress {
   }
 
   #print(): void {
-    const { appearance } = this.#options;
-    this.#lastLine = inCharacterSet(
-      renderPlainLine(this.#options.snapshot(), appearance.colours),
-      appearance,
-    );
+    this.#lastLine = this.#line();
     this.log(this.#lastLine);
+  }
+
+  #line(): string {
+    const { appearance, snapshot } = this.#options;
+    return inCharacterSet(renderPlainLine(snapshot(), appearance.colours), appearance);
   }
 
   log(line: string): void {
@@ -82,8 +83,7 @@ class PlainProgress implements Progress {
     if (this.#cancelTimer === null) return;
     this.#cancelTimer();
     this.#cancelTimer = null;
-    const { appearance } = this.#options;
-    const line = inCharacterSet(renderPlainLine(this.#options.snapshot(), appearance.colours), appearance);
+    const line = this.#line();
     if (line !== this.#lastLine) this.log(line);
   }
 }

@@ -5,13 +5,8 @@ import { formatAgo, formatCount } from './numbers.js';
 import { inputWords, stateWord } from './run-words.js';
 import { renderTable } from './table.js';
 
-/** A header and a line a run, none wider than `columns`. */
-export function renderOldRuns(
-  runs: readonly OldRun[],
-  nowMs: number,
-  columns: number,
-  appearance: Appearance,
-): string[] {
+/** A header and a line a run, none wider than the stream. */
+export function renderOldRuns(runs: readonly OldRun[], nowMs: number, appearance: Appearance): string[] {
   return renderTable(
     [
       { header: 'run' },
@@ -27,7 +22,6 @@ export function renderOldRuns(
       formatAgo(nowMs - lastActiveAtMs),
       inputWords(run.inputPath),
     ]),
-    columns,
     appearance,
   );
 }

@@ -3,9 +3,9 @@ import type { RunRecord } from '../core/run.js';
 import type { RunSummary } from '../core/run-summary.js';
 import type { Appearance } from './colours.js';
 import { dotted } from './facts.js';
-import { formatAgo, formatCount, formatMoney } from './numbers.js';
+import { formatAgo, formatCount } from './numbers.js';
 import { inputWords, shownPath, stateWord } from './run-words.js';
-import { openOf, totalOf } from './summary-facts.js';
+import { knownCost, openOf, totalOf } from './summary-facts.js';
 import { renderTable } from './table.js';
 
 export interface ListedRun {
@@ -16,14 +16,13 @@ export interface ListedRun {
 }
 
 /**
- * A header and a line a run, none wider than `columns`.
+ * A header and a line a run, none wider than the stream.
  * @param workingFolder paths inside it are shown as they are named there
  */
 export function renderRunList(
   runs: readonly ListedRun[],
   nowMs: number,
   workingFolder: string,
-  columns: number,
   appearance: Appearance,
 ): string[] {
   return renderTable(
@@ -44,16 +43,10 @@ export function renderRunList(
         openOf(summary) > 0 ? `${formatCount(openOf(summary))} pending` : null,
         summary.counts.failed > 0 ? `${formatCount(summary.counts.failed)} failed` : null,
       ]),
-      costOf(run, summary),
+      run.simulated ? 'simulated' : knownCost(summary),
       formatAgo(nowMs - run.createdAtMs),
       inputWords(shownPath(run.inputPath, workingFolder)),
     ]),
-    columns,
     appearance,
   );
-}
-
-function costOf({ simulated }: RunRecord, { costMicroUsd, callsWithoutCost }: RunSummary): string {
-  if (simulated) return 'simulated';
-  return callsWithoutCost > 0 && costMicroUsd === 0 ? 'not known' : formatMoney(costMicroUsd);
 }

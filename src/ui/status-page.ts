@@ -5,8 +5,8 @@ import { printable } from '../core/foreign-text.js';
 import type { LaneSummary, RunSummary } from '../core/run-summary.js';
 import type { RunInspection } from '../runs/inspect-run.js';
 import { drawBar } from './bar.js';
-import { type Appearance, inCharacterSet } from './colours.js';
-import { dotted, type Fact, factLines } from './facts.js';
+import { type Appearance, inCharacterSet, paragraph } from './colours.js';
+import { dotted, type Fact, fact, factLines, factsOf } from './facts.js';
 import { haltReasonText } from './halt-reason.js';
 import { nextCommand } from './next-command.js';
 import {
@@ -22,17 +22,16 @@ import {
 } from './numbers.js';
 import { inputWords } from './run-words.js';
 import { callFacts, documentFacts, groupFacts, openOf, totalOf } from './summary-facts.js';
-import { wrapToWidth } from './width.js';
 
 const BAR_CELLS = 40;
 
-/** The lines of the page, none wider than `columns` unless a path or a command is. */
-export function renderStatus(view: RunInspection, columns: number, appearance: Appearance): string[] {
+/** The lines of the page, none wider than the stream unless a path or a command is. */
+export function renderStatus(view: RunInspection, appearance: Appearance): string[] {
   const { run, summary } = view;
   const { colours } = appearance;
   const facts: Fact[] = [
-    { name: 'input', value: printable(inputWords(run.inputPath)) },
-    { name: 'started', value: formatAgo(view.nowMs - run.createdAtMs) },
+    fact('input', printable(inputWords(run.inputPath))),
+    fact('started', formatAgo(view.nowMs - run.createdAtMs)),
     ...documentFacts(summary, colours),
     ...batchFacts(view),
     ...responseFacts(view),
@@ -44,36 +43,18 @@ export function renderStatus(view: RunInspection, columns: number, appearance: A
     ...learntFacts(view),
   ];
   if (run.simulated) {
-    facts.push({
-      name: 'simulated',
-      value: 'answers are made up on this machine, no model is asked',
-      paint: colours.yellow,
-    });
+    facts.push(fact('simulated', 'answers are made up on this machine, no model is asked', colours.yellow));
   }
-  run.outputPaths.forEach((path, index) => {
-    facts.push({ name: index === 0 ? 'files' : '', value: printable(path), paint: colours.cyan });
-  });
+  facts.push(...factsOf('files', run.outputPaths.map(printable), colours.cyan));
   if (view.owner === null) {
-    facts.push({
-      name: 'next',
-      value: appearance.command(
-        nextCommand({
-          runName: run.name,
-          open: openOf(summary),
-          failed: summary.counts.failed,
-          cancelled: run.status === 'cancelled',
-          resultsPath: null,
-        }),
-      ),
-      paint: colours.bold,
-    });
+    const outcome = { runName: run.name, open: openOf(summary), failed: summary.counts.failed };
+    const next = nextCommand({ ...outcome, cancelled: run.status === 'cancelled', resultsPath: null });
+    facts.push(fact('next', appearance.command(next), colours.bold));
   }
   return [
-    ...wrapToWidth(`${printable(run.name)} · ${stateText(view)}`, columns).map((line) =>
-      colours.bold(inCharacterSet(line, appearance)),
-    ),
-    ...barLines(summary, columns, appearance),
-    ...factLines(facts, columns, appearance),
+    ...paragraph(`${printable(run.name)} · ${stateText(view)}`, appearance, colours.bold),
+    ...barLines(summary, appearance),
+    ...factLines(facts, appearance),
   ];
 }
 
@@ -96,12 +77,12 @@ function stateText(view: RunInspection): string {
   }
 }
 
-function barLines(summary: RunSummary, columns: number, appearance: Appearance): string[] {
+function barLines(summary: RunSummary, appearance: Appearance): string[] {
   const total = totalOf(summary);
   if (total === 0) return [];
   const done = summary.counts.completed + summary.counts.failed;
   const text = `${formatPercent(done, total)} of ${formatQuantity(total, 'document')}`;
-  const cells = Math.min(BAR_CELLS, columns - text.length - 4);
+  const cells = Math.min(BAR_CELLS, appearance.columns - text.length - 4);
   if (cells < 8) return [];
   const shares = { share: done / total, failedShare: summary.counts.failed / total };
   return [inCharacterSet(`  ${drawBar(shares, cells, appearance.colours)}  ${text}`, appearance)];
@@ -111,16 +92,11 @@ function speedFacts(view: RunInspection): Fact[] {
   const facts: Fact[] = [];
   // The window is that of the key, for which other runs may have made the calls.
   if (view.owner !== null || (view.requestsPerMinute > 0 && view.summary.calls.made > 0)) {
-    facts.push({
-      name: 'speed',
-      value: dotted([
-        `${formatRate(view.requestsPerMinute)} requests/min${quota(view.requestsPerMinute, view.requestsPerMinuteLimit, formatCount)}`,
-        `${formatTokens(view.tokensPerMinute)} tokens/min${quota(view.tokensPerMinute, view.tokensPerMinuteLimit, formatTokens)}`,
-      ]),
-    });
+    const requests = `${formatRate(view.requestsPerMinute)} requests/min${quota(view.requestsPerMinute, view.requestsPerMinuteLimit, formatCount)}`;
+    const tokens = `${formatTokens(view.tokensPerMinute)} tokens/min${quota(view.tokensPerMinute, view.tokensPerMinuteLimit, formatTokens)}`;
+    facts.push(fact('speed', dotted([requests, tokens])));
   }
-  if (view.etaMs !== null && openOf(view.summary) > 0)
-    facts.push({ name: 'ETA', value: formatRemaining(view.etaMs) });
+  if (view.etaMs !== null && openOf(view.summary) > 0) facts.push(fact('ETA', formatRemaining(view.etaMs)));
   return facts;
 }
 
@@ -140,7 +116,7 @@ function batchFacts({ batches, nowMs }: RunInspection): Fact[] {
     ]);
   });
   if (settled > 0) lines.push(`${formatCount(settled)} done with`);
-  return lines.map((value, index) => ({ name: index === 0 ? 'remote' : '', value }));
+  return factsOf('remote', lines);
 }
 
 /** All in one line: there may be as many as documents. */
@@ -153,7 +129,7 @@ function responseFacts({ responses, nowMs }: RunInspection): Fact[] {
     mostMicroUsd > 0 ? `at most ${formatMoney(mostMicroUsd)}` : null,
     `${responses.length === 1 ? 'created' : 'the first created'} ${formatAgo(nowMs - oldest.createdAtMs)}`,
   ]);
-  return [{ name: 'remote', value }];
+  return [fact('remote', value)];
 }
 
 function batchState({ state, remoteState }: BatchRecord): string {
@@ -173,39 +149,40 @@ function batchState({ state, remoteState }: BatchRecord): string {
 }
 
 function outageFacts({ outages, nowMs }: RunInspection): Fact[] {
-  return outages.map(({ lane, sinceMs, message }, index) => ({
-    name: index === 0 ? 'outage' : '',
-    value: `${printable(lane)} has not answered since ${formatTimeOfDay(sinceMs)}, for ${formatRemaining(nowMs - sinceMs)}: ${printable(message)}`,
-  }));
+  const words = outages.map(
+    ({ lane, sinceMs, message }) =>
+      `${printable(lane)} has not answered since ${formatTimeOfDay(sinceMs)}, for ${formatRemaining(nowMs - sinceMs)}: ${printable(message)}`,
+  );
+  return factsOf('outage', words);
 }
 
 /** What the server itself says of its limits: the user may not know them. */
 function learntFacts({ learntLimits }: RunInspection): Fact[] {
-  return learntLimits.map((limit, index) => ({
-    name: index === 0 ? 'learnt' : '',
-    value: dotted([
+  const words = learntLimits.map((limit) =>
+    dotted([
       learntLimits.length > 1 ? printable(limit.lane) : null,
       limit.requestsPerMinute === null ? null : `${formatCount(limit.requestsPerMinute)} requests/min`,
       limit.tokensPerMinute === null ? null : `${formatTokens(limit.tokensPerMinute)} tokens/min`,
       limit.requestsPerDay === null ? null : `${formatCount(limit.requestsPerDay)} requests/day`,
     ]),
-  }));
+  );
+  return factsOf('learnt', words);
 }
 
 /** Of a single lane the lines above tell everything. */
 function laneFacts(lanes: readonly LaneSummary[]): Fact[] {
   if (lanes.length < 2) return [];
-  return lanes.map((lane, index) => ({
-    name: index === 0 ? 'lanes' : '',
-    value: `${printable(lane.lane)}: ${dotted([
-      formatQuantity(lane.calls, 'call'),
+  const words = lanes.map((lane) =>
+    dotted([
+      `${printable(lane.lane)}: ${formatQuantity(lane.calls, 'call')}`,
       lane.failed > 0 ? `${formatCount(lane.failed)} failed` : null,
       lane.throttled > 0 ? `${formatCount(lane.throttled)} of them throttled` : null,
       `${formatTokens(lane.usage.inputTokens)} in`,
       `${formatTokens(lane.usage.outputTokens)} out`,
       lane.costMicroUsd > 0 ? formatMoney(lane.costMicroUsd) : null,
-    ])}`,
-  }));
+    ]),
+  );
+  return factsOf('lanes', words);
 }
 
 function quota(used: number, limit: number | null, format: (count: number) => string): string {

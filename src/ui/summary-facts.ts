@@ -5,7 +5,7 @@ import { printable } from '../core/foreign-text.js';
 import type { GroupFigures } from '../core/group-figures.js';
 import type { RunSummary } from '../core/run-summary.js';
 import type { PriceTable } from '../pricing/price-book.js';
-import { dotted, type Fact } from './facts.js';
+import { dotted, type Fact, fact } from './facts.js';
 import { formatCount, formatDuration, formatMoney, formatQuantity, formatTokens } from './numbers.js';
 
 /** Documents of the run, whatever their state. */
@@ -20,32 +20,24 @@ export function openOf(summary: RunSummary): number {
 
 export function documentFacts(summary: RunSummary, colours: ChalkInstance): Fact[] {
   const { counts } = summary;
-  const facts: Fact[] = [{ name: 'completed', value: formatCount(counts.completed) }];
+  const facts = [fact('completed', formatCount(counts.completed))];
   if (counts.failed > 0) {
-    facts.push({
-      name: 'failed',
-      value: `${formatCount(counts.failed)}${failedByKind(summary)}`,
-      paint: colours.red,
-    });
+    facts.push(fact('failed', `${formatCount(counts.failed)}${failedByKind(summary)}`, colours.red));
   }
   const open = openOf(summary);
   if (open > 0) {
-    facts.push({
-      name: 'pending',
-      value: dotted([
-        formatCount(open),
-        counts.delayed > 0 ? `${formatCount(counts.delayed)} of them wait to be tried again` : null,
-        // As the bar counts them: what is taken up and waits for its call is pending all the same.
-        summary.calls.open > 0 ? `${formatQuantity(summary.calls.open, 'call')} open` : null,
-      ]),
-    });
+    const words = dotted([
+      formatCount(open),
+      counts.delayed > 0 ? `${formatCount(counts.delayed)} of them wait to be tried again` : null,
+      // As the bar counts them: what is taken up and waits for its call is pending all the same.
+      summary.calls.open > 0 ? `${formatQuantity(summary.calls.open, 'call')} open` : null,
+    ]);
+    facts.push(fact('pending', words));
   }
   const shared = sharingParts(summary.shared);
-  if (shared.length > 0) facts.push({ name: 'shared', value: dotted(shared) });
-  if (counts.cancelled > 0) facts.push({ name: 'cancelled', value: formatCount(counts.cancelled) });
-  if (summary.gone > 0) {
-    facts.push({ name: 'gone', value: `${formatCount(summary.gone)} no longer in the input` });
-  }
+  if (shared.length > 0) facts.push(fact('shared', dotted(shared)));
+  if (counts.cancelled > 0) facts.push(fact('cancelled', formatCount(counts.cancelled)));
+  if (summary.gone > 0) facts.push(fact('gone', `${formatCount(summary.gone)} no longer in the input`));
   return facts;
 }
 
@@ -83,38 +75,22 @@ export function callFacts(
 ): Fact[] {
   const { calls, usage, latencyMs } = summary;
   if (calls.made === 0) return [];
-  const facts: Fact[] = [
-    {
-      name: 'calls',
-      value: dotted([
-        formatCount(calls.made),
-        callsPerSecond,
-        calls.failed > 0 ? `${formatCount(calls.failed)} failed` : null,
-        ...repeatParts(calls),
-      ]),
-    },
-    {
-      name: 'tokens',
-      value: dotted([
-        `${formatTokens(usage.inputTokens)} in${usage.cachedTokens > 0 ? ` (${formatTokens(usage.cachedTokens)} cached)` : ''}`,
-        `${formatTokens(usage.outputTokens)} out${usage.reasoningTokens > 0 ? ` (${formatTokens(usage.reasoningTokens)} reasoning)` : ''}`,
-      ]),
-    },
+  const failed = calls.failed > 0 ? `${formatCount(calls.failed)} failed` : null;
+  const read = `${formatTokens(usage.inputTokens)} in${usage.cachedTokens > 0 ? ` (${formatTokens(usage.cachedTokens)} cached)` : ''}`;
+  const written = `${formatTokens(usage.outputTokens)} out${usage.reasoningTokens > 0 ? ` (${formatTokens(usage.reasoningTokens)} reasoning)` : ''}`;
+  const facts = [
+    fact('calls', dotted([formatCount(calls.made), callsPerSecond, failed, ...repeatParts(calls)])),
+    fact('tokens', dotted([read, written])),
   ];
   if (!simulated) {
-    facts.push({ name: 'cost', value: costText(summary) });
-    if (prices !== null) facts.push({ name: 'prices', value: printable(priceTableText(prices)) });
+    facts.push(fact('cost', costText(summary)));
+    if (prices !== null) facts.push(fact('prices', printable(priceTableText(prices))));
   }
   if (latencyMs !== null) {
-    facts.push({
-      name: 'latency',
-      value: dotted([
-        `mean ${formatDuration(latencyMs.mean)}`,
-        `p50 ${formatDuration(latencyMs.p50)}`,
-        `p95 ${formatDuration(latencyMs.p95)}`,
-        `p99 ${formatDuration(latencyMs.p99)}`,
-      ]),
-    });
+    const times = (['mean', 'p50', 'p95', 'p99'] as const).map(
+      (name) => `${name} ${formatDuration(latencyMs[name])}`,
+    );
+    facts.push(fact('latency', dotted(times)));
   }
   return facts;
 }
@@ -132,10 +108,15 @@ export function priceTableText({ source, date }: PriceTable): string {
   return date === null ? source : `${source} of ${date}`;
 }
 
+/** Where no call has a price, nothing is known, and `$0.00` would be a lie. */
+export function knownCost({ costMicroUsd, callsWithoutCost }: RunSummary): string {
+  return costMicroUsd === 0 && callsWithoutCost > 0 ? 'not known' : formatMoney(costMicroUsd);
+}
+
 function costText(summary: RunSummary): string {
   const { costMicroUsd, callsWithoutCost, inDoubt } = summary;
   const isUnknown = costMicroUsd === 0 && callsWithoutCost > 0;
-  const known = isUnknown ? 'not known: no price for this model and tier' : formatMoney(costMicroUsd);
+  const known = `${knownCost(summary)}${isUnknown ? ': no price for this model and tier' : ''}`;
   if (inDoubt.costMicroUsd > 0) {
     return dotted([known, isUnknown ? `at most ${formatMoney(inDoubt.costMicroUsd)}` : doubtText(summary)]);
   }
@@ -164,5 +145,5 @@ export function groupFacts(groups: GroupFigures | null): Fact[] {
     fewest === most ? null : `from ${formatCount(fewest)} to ${formatCount(most)}`,
     splits > 0 ? `${formatCount(splits)} split` : null,
   ]);
-  return [{ name: 'groups', value }];
+  return [fact('groups', value)];
 }

@@ -1,40 +1,31 @@
 /** The page that ends a run. */
 
+import type { RunEvent } from '../core/event.js';
 import { printable } from '../core/foreign-text.js';
-import type { RunSummary } from '../core/run-summary.js';
-import type { PriceTable } from '../pricing/price-book.js';
-import { type Appearance, inCharacterSet } from './colours.js';
-import { type Fact, factLines } from './facts.js';
+import type { RunRecord } from '../core/run.js';
+import { type Appearance, paragraph } from './colours.js';
+import { type Fact, fact, factLines } from './facts.js';
 import { haltReasonText } from './halt-reason.js';
 import { nextCommand } from './next-command.js';
 import { formatCount, formatDuration, formatQuantity, formatRate } from './numbers.js';
 import { callFacts, documentFacts, openOf, totalOf } from './summary-facts.js';
-import { wrapToWidth } from './width.js';
 
-export interface RunEndReport {
+type Ended = RunEvent & { readonly type: 'ended' };
+
+export interface RunEndReport
+  extends Pick<Ended, 'summary' | 'elapsedMs' | 'prices'>,
+    Pick<RunRecord, 'haltReason' | 'simulated'> {
   readonly runName: string;
-  readonly summary: RunSummary;
-  /** Of this drain, not of the whole run. */
-  readonly elapsedMs: number;
   /** Calls that this drain has made. */
   readonly callsMade: number;
-  /** What stopped the run by itself, e.g. `auth: invalid API key`; null when nothing did. */
-  readonly haltReason: string | null;
   /** The documents that were asked for are done, others are left. */
   readonly isTry: boolean;
-  readonly simulated: boolean;
-  /** What the calls were priced by; null where that is not known. */
-  readonly prices: PriceTable | null;
   /** As they are to be shown; null where there is none. */
-  readonly files: {
-    readonly results: string | null;
-    readonly errors: string | null;
-    readonly rejects: string | null;
-  };
+  readonly files: Readonly<Record<'results' | 'errors' | 'rejects', string | null>>;
 }
 
-/** The lines of the summary, none wider than `columns` unless a path or a command is. */
-export function renderSummary(report: RunEndReport, columns: number, appearance: Appearance): string[] {
+/** The lines of the summary, none wider than the stream unless a path or a command is. */
+export function renderSummary(report: RunEndReport, appearance: Appearance): string[] {
   const { colours } = appearance;
   const { summary, files } = report;
   const open = openOf(summary);
@@ -44,69 +35,35 @@ export function renderSummary(report: RunEndReport, columns: number, appearance:
 
   const facts: Fact[] = [
     ...documentFacts(summary, colours),
-    { name: 'elapsed', value: formatDuration(report.elapsedMs) },
+    fact('elapsed', formatDuration(report.elapsedMs)),
     ...callFacts(summary, { callsPerSecond, simulated: report.simulated, prices: report.prices }),
   ];
   if (report.simulated) {
-    facts.push({
-      name: 'simulated',
-      value: 'these answers were made up on this machine, no model was asked',
-      paint: colours.yellow,
-    });
+    const words = 'these answers were made up on this machine, no model was asked';
+    facts.push(fact('simulated', words, colours.yellow));
   }
-  if (files.results !== null) facts.push({ name: 'results', value: files.results, paint: colours.cyan });
-  if (files.errors !== null) facts.push({ name: 'errors', value: files.errors, paint: colours.cyan });
-  if (files.rejects !== null) facts.push({ name: 'bad lines', value: files.rejects, paint: colours.cyan });
-  facts.push({
-    name: 'next',
-    value: appearance.command(
-      nextCommand({
-        runName: report.runName,
-        open,
-        failed: summary.counts.failed,
-        cancelled: summary.counts.cancelled > 0,
-        resultsPath: files.results,
-      }),
-    ),
-    paint: colours.bold,
-  });
-  return [...headline(report, open, columns, appearance), ...factLines(facts, columns, appearance)];
+  if (files.results !== null) facts.push(fact('results', files.results, colours.cyan));
+  if (files.errors !== null) facts.push(fact('errors', files.errors, colours.cyan));
+  if (files.rejects !== null) facts.push(fact('bad lines', files.rejects, colours.cyan));
+  const { failed, cancelled } = summary.counts;
+  const outcome = { runName: report.runName, open, failed, cancelled: cancelled > 0 };
+  const next = nextCommand({ ...outcome, resultsPath: files.results });
+  facts.push(fact('next', appearance.command(next), colours.bold));
+  const [title, paint] = headline(report, open, appearance);
+  return [...paragraph(title, appearance, paint), ...factLines(facts, appearance)];
 }
 
-function headline(report: RunEndReport, open: number, columns: number, appearance: Appearance): string[] {
-  const { colours } = appearance;
-  const { summary } = report;
+/** Whether the run is at its end, in a word, and the colour of that. */
+function headline(report: RunEndReport, open: number, { colours }: Appearance): [string, typeof colours.red] {
+  const { counts } = report.summary;
   const runName = printable(report.runName);
-  const total = totalOf(summary);
-  const documents = formatQuantity(total, 'document');
-  const done = `${formatCount(summary.counts.completed + summary.counts.failed)} of ${documents} done`;
-  if (open > 0 && report.haltReason !== null) {
-    return headlineLines(
-      `✗ ${runName} stopped, ${done}: ${printable(haltReasonText(report.haltReason))}`,
-      colours.red,
-      columns,
-      appearance,
-    );
-  }
-  if (open > 0 && report.isTry)
-    return headlineLines(`✓ ${runName} was tried, ${done}`, colours.green, columns, appearance);
-  if (open > 0)
-    return headlineLines(`■ ${runName} was stopped, ${done}`, colours.yellow, columns, appearance);
-  if (summary.counts.cancelled > 0) {
-    return headlineLines(`■ ${runName} was cancelled, ${done}`, colours.yellow, columns, appearance);
-  }
-  if (summary.counts.failed > 0) {
-    const failed = `${formatCount(summary.counts.failed)} of ${documents} failed`;
-    return headlineLines(`■ ${runName} is finished, ${failed}`, colours.yellow, columns, appearance);
-  }
-  return headlineLines(`✓ ${runName} is complete: ${documents}`, colours.green, columns, appearance);
-}
-
-function headlineLines(
-  text: string,
-  paint: (text: string) => string,
-  columns: number,
-  appearance: Appearance,
-): string[] {
-  return wrapToWidth(text, columns).map((line) => paint(inCharacterSet(line, appearance)));
+  const documents = formatQuantity(totalOf(report.summary), 'document');
+  const done = `${formatCount(counts.completed + counts.failed)} of ${documents} done`;
+  if (open > 0 && report.haltReason !== null)
+    return [`✗ ${runName} stopped, ${done}: ${printable(haltReasonText(report.haltReason))}`, colours.red];
+  if (open > 0 && report.isTry) return [`✓ ${runName} was tried, ${done}`, colours.green];
+  if (open > 0) return [`■ ${runName} was stopped, ${done}`, colours.yellow];
+  if (counts.cancelled > 0) return [`■ ${runName} was cancelled, ${done}`, colours.yellow];
+  if (counts.failed === 0) return [`✓ ${runName} is complete: ${documents}`, colours.green];
+  return [`■ ${runName} is finished, ${formatCount(counts.failed)} of ${documents} failed`, colours.yellow];
 }

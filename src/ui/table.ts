@@ -15,15 +15,15 @@ const GAP = '  ';
 const NARROWEST_COLUMN = 4;
 
 /**
- * The header and a line a row. When the table is wider than `columns`, the widest column gives way, again and again;
+ * The header and a line a row. When the table is wider than the stream, the widest column gives way, again and again;
  * when even that does not help, lines are cut at the edge. Cells are made printable, so they may hold foreign text.
  */
 export function renderTable(
   tableColumns: readonly TableColumn[],
   rows: readonly (readonly string[])[],
-  columns: number,
   appearance: Appearance,
 ): string[] {
+  const { columns } = appearance;
   const cells = rows.map((row) => tableColumns.map((_, index) => printable(row[index] ?? '')));
   const widths = tableColumns.map(({ header }, index) =>
     Math.max(displayWidth(header), ...cells.map((row) => displayWidth(row[index] ?? ''))),

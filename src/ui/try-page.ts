@@ -12,13 +12,9 @@ const INDENT = '  ';
 const MOST_ANSWER_LINES = 12;
 const MOST_DOCUMENT_LINES = 3;
 
-/** None of the lines is wider than `columns` unless a word of a document or an answer is. */
-export function renderTry(
-  event: RunEvent & { readonly type: 'tried' },
-  columns: number,
-  appearance: Appearance,
-): string[] {
-  const { colours } = appearance;
+/** None of the lines is wider than the stream unless a word of a document or an answer is. */
+export function renderTry(event: RunEvent & { readonly type: 'tried' }, appearance: Appearance): string[] {
+  const { colours, columns } = appearance;
   const block = (text: string, most: number, paint: (text: string) => string): string[] =>
     blockOf(text, columns - INDENT.length, most).map((line) => INDENT + paint(line));
   const lines = event.answers.flatMap((row) => {

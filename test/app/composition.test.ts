@@ -1,11 +1,12 @@
 /** What a run's lanes are made of: each has the limits, the share, the names, the key and the prices that are its own. */
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { checkConnection, connect, type OpenLanes } from '../../src/app/composition.js';
+import { checkConnection, connect } from '../../src/app/composition.js';
 import type { CommandContext } from '../../src/app/context.js';
 import { Interrupts } from '../../src/app/interrupts.js';
 import { systemClock } from '../../src/core/clock.js';
 import type { JsonObject } from '../../src/core/json.js';
 import type { RunSettings } from '../../src/runs/run-settings.js';
+import type { RunLanes } from '../../src/runs/work.js';
 import { type Simulator, startSimulator } from '../../src/simulator/simulator.js';
 import { temporaryFolder } from '../support/program.js';
 import { runSettingsOf } from '../support/run-settings.js';
@@ -16,7 +17,7 @@ const USAGE = { inputTokens: 1_000, outputTokens: 100, cachedTokens: 0, reasonin
 
 let folder: ReturnType<typeof temporaryFolder>;
 let simulator: Simulator;
-let connection: OpenLanes | null;
+let connection: RunLanes | null;
 
 beforeEach(async () => {
   folder = temporaryFolder();
@@ -68,7 +69,7 @@ function twoLanes(): JsonObject {
 
 /** One call, and what the server said. */
 async function send(
-  lane: OpenLanes['lanes'][number],
+  lane: RunLanes['lanes'][number],
   model = 'small',
   signal: AbortSignal = new AbortController().signal,
 ) {

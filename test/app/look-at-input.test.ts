@@ -39,7 +39,7 @@ afterEach(() => workspace.remove());
 
 async function read(flags: Record<string, unknown>, look: Parameters<typeof lookAtInput>[4]) {
   const resolved = resolveSettings({ flags, environment: {}, file: {} });
-  const nothing = { parameters: {}, simulate: false, output: undefined, inputs: ['docs.jsonl'] };
+  const nothing = { inputs: ['docs.jsonl'] };
   const runSettings = await runSettingsFrom(resolved, nothing, workspace.folder);
   return lookAtInput(context, resolved.settings, runSettings, ['docs.jsonl'], look);
 }

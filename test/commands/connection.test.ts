@@ -38,11 +38,7 @@ function contextWith(environment: Record<string, string>): CommandContext {
 
 function settingsAt(baseUrl: string, flags: object = {}): Promise<RunSettings> {
   const resolved = resolveSettings({ flags: { baseUrl, ...flags }, environment: {}, file: {} });
-  return runSettingsFrom(
-    resolved,
-    { inputs: ['docs.jsonl'], parameters: {}, simulate: false, output: undefined },
-    '/',
-  );
+  return runSettingsFrom(resolved, { inputs: ['docs.jsonl'] }, '/');
 }
 
 describe('a base URL', () => {

@@ -1,6 +1,5 @@
 /** Names that people bring along from other programs, and slips of the keys. */
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { configName } from '../../src/config/familiar-names.js';
 import { SETTINGS } from '../../src/config/settings.js';
 import { runInProcess } from '../support/in-process.js';
 import { jsonLines } from '../support/program.js';
@@ -68,7 +67,7 @@ describe('a key of the settings file', () => {
   });
 
   it('is of one setting alone', () => {
-    const names = SETTINGS.map(configName);
+    const names = SETTINGS.map(({ key }) => key);
     expect(new Set(names).size).toBe(names.length);
   });
 });

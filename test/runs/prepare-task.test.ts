@@ -38,7 +38,7 @@ async function prepareTaskWith(prompt: string | null) {
       environment: {},
       file: {},
     }),
-    { inputs: ['docs.jsonl'], parameters: {}, simulate: false, output: undefined },
+    { inputs: ['docs.jsonl'] },
     folder.path,
   );
   return createPrepareTask(settings, null);

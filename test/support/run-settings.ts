@@ -19,9 +19,5 @@ export function runSettingsOf({
   folder = '/',
 }: Given = {}): Promise<RunSettings> {
   const resolved = resolveSettings({ flags, environment: {}, file });
-  return runSettingsFrom(
-    resolved,
-    { inputs: ['docs.jsonl'], parameters: {}, simulate, output: undefined },
-    folder,
-  );
+  return runSettingsFrom(resolved, { inputs: ['docs.jsonl'], simulate }, folder);
 }

@@ -41,7 +41,7 @@ const report: CheckReport = {
 };
 
 function page(change: Partial<CheckReport> = {}, columns = 80): string {
-  return renderCheck({ ...report, ...change }, 'reviews.jsonl', columns, PLAIN_APPEARANCE).join('\n');
+  return renderCheck({ ...report, ...change }, 'reviews.jsonl', { ...PLAIN_APPEARANCE, columns }).join('\n');
 }
 
 describe('the page of a check', () => {

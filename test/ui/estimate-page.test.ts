@@ -58,7 +58,9 @@ const report: EstimateReport = {
 };
 
 function page(change: Partial<EstimateReport> = {}, columns = 90): string {
-  return renderEstimate({ ...report, ...change }, 'reviews.jsonl', columns, PLAIN_APPEARANCE).join('\n');
+  return renderEstimate({ ...report, ...change }, 'reviews.jsonl', { ...PLAIN_APPEARANCE, columns }).join(
+    '\n',
+  );
 }
 
 describe('the page of an estimate', () => {

@@ -2,9 +2,10 @@ import { describe, expect, it } from 'vitest';
 import type { FailureKind } from '../../src/core/failure.js';
 import { FAILURE_KINDS } from '../../src/core/failure.js';
 import type { ResultRow } from '../../src/core/result-row.js';
+import { FailureGrouping } from '../../src/runs/failure-groups.js';
 import { PLAIN_APPEARANCE } from '../../src/ui/colours.js';
 import { FAILURE_ADVICE } from '../../src/ui/failure-advice.js';
-import { FailureGrouping, renderFailures } from '../../src/ui/failures-page.js';
+import { renderFailures } from '../../src/ui/failures-page.js';
 
 function failed(line: number, kind: FailureKind, message: string, code: string | null = null): ResultRow {
   return {
@@ -64,7 +65,9 @@ describe('failures', () => {
       failed(1_204, 'timeout', 'no complete answer within 300 s'),
       failed(1_205, 'timeout', 'no complete answer within 300 s'),
     ]);
-    expect(renderFailures('reviews', grouping.groups(), 76, PLAIN_APPEARANCE).join('\n')).toBe(
+    expect(
+      renderFailures('reviews', grouping.groups(), { ...PLAIN_APPEARANCE, columns: 76 }).join('\n'),
+    ).toBe(
       `3 documents of reviews failed.
 
 timeout  2 documents
@@ -90,13 +93,13 @@ invalid_request  1 document
   it('cannot steer the terminal with what a server said', () => {
     const grouping = new FailureGrouping();
     grouping.add([failed(1, 'bad_output', '\x1b[2J\x1b]0;title\x07', '\x1b[31m')]);
-    const page = renderFailures('reviews', grouping.groups(), 80, PLAIN_APPEARANCE).join('');
+    const page = renderFailures('reviews', grouping.groups(), { ...PLAIN_APPEARANCE, columns: 80 }).join('');
     expect(page).toContain('�[2J');
     for (const control of ['\x1b', '\x07']) expect(page).not.toContain(control);
   });
 
   it('may be none', () => {
-    expect(renderFailures('reviews', [], 80, PLAIN_APPEARANCE)).toEqual([
+    expect(renderFailures('reviews', [], { ...PLAIN_APPEARANCE, columns: 80 })).toEqual([
       'No document of reviews has failed.',
     ]);
   });

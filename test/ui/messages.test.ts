@@ -4,7 +4,7 @@ import { LlmBatchError, usageError } from '../../src/core/errors.js';
 import { renderBadLines } from '../../src/ui/bad-lines.js';
 import { PLAIN_APPEARANCE } from '../../src/ui/colours.js';
 import { renderError } from '../../src/ui/error.js';
-import { formatImportPlan } from '../../src/ui/plan.js';
+import { formatImportPlan } from '../../src/ui/event-lines.js';
 import { displayWidth } from '../../src/ui/width.js';
 
 describe('an error', () => {
@@ -43,22 +43,43 @@ describe('an error', () => {
 
 describe('the plan of an edited input', () => {
   it('names what there is', () => {
-    expect(formatImportPlan({ unchanged: 9_950, answeredBefore: 0, changed: 40, added: 10, gone: 3 })).toBe(
-      '9,950 unchanged · 40 changed · 10 new · 3 gone',
-    );
-    expect(formatImportPlan({ unchanged: 0, answeredBefore: 0, changed: 0, added: 10, gone: 0 })).toBe(
-      '10 new',
-    );
-    expect(formatImportPlan({ unchanged: 0, answeredBefore: 0, changed: 0, added: 0, gone: 0 })).toBe(
-      'no documents',
-    );
+    expect(
+      formatImportPlan({
+        unchanged: 9_950,
+        answeredBefore: 0,
+        changedOpen: 40,
+        changedFinished: 0,
+        added: 10,
+        gone: 3,
+      }),
+    ).toBe('9,950 unchanged · 40 changed · 10 new · 3 gone');
+    expect(
+      formatImportPlan({
+        unchanged: 0,
+        answeredBefore: 0,
+        changedOpen: 0,
+        changedFinished: 0,
+        added: 10,
+        gone: 0,
+      }),
+    ).toBe('10 new');
+    expect(
+      formatImportPlan({
+        unchanged: 0,
+        answeredBefore: 0,
+        changedOpen: 0,
+        changedFinished: 0,
+        added: 0,
+        gone: 0,
+      }),
+    ).toBe('no documents');
   });
 });
 
 describe('the report of bad lines', () => {
   it('gives number and reason of the first twenty and the number of all', () => {
     const bad = Array.from({ length: 25 }, (_, index) => ({ line: index * 100 + 3, reason: 'not JSON' }));
-    const lines = renderBadLines(bad, 1_204, 'reviews.jsonl', 80, PLAIN_APPEARANCE);
+    const lines = renderBadLines(bad, 1_204, 'reviews.jsonl', { ...PLAIN_APPEARANCE, columns: 80 });
     expect(lines).toHaveLength(22);
     expect(lines.slice(0, 3)).toEqual([
       '1,204 bad lines in reviews.jsonl:',
@@ -70,7 +91,7 @@ describe('the report of bad lines', () => {
 
   it('fits the terminal and is safe to print', () => {
     const bad = [{ line: 7, reason: `field "\x1b[2J${'名 '.repeat(80)}" is missing` }];
-    const lines = renderBadLines(bad, 1, '-', 60, PLAIN_APPEARANCE);
+    const lines = renderBadLines(bad, 1, '-', { ...PLAIN_APPEARANCE, columns: 60 });
     expect(lines[0]).toBe('1 bad line in standard input:');
     for (const line of lines) expect(displayWidth(line)).toBeLessThanOrEqual(60);
     expect(lines.at(-1)).toMatch(/ is missing$/);

@@ -22,7 +22,7 @@ const report: RunEndReport = {
 };
 
 function summaryOf(change: Partial<RunEndReport>, columns = 80): string {
-  return renderSummary({ ...report, ...change }, columns, PLAIN_APPEARANCE).join('\n');
+  return renderSummary({ ...report, ...change }, { ...PLAIN_APPEARANCE, columns }).join('\n');
 }
 
 describe('the summary', () => {
@@ -137,7 +137,7 @@ const view: RunInspection = {
 };
 
 function statusOf(change: Partial<RunInspection>, columns = 90): string {
-  return renderStatus({ ...view, ...change }, columns, PLAIN_APPEARANCE).join('\n');
+  return renderStatus({ ...view, ...change }, { ...PLAIN_APPEARANCE, columns }).join('\n');
 }
 
 describe('the status page', () => {
@@ -224,10 +224,9 @@ describe('pages of a narrow terminal', () => {
         const lines = [
           ...renderSummary(
             { ...report, haltReason: 'a reason in many words', simulated: true },
-            columns,
-            PLAIN_APPEARANCE,
+            { ...PLAIN_APPEARANCE, columns },
           ),
-          ...renderStatus(view, columns, PLAIN_APPEARANCE),
+          ...renderStatus(view, { ...PLAIN_APPEARANCE, columns }),
         ];
         for (const line of lines) {
           const value = line.slice(13);

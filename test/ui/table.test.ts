@@ -12,7 +12,7 @@ const rows = [
 
 describe('a table', () => {
   it('aligns its columns, wide characters included', () => {
-    expect(renderTable(columns, rows, 80, PLAIN_APPEARANCE)).toEqual([
+    expect(renderTable(columns, rows, { ...PLAIN_APPEARANCE, columns: 80 })).toEqual([
       'RUN         DONE  INPUT',
       'reviews  126,012  /data/reviews.jsonl',
       '映画           3  /data/a/path/that/is/long.jsonl',
@@ -20,7 +20,7 @@ describe('a table', () => {
   });
 
   it('takes from its widest column what the terminal has not', () => {
-    expect(renderTable(columns, rows, 32, PLAIN_APPEARANCE)).toEqual([
+    expect(renderTable(columns, rows, { ...PLAIN_APPEARANCE, columns: 32 })).toEqual([
       'RUN         DONE  INPUT',
       'reviews  126,012  /data/reviews…',
       '映画           3  /data/a/path/…',
@@ -28,12 +28,10 @@ describe('a table', () => {
   });
 
   it('keeps its narrow columns whole when one in front of them is too wide', () => {
-    const lines = renderTable(
-      columns,
-      [['a run with a long name', '126,012', '/data/x']],
-      30,
-      PLAIN_APPEARANCE,
-    );
+    const lines = renderTable(columns, [['a run with a long name', '126,012', '/data/x']], {
+      ...PLAIN_APPEARANCE,
+      columns: 30,
+    });
     expect(lines[1]).toBe('a run with …  126,012  /data/x');
   });
 
@@ -41,7 +39,7 @@ describe('a table', () => {
     const cell = fc.oneof(fc.string({ unit: 'grapheme' }), fc.constantFrom('a\nb', '\x1b[31m', '映画'));
     fc.assert(
       fc.property(fc.array(fc.tuple(cell, cell, cell)), fc.integer({ min: 1, max: 120 }), (body, width) => {
-        const lines = renderTable(columns, body, width, PLAIN_APPEARANCE);
+        const lines = renderTable(columns, body, { ...PLAIN_APPEARANCE, columns: width });
         expect(lines).toHaveLength(body.length + 1);
         for (const line of lines) {
           expect(displayWidth(line)).toBeLessThanOrEqual(width);

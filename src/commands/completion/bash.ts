@@ -80,17 +80,9 @@ ${values.join('\n')}
       ;;`;
 }
 
-function complete(completable: Completable, function_: string): string {
-  switch (completable.kind) {
-    case 'words':
-      return `${function_}_words ${completable.words.map(quoted).join(' ')}`;
-    case 'file':
-      return `${function_}_files`;
-    case 'run':
-      return `${function_}_runs`;
-    case 'free':
-      return ':';
-  }
+function complete({ kind, words }: Completable, function_: string): string {
+  const named = `${function_}_words ${words.map(quoted).join(' ')}`;
+  return { words: named, file: `${function_}_files`, run: `${function_}_runs`, free: ':' }[kind];
 }
 
 function flagWords(flags: readonly FlagOutline[]): string[] {

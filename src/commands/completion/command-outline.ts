@@ -2,11 +2,11 @@
 import type { Argument, Command, Option } from 'commander';
 
 /** What may stand in a place: words to choose from, a file, the name of a run, or what nobody can guess. */
-export type Completable =
-  | { readonly kind: 'words'; readonly words: readonly string[] }
-  | { readonly kind: 'file' }
-  | { readonly kind: 'run' }
-  | { readonly kind: 'free' };
+export interface Completable {
+  readonly kind: 'words' | 'file' | 'run' | 'free';
+  /** Empty for the other kinds. */
+  readonly words: readonly string[];
+}
 
 export interface FlagOutline {
   /** With its hyphens. */
@@ -55,15 +55,17 @@ function flagOutline(option: Option): FlagOutline {
 }
 
 function takenBy({ argChoices, flags }: Option): Completable {
-  if (argChoices !== undefined) return { kind: 'words', words: argChoices };
-  return /[<[](file|path|folder)/.test(flags) ? { kind: 'file' } : { kind: 'free' };
+  return chosenFrom(argChoices, /[<[](file|path|folder)/.test(flags) ? 'file' : 'free');
 }
 
 function argumentOf(argument: Argument | undefined): Completable | null {
   if (argument === undefined) return null;
-  if (argument.argChoices !== undefined) return { kind: 'words', words: argument.argChoices };
-  if (argument.name() === 'run') return { kind: 'run' };
-  return { kind: argument.name() === 'input' ? 'file' : 'free' };
+  const name = argument.name();
+  return chosenFrom(argument.argChoices, name === 'run' ? 'run' : name === 'input' ? 'file' : 'free');
+}
+
+function chosenFrom(words: readonly string[] | undefined, otherwise: Completable['kind']): Completable {
+  return words === undefined ? { kind: otherwise, words: [] } : { kind: 'words', words };
 }
 
 function onOneLine(text: string): string {

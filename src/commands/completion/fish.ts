@@ -42,15 +42,9 @@ function commandLines(
   ].join('\n');
 }
 
-function argumentPart(argument: Completable, function_: string): string {
-  switch (argument.kind) {
-    case 'words':
-      return `-a ${quoted(argument.words.join(' '))}`;
-    case 'run':
-      return `-a ${quoted(`(${function_})`)}`;
-    default:
-      return '-F';
-  }
+function argumentPart({ kind, words }: Completable, function_: string): string {
+  if (kind === 'file') return '-F';
+  return `-a ${quoted(kind === 'run' ? `(${function_})` : words.join(' '))}`;
 }
 
 function flagPart({ long, short, help, value }: FlagOutline): string {

@@ -67,15 +67,6 @@ function flagSpecs({ long, short, help, value }: FlagOutline, function_: string)
   ];
 }
 
-function actionOf(completable: Completable, function_: string): string {
-  switch (completable.kind) {
-    case 'words':
-      return `(${completable.words.join(' ')})`;
-    case 'file':
-      return '_files';
-    case 'run':
-      return `${function_}_runs`;
-    case 'free':
-      return ' ';
-  }
+function actionOf({ kind, words }: Completable, function_: string): string {
+  return { words: `(${words.join(' ')})`, file: '_files', run: `${function_}_runs`, free: ' ' }[kind];
 }

@@ -67,14 +67,12 @@ export class LengthCheck {
     model.documents += 1;
     const { tokensPerMinute, parameterBytes } = this.#options;
     const { outputCap, inputText } = request;
-    const room =
-      Math.min(
-        model.contextWindowTokens ?? Number.POSITIVE_INFINITY,
-        tokensPerMinute ?? Number.POSITIVE_INFINITY,
-      ) -
-      (outputCap ?? 0) -
-      parameterBytes -
-      FRAMING_BYTES;
+    const { contextWindowTokens } = model;
+    const most = Math.min(
+      contextWindowTokens ?? Number.POSITIVE_INFINITY,
+      tokensPerMinute ?? Number.POSITIVE_INFINITY,
+    );
+    const room = most - (outputCap ?? 0) - parameterBytes - FRAMING_BYTES;
     const overLimit = overOutputLimit(model, outputCap);
     // Three bytes at most to a unit of UTF-16: what is short needs no look at its characters.
     if ((inputText.length + line.length) * 3 <= room) return overLimit;
@@ -98,22 +96,16 @@ export class LengthCheck {
     const cap = request.outputCap ?? 0;
     const withCap = cap === 0 ? '' : ` and an answer of up to ${grouped(cap)}`;
     const problems = [...overLimit];
+    const say = (kind: LengthProblemKind, message: string) => problems.push({ kind, message });
     if (contextWindowTokens !== null && inputTokens > contextWindowTokens) {
-      problems.push({
-        kind: 'over_context',
-        message: `${tokens}, where ${model.model} takes ${grouped(contextWindowTokens)}`,
-      });
+      say('over_context', `${tokens}, where ${model.model} takes ${grouped(contextWindowTokens)}`);
     } else if (contextWindowTokens !== null && inputTokens + cap > contextWindowTokens) {
-      problems.push({
-        kind: 'over_context_with_cap',
-        message: `${tokens}${withCap}, where ${model.model} takes ${grouped(contextWindowTokens)} in all`,
-      });
+      const most = `${model.model} takes ${grouped(contextWindowTokens)} in all`;
+      say('over_context_with_cap', `${tokens}${withCap}, where ${most}`);
     }
     if (tokensPerMinute !== null && inputTokens + cap > tokensPerMinute) {
-      problems.push({
-        kind: 'over_tokens_per_minute',
-        message: `${tokens}${withCap}, where the limit lets ${grouped(tokensPerMinute)} through in a minute`,
-      });
+      const most = `the limit lets ${grouped(tokensPerMinute)} through in a minute`;
+      say('over_tokens_per_minute', `${tokens}${withCap}, where ${most}`);
     }
     return problems;
   }
@@ -135,15 +127,11 @@ export class LengthCheck {
 
 function overOutputLimit(
   { model, maxOutputTokens }: CheckedModel,
-  outputCap: number | null,
+  cap: number | null,
 ): readonly LengthProblem[] {
-  if (outputCap === null || maxOutputTokens === null || outputCap <= maxOutputTokens) return NONE;
-  return [
-    {
-      kind: 'over_output_limit',
-      message: `asks for up to ${grouped(outputCap)} tokens of output, where ${model} gives ${grouped(maxOutputTokens)} at most`,
-    },
-  ];
+  if (cap === null || maxOutputTokens === null || cap <= maxOutputTokens) return NONE;
+  const message = `asks for up to ${grouped(cap)} tokens of output, where ${model} gives ${grouped(maxOutputTokens)} at most`;
+  return [{ kind: 'over_output_limit', message }];
 }
 
 function grouped(count: number): string {

@@ -1,6 +1,5 @@
 /** Looks at one lane: its key, its endpoint, and what the endpoint says when it is asked for its models. */
 import type { Clock } from '../../core/clock.js';
-import { EXIT_CODES } from '../../core/errors.js';
 import type { ProviderFailure } from '../../core/failure.js';
 import type { QuotaHint, RateLimitHints } from '../../core/limits.js';
 import type { Provider, ProviderProbe } from '../../provider/provider.js';
@@ -41,29 +40,18 @@ export async function* diagnoseEndpoint(look: LaneLook): AsyncGenerator<Diagnosi
   if (probe.outcome === 'aborted') return;
   const tookMs = Math.round(clock.monotonicMs() - startedAtMs);
   if (probe.outcome === 'failed' && probe.failure.httpStatus === undefined) {
-    yield unreachable(lane, probe.failure);
+    const message = `${lane.baseUrl} cannot be reached: ${probe.failure.message}`;
+    yield fault('endpoint', message, { code: 'SERVER_UNREACHABLE' }, lane.name);
     return;
   }
   if (probe.outcome === 'failed' && probe.failure.kind === 'network') {
-    yield fault(
-      'endpoint',
-      `${probe.failure.message}.`,
-      { code: 'BASE_URL_WRONG' },
-      EXIT_CODES.halted,
-      lane.name,
-    );
+    yield fault('endpoint', `${probe.failure.message}.`, { code: 'BASE_URL_WRONG' }, lane.name);
     return;
   }
   const meant = probe.outcome === 'unlisted' ? await betterAddress(look) : null;
   if (meant !== null) {
     const message = `${lane.baseUrl} answers, but the API is elsewhere: did you mean ${meant}?`;
-    yield fault(
-      'endpoint',
-      message,
-      { code: 'BASE_URL_MEANT', facts: { meant } },
-      EXIT_CODES.halted,
-      lane.name,
-    );
+    yield fault('endpoint', message, { code: 'BASE_URL_MEANT', facts: { meant } }, lane.name);
     return;
   }
   yield ok('endpoint', `${lane.baseUrl} answers, in ${tookMs} ms.`, lane.name);
@@ -89,16 +77,6 @@ async function probeWith(look: LaneLook, apiKey: string | null, baseUrl?: string
   } finally {
     await provider.close();
   }
-}
-
-function unreachable(lane: LaneSettings, failure: ProviderFailure): Diagnosis {
-  return fault(
-    'endpoint',
-    `${lane.baseUrl} cannot be reached: ${failure.message}`,
-    { code: 'SERVER_UNREACHABLE' },
-    EXIT_CODES.halted,
-    lane.name,
-  );
 }
 
 async function lookAtKey(
@@ -135,18 +113,11 @@ function refused({ lane, apiKey }: LaneLook, failure: ProviderFailure): Diagnosi
       'key_accepted',
       `${what}: ${message}`,
       `Set ${lane.apiKeyEnv} to a key that is valid for ${lane.baseUrl}.`,
-      EXIT_CODES.halted,
       lane.name,
     );
   }
   if (kind === 'quota_exhausted') {
-    return fault(
-      'key_accepted',
-      message,
-      'Add credit or raise the limit at the provider.',
-      EXIT_CODES.halted,
-      lane.name,
-    );
+    return fault('key_accepted', message, 'Add credit or raise the limit at the provider.', lane.name);
   }
   return warning('key_accepted', `The server would not say: ${message}`, 'Try again in a while.', lane.name);
 }
@@ -163,7 +134,7 @@ function lookAtModel({ lane, model }: LaneLook, probe: ProviderProbe): Diagnosis
   const advice = { code: 'MODEL_UNKNOWN', facts: { alike: alike.join(', ') } };
   // There a model goes by the name of its deployment, which no list has.
   if (/\.azure\.com(?:[:/]|$)/.test(lane.baseUrl)) return warning('model', message, advice, lane.name);
-  return fault('model', message, advice, EXIT_CODES.halted, lane.name);
+  return fault('model', message, advice, lane.name);
 }
 
 /** Ollama lists `name:latest` for `name`; OpenRouter takes `name:variant` and lists `name`. */

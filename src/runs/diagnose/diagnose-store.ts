@@ -2,7 +2,7 @@
 import { accessSync, constants, existsSync, type Stats, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import type { Clock } from '../../core/clock.js';
-import { EXIT_CODES, LlmBatchError } from '../../core/errors.js';
+import { LlmBatchError } from '../../core/errors.js';
 import { fileSystemOf } from '../../store/file-system.js';
 import type { StoreCondition } from '../../store/maintenance.js';
 import { openStore } from '../../store/open.js';
@@ -31,13 +31,8 @@ interface InsideLook {
 }
 
 /** A store on a server. */
-export interface ServerLook {
-  readonly url: string;
+export interface ServerLook extends Omit<InsideLook, 'sound'>, Pick<StoreLook, 'url' | 'clock'> {
   readonly schemaName: string;
-  /** For people. */
-  readonly place: string;
-  readonly salvagePath: string;
-  readonly clock: Clock;
 }
 
 const GIGABYTE = 1_000_000_000;
@@ -46,12 +41,7 @@ const MOST_DIFFERENCES_TOLD = 5;
 export async function* diagnoseStore(look: StoreLook): AsyncGenerator<Diagnosis> {
   const folder = dirname(look.path);
   if (!existsSync(folder)) {
-    yield fault(
-      'store_file',
-      `The folder ${folder} is not there.`,
-      { code: 'STORE_FOLDER_MISSING' },
-      EXIT_CODES.store,
-    );
+    yield fault('store_file', `The folder ${folder} is not there.`, { code: 'STORE_FOLDER_MISSING' });
     return;
   }
   yield* lookAtPlace(look);
@@ -63,7 +53,6 @@ export async function* diagnoseStore(look: StoreLook): AsyncGenerator<Diagnosis>
           'store_file',
           `There is no store at ${look.path} yet, and this user may not write to ${folder}.`,
           { code: 'STORE_FOLDER_PERMISSIONS' },
-          EXIT_CODES.store,
         );
     return;
   }
@@ -101,7 +90,6 @@ function* lookAtPlace({ path, fileSystem = fileSystemOf }: StoreLook): Generator
       'file_system',
       `${folder} is on a network file system (${name}), where an SQLite store is not safe.`,
       { code: 'STORE_NETWORK_FILE_SYSTEM' },
-      EXIT_CODES.store,
     );
   } else if (uncertain) {
     yield warning('file_system', `${folder} is on a ${name} file system, which may be on another machine.`, {
@@ -126,14 +114,13 @@ function* lookAtPlace({ path, fileSystem = fileSystemOf }: StoreLook): Generator
 
 function lookAtFile({ path, userId }: StoreLook, folder: string, file: Stats): Diagnosis {
   if (!file.isFile()) {
-    return fault('store_file', `${path} is no file.`, { code: 'STORE_NO_FILE' }, EXIT_CODES.store);
+    return fault('store_file', `${path} is no file.`, { code: 'STORE_NO_FILE' });
   }
   if (!may(path, constants.R_OK | constants.W_OK) || !mayWrite(folder)) {
     return fault(
       'store_file',
       `${path} cannot be written: the file, its folder or the disk is read-only for this user.`,
       { code: 'STORE_FILE_PERMISSIONS' },
-      EXIT_CODES.store,
     );
   }
   if (userId !== null && file.uid !== userId) {
@@ -162,7 +149,8 @@ async function* lookInside(
     const condition = await store.maintenance.examine();
     yield ok('schema', `Version ${condition.schemaVersion} in ${condition.engine}.`);
     if (condition.damage.length > 0) {
-      yield damaged(place, condition.damage);
+      const advice = `Save a copy, then try: sqlite3 ${place} .recover | sqlite3 recovered.db`;
+      yield fault('integrity', `${place} is damaged: ${condition.damage.join('; ')}`, advice);
       return;
     }
     yield ok('integrity', `${bytes(condition.dataBytes)} ${sound}`);
@@ -196,7 +184,6 @@ async function lookAtCounts(store: Store): Promise<Diagnosis> {
     'counts',
     `Counts differ from what is there: ${told.join('; ')}${more > 0 ? `; and ${more} more` : ''}.`,
     { code: 'COUNTS_DIFFER' },
-    EXIT_CODES.store,
   );
 }
 
@@ -221,15 +208,6 @@ function lookForSalvage(path: string): Diagnosis {
     'salvage',
     `Answers that could not be stored wait in ${files.join(' and ')}.`,
     '`llm-batch resume` stores them before it goes on; until then keep the file.',
-  );
-}
-
-function damaged(path: string, damage: readonly string[]): Diagnosis {
-  return fault(
-    'integrity',
-    `${path} is damaged: ${damage.join('; ')}`,
-    `Save a copy, then try: sqlite3 ${path} .recover | sqlite3 recovered.db`,
-    EXIT_CODES.store,
   );
 }
 

@@ -1,28 +1,33 @@
 /** What a look at everything a run depends on finds, one finding a check. */
 import { type ErrorFacts, EXIT_CODES, type ExitCode, LlmBatchError, type WayOut } from '../../core/errors.js';
 
+/** What is looked at, by the names that scripts read, and the exit code of a run that meets a fault there. */
+const CHECKS = {
+  node: EXIT_CODES.unexpected,
+  storage_engine: EXIT_CODES.store,
+  file_system: EXIT_CODES.store,
+  disk_space: EXIT_CODES.store,
+  store_file: EXIT_CODES.store,
+  store_server: EXIT_CODES.store,
+  schema: EXIT_CODES.store,
+  integrity: EXIT_CODES.store,
+  counts: EXIT_CODES.store,
+  owner: EXIT_CODES.store,
+  salvage: EXIT_CODES.store,
+  deleted_runs: EXIT_CODES.store,
+  settings: EXIT_CODES.usage,
+  key: EXIT_CODES.usage,
+  proxy: EXIT_CODES.usage,
+  endpoint: EXIT_CODES.halted,
+  key_accepted: EXIT_CODES.halted,
+  model: EXIT_CODES.halted,
+  limits: EXIT_CODES.halted,
+} as const;
+
+type Check = keyof typeof CHECKS;
+
 export interface Diagnosis {
-  /** What was looked at; scripts read it. */
-  readonly check:
-    | 'node'
-    | 'storage_engine'
-    | 'file_system'
-    | 'disk_space'
-    | 'store_file'
-    | 'store_server'
-    | 'schema'
-    | 'integrity'
-    | 'counts'
-    | 'owner'
-    | 'salvage'
-    | 'deleted_runs'
-    | 'settings'
-    | 'key'
-    | 'proxy'
-    | 'endpoint'
-    | 'key_accepted'
-    | 'model'
-    | 'limits';
+  readonly check: Check;
   /** A fault stops a run, or will. */
   readonly level: 'ok' | 'warning' | 'fault';
   /** The lane that was looked at, null for what concerns all. */
@@ -44,8 +49,6 @@ function wayOutBy(advice: Advice): WayOut {
     : { code: advice.code, facts: advice.facts ?? {}, hint: undefined };
 }
 
-type Check = Diagnosis['check'];
-
 export function ok(check: Check, message: string, lane: string | null = null): Diagnosis {
   return { check, level: 'ok', lane, message, wayOut: null, exitCode: EXIT_CODES.completed };
 }
@@ -56,23 +59,17 @@ export function warning(
   advice: Advice,
   lane: string | null = null,
 ): Diagnosis {
-  return { check, level: 'warning', lane, message, wayOut: wayOutBy(advice), exitCode: EXIT_CODES.completed };
+  return { ...ok(check, message, lane), level: 'warning', wayOut: wayOutBy(advice) };
 }
 
-export function fault(
-  check: Check,
-  message: string,
-  advice: Advice,
-  exitCode: ExitCode,
-  lane: string | null = null,
-): Diagnosis {
-  return { check, level: 'fault', lane, message, wayOut: wayOutBy(advice), exitCode };
+export function fault(check: Check, message: string, advice: Advice, lane: string | null = null): Diagnosis {
+  return { ...warning(check, message, advice, lane), level: 'fault', exitCode: CHECKS[check] };
 }
 
 /** An error that a run would end with. @throws what is none */
 export function faultOf(check: Check, error: unknown, lane: string | null = null): Diagnosis {
   if (!(error instanceof LlmBatchError)) throw error;
-  return { ...fault(check, error.message, '', error.exitCode, lane), wayOut: error };
+  return { ...fault(check, error.message, '', lane), wayOut: error, exitCode: error.exitCode };
 }
 
 /** The store comes first, for without it nothing runs; then what a run refuses to start with; then what stops it. */

@@ -6,12 +6,13 @@ import { nextTurn } from '../../core/clock.js';
 import { usageError } from '../../core/errors.js';
 import type { JsonObject } from '../../core/json.js';
 import { DistinctTexts, hash53 } from '../../documents/distinct-texts.js';
-import { createStoredRequestReader, type DocumentPage } from '../../documents/read.js';
+import { createStoredRequestReader } from '../../documents/read.js';
 import { ENDPOINTS } from '../../endpoints/endpoints.js';
 import type { RenderedRequest } from '../../endpoints/rendered-request.js';
 import type { BadLine } from '../../input/bad-line.js';
-import type { PriceBook, PriceTable } from '../../pricing/price-book.js';
-import { type LaneSettings, lanesOf, OPENAI_BASE_URL, type RunSettings } from '../run-settings.js';
+import type { PriceTable } from '../../pricing/price-book.js';
+import type { InputReading } from '../read-documents.js';
+import { type LaneSettings, lanesOf, OPENAI_BASE_URL } from '../run-settings.js';
 import { DocumentSample, SAMPLE_BOUNDS, type SampleBounds } from './document-sample.js';
 import { type ModelEstimate, ModelTally } from './model-estimate.js';
 import type { TokenRange } from './output-assumption.js';
@@ -24,9 +25,7 @@ import {
 } from './run-duration.js';
 import type { Population } from './total-estimator.js';
 
-export interface EstimateOptions {
-  readonly pages: AsyncIterable<DocumentPage>;
-  readonly settings: RunSettings;
+export interface EstimateOptions extends InputReading {
   /** Several to compare, each for all documents; one or none: what each document names goes first. */
   readonly models: readonly string[];
   /** Count every document, however many there are. */
@@ -35,9 +34,6 @@ export interface EstimateOptions {
   /** Null: assumed to grow with the answer. */
   readonly latencyMs: number | null;
   readonly dailyDocuments: number | null;
-  readonly prices: PriceBook;
-  readonly nowMs: number;
-  readonly signal: AbortSignal;
   readonly sampleBounds?: SampleBounds;
 }
 
@@ -185,18 +181,13 @@ function openTallies({ settings, models, prices, nowMs, outputTokens }: Estimate
   );
 }
 
-type Plan = Omit<
-  EstimateReport,
-  'documents' | 'badLines' | 'firstBadLine' | 'duplicates' | 'sharedAnswers' | 'sampled' | 'firstRequest'
->;
-
 /** @param population those that are called; of `documents`, which may share answers */
 function plan(
   options: EstimateOptions,
   estimates: readonly ModelEstimate[],
   population: Population,
   documents: number,
-): Plan {
+) {
   const { settings, latencyMs, dailyDocuments, prices } = options;
   const { concurrency } = settings.pacing;
   const limits = limitsOf(lanesOf(settings), concurrency === 'auto' ? ASSUMED_CONCURRENCY : concurrency);

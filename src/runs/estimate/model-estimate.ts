@@ -21,6 +21,10 @@ import { type EstimatedTotal, type Population, TotalEstimator } from './total-es
 export const WAYS = ['direct', 'flex', 'batch'] as const;
 export type Way = (typeof WAYS)[number];
 
+function byWay<Value>(make: (way: Way) => Value): Readonly<Record<Way, Value>> {
+  return { direct: make('direct'), flex: make('flex'), batch: make('batch') };
+}
+
 export interface CostRange {
   /** Micro-dollars, for the short and the long end of the assumed output. */
   readonly low: number;
@@ -89,21 +93,25 @@ interface CostTally {
   isKnown: boolean;
 }
 
+/** Tokens of documents: in all, and of one. */
+class TokenTally {
+  readonly total = new TotalEstimator();
+  readonly spread = new Distribution();
+
+  add(bytes: number, tokens: number): void {
+    this.total.add(bytes, tokens);
+    this.spread.add(tokens);
+  }
+}
+
 export class ModelTally {
   readonly #options: ModelTallyOptions;
   readonly #models = new Map<string, Model>();
-  readonly #input = new TotalEstimator();
-  readonly #outputLow = new TotalEstimator();
-  readonly #outputHigh = new TotalEstimator();
-  readonly #inputs = new Distribution();
-  readonly #lows = new Distribution();
-  readonly #highs = new Distribution();
+  readonly #input = new TokenTally();
+  readonly #low = new TokenTally();
+  readonly #high = new TokenTally();
   readonly #bases = new Set<OutputBasis>();
-  readonly #costs: Readonly<Record<Way, CostTally>> = {
-    direct: costTally(),
-    flex: costTally(),
-    batch: costTally(),
-  };
+  readonly #costs = byWay(costTally);
   readonly #serviceTiers = new Set<string>();
   #longestInput = 0;
   #estimatedDocuments = 0;
@@ -125,11 +133,8 @@ export class ModelTally {
     this.#bases.add(output.basis);
     if (request.serviceTier !== null) this.#serviceTiers.add(request.serviceTier);
     this.#input.add(bytes, counted.tokens);
-    this.#outputLow.add(bytes, output.low);
-    this.#outputHigh.add(bytes, output.high);
-    this.#inputs.add(counted.tokens);
-    this.#lows.add(output.low);
-    this.#highs.add(output.high);
+    this.#low.add(bytes, output.low);
+    this.#high.add(bytes, output.high);
     for (const way of WAYS) {
       const tally = this.#costs[way];
       const rates = ratesOf(model.price, way, request.serviceTier);
@@ -151,35 +156,25 @@ export class ModelTally {
   }
 
   estimate(population: Population): ModelEstimate {
-    const input = this.#inputs.figures();
+    const input = this.#input.spread.figures();
     const counted = [...this.#models.values()].reduce((sum, model) => sum + model.counted, 0);
     return {
       asked: this.#options.asked,
       models: [...this.#models.values()]
         .filter(({ counted }) => counted > 0)
         .sort((one, other) => other.counted - one.counted)
-        .map(({ model, counted, tokenizer, ownTokenizer, priceTable }) => ({
-          model,
-          counted,
-          tokenizer,
-          ownTokenizer,
-          priceTable,
-        })),
+        .map(({ price, count, ...named }) => named),
       input: {
-        ...this.#input.estimate(population),
+        ...this.#input.total.estimate(population),
         document: { ...input, max: Math.max(input.max, this.#longestInput) },
       },
       output: {
-        low: this.#outputLow.estimate(population),
-        high: this.#outputHigh.estimate(population),
+        low: this.#low.total.estimate(population),
+        high: this.#high.total.estimate(population),
         bases: [...this.#bases],
-        document: { low: this.#lows.figures(), high: this.#highs.figures() },
+        document: { low: this.#low.spread.figures(), high: this.#high.spread.figures() },
       },
-      cost: {
-        direct: costRange(this.#costs.direct, population),
-        flex: costRange(this.#costs.flex, population),
-        batch: costRange(this.#costs.batch, population),
-      },
+      cost: byWay((way) => costRange(this.#costs[way], population)),
       groupedShare: counted === 0 ? 0 : this.#groupedDocuments / counted,
       serviceTiers: [...this.#serviceTiers],
       estimatedDocuments: this.#estimatedDocuments,

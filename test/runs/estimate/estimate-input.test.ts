@@ -16,7 +16,7 @@ beforeAll(async () => {
   prices = await openPriceBook(null);
   settings = await runSettingsFrom(
     resolveSettings({ flags: {}, environment: {}, file: {} }),
-    { inputs: [], parameters: {}, simulate: false, output: undefined },
+    { inputs: [] },
     '/',
   );
 });
