@@ -2,20 +2,20 @@
 import { isJsonObject, type Json, type JsonObject } from '../core/json.js';
 import { chatCompletions } from './chat-completions.js';
 import { completions } from './completions.js';
+import { mayDirect } from './directive.js';
 import { embeddings } from './embeddings.js';
-import { type AnswerVariant, type Endpoint, type Inquiry, isRefusal } from './endpoint.js';
+import type { AnswerVariant, Endpoint, Inquiry } from './endpoint.js';
 import { shuffled } from './inputs.js';
 import type { SimulatorSettings } from './options.js';
-import { invalidRequest, type Refusal } from './refusal.js';
+import { faultOfFields, invalidRequest, isRefusal, type Refusal } from './refusal.js';
 import { responses } from './responses.js';
 
 export const multiRequest: Endpoint = {
   path: '/v1/batch',
   read(requestBody, settings) {
     const { model, batch } = requestBody;
-    if (typeof model !== 'string' || model === '') {
-      return invalidRequest('You must provide a model parameter.', null, null);
-    }
+    const ofFields = faultOfFields(requestBody);
+    if (ofFields !== null) return ofFields;
     if (!Array.isArray(batch) || batch.length === 0 || !batch.every(isJsonObject)) {
       return invalidRequest("'$.batch' must be a list of requests.", 'batch', null);
     }
@@ -23,7 +23,7 @@ export const multiRequest: Endpoint = {
     if (!ids.every((id) => typeof id === 'string') || new Set(ids).size < ids.length) {
       return invalidRequest('Each request needs an id of its own.', 'batch', null);
     }
-    return understand(model, batch, settings);
+    return understand(String(model), batch, settings);
   },
 };
 
@@ -50,9 +50,7 @@ function understand(
   });
   const good = asked.flatMap(({ inquiry }) => (isRefusal(inquiry) ? [] : [inquiry]));
   // What is asked of the simulator stands in one text of a call: that one is the document whose calls are counted.
-  const isScripted = ({ userTexts }: Inquiry): boolean =>
-    userTexts.some((text) => text.includes('[[simulate:'));
-  const lead = good.find(isScripted) ?? good[0];
+  const lead = good.find(({ userTexts }) => userTexts.some(mayDirect)) ?? good[0];
   if (lead === undefined) return asked[0]?.inquiry as Refusal;
   const sum = (amount: (inquiry: Inquiry) => number): number =>
     good.reduce((total, inquiry) => total + amount(inquiry), 0);
