@@ -42,14 +42,8 @@ export interface Standing {
   readonly resetMs: number;
 }
 
-export interface AccountStanding {
-  readonly requests: Standing | null;
-  readonly tokens: Standing | null;
-  readonly requestsPerDay: Standing | null;
-  /** The span that is really enforced, for servers whose headers tell that instead of the minute. */
-  readonly enforcedRequests: Standing | null;
-  readonly enforcedTokens: Standing | null;
-}
+/** The limits there may be; those that are enforced are over the span that really is, where that is not the minute. */
+export type RuleName = 'requests' | 'enforcedRequests' | 'tokens' | 'enforcedTokens' | 'requestsPerDay';
 
 /** A limit over one span. */
 interface Rule {
@@ -63,8 +57,7 @@ export class Account {
   #minute = new RollingWindow(MINUTE_MS);
   #enforced = this.#minute;
   #day: RollingWindow | null = null;
-  /** In the order in which they are looked at. */
-  #rules: readonly (readonly [keyof AccountStanding, Rule | null])[] = [];
+  readonly #rules = new Map<RuleName, Rule>();
 
   constructor(limits: Limits) {
     this.#limits = limits;
@@ -81,18 +74,23 @@ export class Account {
     }
     if (rpd === null) this.#day = null;
     else this.#day ??= this.#minute.withLength(DAY_MS);
-    const rule = (limitedBy: LimitName, window: RollingWindow | null, limit: number | null): Rule | null =>
-      window === null || limit === null ? null : { limitedBy, window, limit };
+    this.#rules.clear();
+    const add = (
+      name: RuleName,
+      limitedBy: LimitName,
+      window: RollingWindow | null,
+      limit: number | null,
+    ): void => {
+      if (window !== null && limit !== null) this.#rules.set(name, { limitedBy, window, limit });
+    };
     // Never nothing, or no call could ever pass.
     const share = (perMinute: number | null): number | null =>
       perMinute && Math.max(1, Math.floor((perMinute * enforceOverMs) / MINUTE_MS));
-    this.#rules = [
-      ['requests', rule('requests', this.#minute, rpm)],
-      ['enforcedRequests', rule('requests', this.#enforced, share(rpm))],
-      ['tokens', rule('tokens', this.#minute, tpm)],
-      ['enforcedTokens', rule('tokens', this.#enforced, share(tpm))],
-      ['requestsPerDay', rule('requests_per_day', this.#day, rpd)],
-    ];
+    add('requests', 'requests', this.#minute, rpm);
+    add('enforcedRequests', 'requests', this.#enforced, share(rpm));
+    add('tokens', 'tokens', this.#minute, tpm);
+    add('enforcedTokens', 'tokens', this.#enforced, share(tpm));
+    add('requestsPerDay', 'requests_per_day', this.#day, rpd);
   }
 
   get limits(): Limits {
@@ -108,8 +106,8 @@ export class Account {
     }
     let longestMs = 0;
     let hit: Rule | null = null;
-    for (const [, rule] of this.#rules) {
-      const waitMs = rule === null ? 0 : waitFor(rule, tokens, nowMs);
+    for (const rule of this.#rules.values()) {
+      const waitMs = waitFor(rule, tokens, nowMs);
       if (waitMs <= longestMs) continue;
       longestMs = waitMs;
       hit = rule;
@@ -130,9 +128,13 @@ export class Account {
     this.#day?.add(nowMs, tokens);
   }
 
-  standing(nowMs: number): AccountStanding {
-    const standings = this.#rules.map(([name, rule]) => [name, rule && standingOf(rule, nowMs)]);
-    return Object.fromEntries(standings) as AccountStanding;
+  /** @returns null where there is no such limit */
+  standing(name: RuleName, nowMs: number): Standing | null {
+    const rule = this.#rules.get(name);
+    if (rule === undefined) return null;
+    const { limit, window } = rule;
+    const remaining = Math.max(0, limit - usedOf(rule, nowMs));
+    return { limit, remaining, resetMs: window.msUntilEmpty(nowMs) };
   }
 }
 
@@ -145,13 +147,4 @@ function waitFor({ limitedBy, window, limit }: Rule, tokens: number, nowMs: numb
 
 function usedOf({ limitedBy, window }: Rule, nowMs: number): number {
   return limitedBy === 'tokens' ? window.tokens(nowMs) : window.requests(nowMs);
-}
-
-function standingOf(rule: Rule, nowMs: number): Standing {
-  const { limit, window } = rule;
-  return {
-    limit,
-    remaining: Math.max(0, limit - usedOf(rule, nowMs)),
-    resetMs: window.msUntilEmpty(nowMs),
-  };
 }

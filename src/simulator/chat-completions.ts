@@ -112,11 +112,14 @@ export function inquireChat(
   const { fingerprint, promptTokens, completionTokens } = answer;
   const costUsd = costUsdOf(answer, settings.prices);
   return {
-    ...{ fingerprint, promptTokens, completionTokens, costUsd },
+    fingerprint,
     companions: [],
     model: String(requestBody['model']),
     userTexts: userTextsOf(requestBody['messages'] ?? []),
+    promptTokens,
+    completionTokens,
     outputCapTokens: outputCapOf(requestBody),
+    costUsd,
     render: (variant, stamp) => render({ answer, said: say(answer, variant), variant, stamp, costUsd }),
   };
 }

@@ -2,7 +2,7 @@
  * How different providers tell their rate limits and their errors. The names and units follow what the
  * providers document or were seen to send; the numbers are the simulator's own.
  */
-import type { AccountStanding, Standing } from './account.js';
+import type { RuleName, Standing } from './account.js';
 import { goDuration } from './go-duration.js';
 import type { Refusal } from './refusal.js';
 
@@ -34,7 +34,7 @@ export type HeaderDialect = (typeof HEADER_DIALECTS)[number];
 export type Headers = Record<string, string>;
 
 export interface HeaderFacts {
-  readonly standing: AccountStanding;
+  readonly standing: (name: RuleName) => Standing | null;
   /** Wall time, for dialects whose resets are dates. */
   readonly wallMs: number;
   readonly status: number | null;
@@ -45,34 +45,34 @@ export interface HeaderFacts {
 
 /** The headers with which a reply tells what the caller has left. */
 export function rateLimitHeaders(dialect: HeaderDialect, facts: HeaderFacts): Headers {
-  const { requests, tokens, requestsPerDay } = facts.standing;
+  const { standing } = facts;
   switch (dialect) {
     case 'openai':
       return {
-        ...told(requests, OF_REQUESTS, goDuration),
-        ...told(tokens, OF_TOKENS, goDuration),
+        ...told(standing('requests'), OF_REQUESTS, goDuration),
+        ...told(standing('tokens'), OF_TOKENS, goDuration),
       };
     case 'groq':
       return {
-        ...told(requestsPerDay, OF_REQUESTS, goDuration),
-        ...told(tokens, OF_TOKENS, goDuration),
+        ...told(standing('requestsPerDay'), OF_REQUESTS, goDuration),
+        ...told(standing('tokens'), OF_TOKENS, goDuration),
       };
     case 'azure':
       return {
-        ...told(requests, { remaining: 'x-ratelimit-remaining-requests' }),
-        ...told(tokens, { remaining: 'x-ratelimit-remaining-tokens' }),
+        ...told(standing('requests'), { remaining: 'x-ratelimit-remaining-requests' }),
+        ...told(standing('tokens'), { remaining: 'x-ratelimit-remaining-tokens' }),
       };
     case 'mistral':
       return {
-        ...told(requests, namesOf('x-ratelimit-*-req-minute')),
-        ...told(tokens, namesOf('x-ratelimit-*-tokens-minute')),
-        ...(tokens && { 'x-ratelimit-tokens-query-cost': String(facts.tokensCharged) }),
+        ...told(standing('requests'), namesOf('x-ratelimit-*-req-minute')),
+        ...told(standing('tokens'), namesOf('x-ratelimit-*-tokens-minute')),
+        ...(standing('tokens') && { 'x-ratelimit-tokens-query-cost': String(facts.tokensCharged) }),
       };
     case 'together':
-      return togetherHeaders(facts.standing);
+      return togetherHeaders(facts);
     case 'openrouter': {
       const reset = (resetMs: number): string => String(Math.ceil(facts.wallMs + resetMs));
-      return facts.status === 429 ? told(requests, namesOf('x-ratelimit-*'), reset) : {};
+      return facts.status === 429 ? told(standing('requests'), namesOf('x-ratelimit-*'), reset) : {};
     }
     case 'anthropic':
       return anthropicHeaders(facts);
@@ -133,16 +133,18 @@ function told(
   };
 }
 
-function togetherHeaders({ enforcedRequests, enforcedTokens }: AccountStanding): Headers {
-  const resetMs = Math.max(enforcedRequests?.resetMs ?? 0, enforcedTokens?.resetMs ?? 0);
+function togetherHeaders({ standing }: HeaderFacts): Headers {
+  const [requests, tokens] = [standing('enforcedRequests'), standing('enforcedTokens')];
+  const resetMs = Math.max(requests?.resetMs ?? 0, tokens?.resetMs ?? 0);
   return {
-    ...told(enforcedRequests, namesOf('x-ratelimit-*')),
-    ...told(enforcedTokens, namesOf('x-tokenlimit-*')),
-    ...((enforcedRequests || enforcedTokens) && { 'x-ratelimit-reset': String(Math.ceil(resetMs / 1_000)) }),
+    ...told(requests, namesOf('x-ratelimit-*')),
+    ...told(tokens, namesOf('x-tokenlimit-*')),
+    ...((requests || tokens) && { 'x-ratelimit-reset': String(Math.ceil(resetMs / 1_000)) }),
   };
 }
 
-function anthropicHeaders({ standing: { requests, tokens }, wallMs }: HeaderFacts): Headers {
+function anthropicHeaders({ standing, wallMs }: HeaderFacts): Headers {
+  const [requests, tokens] = [standing('requests'), standing('tokens')];
   const date = (resetMs: number): string => new Date(Math.ceil(wallMs + resetMs)).toISOString();
   return {
     ...told(requests, OF_REQUESTS, date),
@@ -152,7 +154,8 @@ function anthropicHeaders({ standing: { requests, tokens }, wallMs }: HeaderFact
   };
 }
 
-function litellmHeaders({ standing: { requests, tokens }, requestId, costUsd }: HeaderFacts): Headers {
+function litellmHeaders({ standing, requestId, costUsd }: HeaderFacts): Headers {
+  const [requests, tokens] = [standing('requests'), standing('tokens')];
   return {
     'x-litellm-call-id': requestId,
     'x-litellm-attempted-retries': '0',

@@ -76,7 +76,7 @@ export function listWithFault(
 }
 
 /** Turned round and begun elsewhere each time. */
-export function shuffled<Item>(items: readonly Item[], callNumber: number): Item[] {
+function shuffled<Item>(items: readonly Item[], callNumber: number): Item[] {
   const start = callNumber % items.length;
   return [...items.slice(start), ...items.slice(0, start)].reverse();
 }

@@ -5,7 +5,7 @@
  */
 import type { Clock } from '../core/clock.js';
 import { type JsonObject, parseJsonObject } from '../core/json.js';
-import type { LimitHit } from './account.js';
+import type { LimitHit, RuleName } from './account.js';
 import type { Plan } from './behaviour.js';
 import type { Bill, Books, DocumentRecord, SimulatorBooks } from './books.js';
 import type { CallLog } from './call-log.js';
@@ -79,18 +79,19 @@ export type LineVerdict =
   /** Its batch expired before. */
   | { readonly isRun: false };
 
-/** What is known of a call when it is written down. */
+/** What is found of a call, or of a line, while it is judged. */
 interface Finding {
   readonly callNumber: number;
   readonly customer: Customer;
+  readonly port: number;
   readonly nowMs: number;
-  readonly inquiry: Inquiry | null;
-  readonly document: DocumentRecord | null;
+  inquiry: Inquiry | null;
+  document: DocumentRecord | null;
   /** Of the same call. */
-  readonly companions: readonly DocumentRecord[];
-  readonly behaviour: BehaviourName | null;
-  readonly tokensCharged: number;
-  readonly overLimit: boolean;
+  companions: readonly DocumentRecord[];
+  behaviour: BehaviourName | null;
+  tokensCharged: number;
+  overLimit: boolean;
 }
 
 export class Judge {
@@ -157,36 +158,30 @@ export class Judge {
     return this.#books.snapshot((hash) => this.#customers.limitsOf(hash), this.#customers.limitsTogether());
   }
 
-  judge(call: Call): Verdict {
-    const nowMs = this.#clock.monotonicMs();
-    const customer = this.#customers.of(call.key);
-    const callNumber = this.#books.arrive(nowMs, customer.keyHash);
-    const unread: Finding = {
-      ...{ callNumber, customer, nowMs, inquiry: null, document: null, companions: [] },
-      ...{ behaviour: null, tokensCharged: 0, overLimit: false },
-    };
-    const keyRefusal = this.refusalOfKey(call.key);
-    if (keyRefusal !== null) return this.#refuse(keyRefusal, unread);
-    const requestBody = parseJsonObject(call.bodyText);
-    const inquiry = requestBody === null ? notAnObject() : call.endpoint.read(requestBody, this.#settings);
-    if (isRefusal(inquiry)) return this.#refuse(inquiry, unread);
+  judge({ endpoint, bodyText, key, port }: Call): Verdict {
+    const finding = this.#open(key, port, null);
+    const keyRefusal = this.refusalOfKey(key);
+    if (keyRefusal !== null) return this.#refuse(keyRefusal, finding);
+    const requestBody = parseJsonObject(bodyText);
+    const inquiry = requestBody === null ? notAnObject() : endpoint.read(requestBody, this.#settings);
+    if (isRefusal(inquiry)) return this.#refuse(inquiry, finding);
 
-    const met = this.#meet(inquiry, { ...unread, port: call.port, settings: this.#settings });
-    const { document, companions, fate } = met;
-    const { plan, behaviour, counts } = fate;
-    const read = { ...unread, inquiry, document, companions, behaviour };
+    const { fate, document } = this.#meet(inquiry, this.#settings, finding);
+    const { plan, counts } = fate;
     if (plan.admitted) {
       const tokensCharged = this.#charge(inquiry);
-      const hit = customer.account.admit(nowMs, tokensCharged);
+      const hit = finding.customer.account.admit(finding.nowMs, tokensCharged);
       if (hit !== null) {
-        return this.#refuse(this.#limitRefusal(inquiry, hit), { ...read, behaviour: null, overLimit: true });
+        finding.behaviour = null;
+        finding.overLimit = true;
+        return this.#refuse(this.#limitRefusal(inquiry, hit), finding);
       }
-      if (counts) document.met += 1;
-      return this.#accept(plan, inquiry, document, { ...read, tokensCharged });
+      finding.tokensCharged = tokensCharged;
     }
     if (counts) document.met += 1;
-    if ('refusal' in plan) return this.#refuse(plan.refusal, read);
-    return this.#conclude(plan.reply, read, false);
+    if (plan.admitted) return this.#accept(plan, inquiry, document, finding);
+    if ('refusal' in plan) return this.#refuse(plan.refusal, finding);
+    return this.#conclude(plan.reply, finding, false);
   }
 
   /** Judges a line of a batch as a call, but at half the price, and no limit holds it: batches have a queue of their own. */
@@ -195,24 +190,15 @@ export class Judge {
     const inquiry = endpoint.read(requestBody, settings);
     if (isRefusal(inquiry)) return this.#refusedLine(inquiry, null);
 
-    const customer = this.#customers.of(key);
-    const callNumber = this.#books.remote.linesRun + 1;
-    const nowMs = this.#clock.monotonicMs();
-    const met = this.#meet(inquiry, { callNumber, customer, nowMs, port, settings });
-    const { document, companions, fate } = met;
+    const finding = this.#open(key, port, this.#books.remote.linesRun + 1);
+    const { fate, document } = this.#meet(inquiry, settings, finding);
     const { plan, behaviour, counts } = fate;
     if (counts) document.met += 1;
     if (behaviour !== null) this.#books.behave(behaviour);
     if (behaviour === 'line-expired') return { isRun: false };
     if (plan.admitted) {
-      customer.accepted += 1;
-      const { promptTokens, completionTokens, costUsd } = inquiry;
-      const isTold = plan.tellsUsage;
-      this.#books.acceptLine([document, ...companions], {
-        promptTokens: isTold ? promptTokens : 0,
-        completionTokens: isTold ? completionTokens : 0,
-        costUsd: isTold ? costUsd : null,
-      });
+      finding.customer.accepted += 1;
+      this.#books.acceptLine([document, ...finding.companions], plan.tellsUsage ? inquiry : UNBILLED);
     }
     if ('refusal' in plan) return this.#refusedLine(plan.refusal, behaviour);
     const { reply } = plan;
@@ -225,19 +211,36 @@ export class Judge {
     return { isRun: true, status: statusOf(reply) ?? 500, bodyJson, behaviour };
   }
 
-  /** The documents of a request in the books, and what they meet. */
-  #meet(
-    inquiry: Inquiry,
-    met: Pick<Finding, 'callNumber' | 'customer' | 'nowMs'> &
-      Pick<Call, 'port'> & { readonly settings: SimulatorSettings },
-  ) {
-    const { callNumber, customer, nowMs, port, settings } = met;
+  /** @param lineNumber of a batch's line, which is no call and is not booked as one */
+  #open(key: string | null, port: number, lineNumber: number | null): Finding {
+    const nowMs = this.#clock.monotonicMs();
+    const customer = this.#customers.of(key);
+    return {
+      callNumber: lineNumber ?? this.#books.arrive(nowMs, customer.keyHash),
+      customer,
+      port,
+      nowMs,
+      inquiry: null,
+      document: null,
+      companions: [],
+      behaviour: null,
+      tokensCharged: 0,
+      overLimit: false,
+    };
+  }
+
+  /** What the documents of a request meet, which is noted in the finding. */
+  #meet(inquiry: Inquiry, settings: SimulatorSettings, finding: Finding) {
+    const { callNumber, customer, port, nowMs } = finding;
     const document = this.#books.meet(inquiry.fingerprint, nowMs);
-    const companions = inquiry.companions.map((fingerprint) => this.#books.meet(fingerprint, nowMs));
     const stamp = { callNumber, createdSeconds: Math.floor(this.#clock.now() / 1_000) };
     const outageSetMs = this.#outageSetMs;
     const fate = fateOf({ inquiry, document, stamp, customer, nowMs, port, settings, outageSetMs });
-    return { document, companions, fate };
+    finding.inquiry = inquiry;
+    finding.document = document;
+    finding.companions = inquiry.companions.map((fingerprint) => this.#books.meet(fingerprint, nowMs));
+    finding.behaviour = fate.behaviour;
+    return { fate, document };
   }
 
   #refusedLine(reason: Refusal, behaviour: BehaviourName | null): LineVerdict {
@@ -327,12 +330,14 @@ export class Judge {
     const { callNumber, customer, nowMs, inquiry, tokensCharged } = finding;
     const dialect = this.#settings.headers;
     const requestId = `req_simulated_${callNumber}`;
-    const standing = customer.account.standing(nowMs);
+    const standing = (name: RuleName) => customer.account.standing(name, nowMs);
     const costUsd = inquiry?.costUsd ?? null;
     const facts = { standing, wallMs: this.#clock.now(), status, requestId, tokensCharged, costUsd };
     return { [requestIdHeader(dialect)]: requestId, ...rateLimitHeaders(dialect, facts) };
   }
 }
+
+const UNBILLED: Bill = { promptTokens: 0, completionTokens: 0, costUsd: null };
 
 function atHalfPrice(settings: SimulatorSettings): SimulatorSettings {
   const { prices } = settings;

@@ -5,7 +5,7 @@ import { completions } from './completions.js';
 import { mayDirect } from './directive.js';
 import { embeddings } from './embeddings.js';
 import type { AnswerVariant, Endpoint, Inquiry } from './endpoint.js';
-import { shuffled } from './inputs.js';
+import { listWithFault } from './inputs.js';
 import type { SimulatorSettings } from './options.js';
 import { faultOfFields, invalidRequest, isRefusal, type Refusal } from './refusal.js';
 import { responses } from './responses.js';
@@ -67,7 +67,6 @@ function understand(
       : null,
     costUsd,
     render(variant, stamp) {
-      if (variant === 'without_choices') return { results: [] };
       const results = asked.map(({ id, inquiry }): JsonObject => {
         if (isRefusal(inquiry)) return { id, error: errorOf(inquiry) };
         return { ...inquiry.render(inquiry === lead ? variant : 'whole', stamp), id };
@@ -87,20 +86,14 @@ function faulty(results: JsonObject[], meant: number, variant: AnswerVariant, ca
   const others = results.filter((_, index) => index !== meant);
   const result = results[meant] as JsonObject;
   switch (variant) {
-    case 'shuffled':
-      return shuffled(results, callNumber);
-    case 'index_missing':
-      return others;
     case 'index_unknown':
       return [...others, { ...result, id: 'nobody' }];
-    case 'index_doubled':
-      return [...results, result];
     case 'item_error': {
       const message = "Invalid value for 'messages'.";
       const error = errorOf({ message, type: 'invalid_request_error', param: null, code: 'invalid_value' });
       return [...others, { id: result['id'] ?? null, error }];
     }
     default:
-      return results;
+      return listWithFault(results, meant, variant, callNumber, {});
   }
 }

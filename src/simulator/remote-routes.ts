@@ -3,6 +3,7 @@
  * what they can be made to meet is an option of its own.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { pipeline } from 'node:stream/promises';
 import type { Clock } from '../core/clock.js';
 import { type JsonObject, parseJsonObject } from '../core/json.js';
 import { BackgroundResponses } from './background-responses.js';
@@ -217,17 +218,8 @@ export class RemoteRoutes {
   /** @param isCut ends in the middle, with the connection */
   async #sendContent(file: ShelvedFile, response: ServerResponse, isCut: boolean): Promise<void> {
     response.writeHead(200, { 'content-type': 'application/octet-stream', 'content-length': file.bytes });
-    let goOn = (): void => undefined;
-    response.on('drain', () => goOn());
-    response.once('close', () => goOn());
-    const drained = (): Promise<void> =>
-      new Promise((resolve) => {
-        goOn = resolve;
-      });
-    for await (const chunk of this.#shelf.chunks(file, isCut ? Math.floor(file.bytes / 2) : file.bytes)) {
-      if (response.destroyed) return;
-      if (!response.write(chunk)) await drained();
-    }
+    const pieces = this.#shelf.chunks(file, isCut ? Math.floor(file.bytes / 2) : file.bytes);
+    await pipeline(pieces, response, { end: false });
     if (isCut) {
       // Closed only once the half is with the kernel.
       response.write('', () => response.socket?.destroy());
