@@ -27,7 +27,7 @@ export function refusedForTexts(name: string, value: Json | undefined): string |
 }
 
 /** Parameters of a text that a model writes. */
-const OF_GENERATED_TEXT: readonly string[] = [
+export const OF_GENERATED_TEXT: readonly string[] = [
   ...['temperature', 'top_p', 'n', 'stop', 'seed', 'stream', 'response_format', 'reasoning_effort'],
   ...['max_tokens', 'max_completion_tokens', 'max_output_tokens', 'frequency_penalty', 'presence_penalty'],
   ...['logit_bias', 'logprobs', 'top_logprobs', 'tools', 'tool_choice'],
