@@ -16,7 +16,7 @@ const IMPORTS: Readonly<Record<string, readonly string[]>> = {
   pricing: ['endpoints'],
   store: ['limiter'],
   provider: ['endpoints'],
-  engine: ['endpoints', 'limiter', 'pricing', 'provider', 'store'],
+  engine: ['endpoints', 'input', 'limiter', 'pricing', 'provider', 'store'],
   results: ['endpoints', 'input'],
   runs: [
     'config',

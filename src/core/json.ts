@@ -7,6 +7,16 @@ export function isJsonObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
+/** The object that a text is; null for any other JSON, and for what is none. */
+export function parseJsonObject(text: string): JsonObject | null {
+  try {
+    const value: unknown = JSON.parse(text);
+    return isJsonObject(value) ? value : null;
+  } catch {
+    return null;
+  }
+}
+
 /** Far beyond any real document or answer, far below what makes recursion run out of stack. */
 export const DEEPEST_NESTING = 500;
 

@@ -15,8 +15,19 @@ export function asksToStream(stream: Json | undefined): boolean {
   return stream !== undefined && stream !== null && stream !== false;
 }
 
+/** Why no request for a text may carry this value; null when it may. */
+export function refusedForTexts(name: string, value: Json | undefined): string | null {
+  if (name === 'stream' && asksToStream(value)) {
+    return 'stream must be left out: an answer is kept whole or not at all';
+  }
+  if (name === 'n' && value !== undefined && value !== null && value !== 1) {
+    return 'n must be 1: one answer a document is kept';
+  }
+  return null;
+}
+
 /** Parameters of a text that a model writes. */
-const OF_GENERATED_TEXT: readonly string[] = [
+export const OF_GENERATED_TEXT: readonly string[] = [
   ...['temperature', 'top_p', 'n', 'stop', 'seed', 'stream', 'response_format', 'reasoning_effort'],
   ...['max_tokens', 'max_completion_tokens', 'max_output_tokens', 'frequency_penalty', 'presence_penalty'],
   ...['logit_bias', 'logprobs', 'top_logprobs', 'tools', 'tool_choice'],

@@ -127,14 +127,17 @@ export interface AnsweredReading {
   readonly ok: true;
   /** JSON text of what is stored as the output. */
   readonly outputJson: string;
-  /** What a schema check reads; null where the output is no text. */
+  /** What a schema check reads: the answer's text, or its tool calls as JSON text; null where the output is no text. */
   readonly text: string | null;
   /** Empty where the endpoint knows none. */
   readonly finishReason: string;
-  /** JSON text of an object with what the answer holds beside its text, each as it came. */
-  readonly detailsJson?: string;
+  /**
+   * JSON text of an object with what the answer holds beside its text, each as it came: `message`, `reasoning`,
+   * `logprobs`, `choices`, `items`. Absent where it holds nothing but text.
+   */
+  readonly detailsJson?: string | undefined;
   /** The body as it came; absent where it holds other documents too, see `Endpoint.bodyOf`. */
-  readonly responseJson?: string;
+  readonly responseJson?: string | undefined;
 }
 
 export type FailedReading =

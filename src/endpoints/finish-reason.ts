@@ -1,4 +1,10 @@
 /** Why a text ended, in the words of many servers. */
+import type { JsonObject } from '../core/json.js';
+
+/** @returns `unknown` where a choice says none */
+export function finishReasonOf({ finish_reason: told }: JsonObject): string {
+  return typeof told === 'string' && told !== '' ? told : 'unknown';
+}
 
 export type BadEnd = 'truncated' | 'filtered' | 'gave_up';
 

@@ -2,7 +2,9 @@
 import { hasText } from '../core/foreign-text.js';
 import { isJsonObject, type Json } from '../core/json.js';
 import type { LineProblem } from '../core/line-problem.js';
-import type { TokenTally } from './endpoint.js';
+import type { Endpoint, SimulatedTokens, TokenTally } from './endpoint.js';
+import type { RecordShape } from './record-request.js';
+import { joinContents } from './whole-request.js';
 
 /** Each text, or list of tokens, that an answer is asked for. A bare list of tokens is one, and so is one of parts. */
 export function inputsOf(content: Json | undefined): readonly Json[] {
@@ -41,13 +43,13 @@ function isEmpty(input: Json): boolean {
 }
 
 /** Tokens stand for words of about their number; estimates are scaled by what the server charges anyway. */
-export function textOfInputs(content: Json | undefined): string {
+function textOfInputs(content: Json | undefined): string {
   return inputsOf(content)
     .map((each) => (isTokens(each) ? ' a'.repeat((each as Json[]).length) : textsOf(each).join('\n')))
     .join('\n');
 }
 
-export function countInputs(content: Json | undefined, tally: TokenTally): void {
+function countInputs(content: Json | undefined, tally: TokenTally): void {
   for (const input of inputsOf(content)) {
     if (isTokens(input)) tally.addTokens((input as Json[]).length);
     else for (const text of textsOf(input)) tally.addText(text);
@@ -57,8 +59,9 @@ export function countInputs(content: Json | undefined, tally: TokenTally): void 
 const BYTES_PER_TOKEN = 4;
 
 /** As the simulator bills them: four bytes of UTF-8 a token, rounded up a text; tokens are counted as they are. */
-export function simulatedTokensOf(content: Json | undefined): number {
-  return inputsOf(content).reduce<number>((sum, input) => sum + tokensOf(input), 0);
+export function simulatedTokensOf(content: Json | undefined): SimulatedTokens {
+  const tokens = inputsOf(content).reduce<number>((sum, input) => sum + tokensOf(input), 0);
+  return { tokens, exact: true, images: 0 };
 }
 
 function tokensOf(input: Json): number {
@@ -73,4 +76,38 @@ function textsOf(input: Json): readonly string[] {
   return input.flatMap((part) =>
     isJsonObject(part) && typeof part['text'] === 'string' ? [part['text']] : [],
   );
+}
+
+/** What endpoints have alike that take one input or a list of them, and hold no conversation. */
+export function listEndpoint(
+  contentField: string,
+  mostInputs: number,
+  mostTokens = Number.POSITIVE_INFINITY,
+) {
+  return {
+    outputCapName: 'max_tokens',
+    framingTokens: { expected: 0, most: 0 },
+    countTokens: (body, tally) => countInputs(body[contentField], tally),
+    countSimulatedTokens: (body) => simulatedTokensOf(body[contentField]),
+    grouping: { mostInputs, mostTokens, join: joinContents(contentField) },
+    sizeOf: null,
+    tellsUsage: true,
+    takesSystemMessage: false,
+    placeFile: null,
+    outputParameters: null,
+    inBackground: null,
+    withMistake: null,
+  } satisfies Partial<Endpoint>;
+}
+
+/** The same of their requests. */
+export function listShape(contentField: string) {
+  return {
+    contentField,
+    textOf: (body) => textOfInputs(body[contentField]),
+    attachmentsIn: () => [],
+    inputsOf: (body) => inputsOf(body[contentField]).length,
+    isGrouped: true,
+    contentOf: (parts) => parts.filter((part) => typeof part === 'string').join('\n'),
+  } satisfies Partial<RecordShape>;
 }

@@ -3,7 +3,8 @@
  * `{model, batch: [{id, messages, …}]}` → `{results: [{id, …}]}`. A result is told by its id, never by where it stands.
  */
 import { isJsonObject, type Json, type JsonObject } from '../core/json.js';
-import type { AnswerBody, AskedFor, Endpoint, FailedReading, PartReading } from './endpoint.js';
+import type { AnswerBody, AskedFor, Endpoint, PartReading } from './endpoint.js';
+import { badOutput } from './readings.js';
 
 /** @param bodies of one model */
 export function joinBodies(bodies: readonly string[]): string {
@@ -84,15 +85,11 @@ export function readItems(
 ): readonly PartReading[] {
   const { model = null, batch } = JSON.parse(asked.bodyJson) as JsonObject & { batch: JsonObject[] };
   return items.map((item, index): PartReading => {
-    if (typeof item === 'string') return failed(item);
+    if (typeof item === 'string') return badOutput(item);
     if (hasError(item)) return { ok: false, errorIn: item };
     const { id: _id, ...request } = batch[index] as JsonObject;
     const answer = { body: item, content: JSON.stringify(item), isUtf8, usage: null };
     const read = endpoint.readAnswer(answer, { bodyJson: JSON.stringify({ ...request, model }), parts: 1 });
-    return 'ok' in read ? read : (read[0] ?? failed('The answer has no result for this document'));
+    return 'ok' in read ? read : (read[0] ?? badOutput('The answer has no result for this document'));
   });
-}
-
-function failed(message: string): FailedReading {
-  return { ok: false, kind: 'bad_output', message };
 }

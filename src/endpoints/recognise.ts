@@ -2,6 +2,7 @@
 import type { EndpointName } from '../core/endpoint-name.js';
 import type { ExactObject } from '../core/exact-json.js';
 import { isJsonObject } from '../core/json.js';
+import { OF_GENERATED_TEXT } from './body-fields.js';
 
 export interface Recognised {
   readonly endpoint: EndpointName;
@@ -63,29 +64,15 @@ function isConversation(input: ExactObject[string] | undefined): boolean {
   );
 }
 
+const LIKELY_COLUMNS = ['n', 'stop', 'seed'];
+
 /**
  * Fields that tell a request with a bare `prompt` or `input` from a record that happens to have such a column. Names
  * that are as likely a column of data (`user`, `stop`, `store`, `seed`, `text`, `instructions`) are left out.
  */
 const GENERATION_FIELDS = [
-  'model',
-  'temperature',
-  'top_p',
-  'max_tokens',
-  'max_completion_tokens',
-  'max_output_tokens',
-  'response_format',
-  'reasoning_effort',
-  'previous_response_id',
-  'frequency_penalty',
-  'presence_penalty',
-  'logit_bias',
-  'logprobs',
-  'top_logprobs',
-  'tools',
-  'tool_choice',
-  'service_tier',
-  'stream',
+  ...OF_GENERATED_TEXT.filter((name) => !LIKELY_COLUMNS.includes(name)),
+  ...['model', 'previous_response_id', 'service_tier'],
 ];
 
 function hasAny(fields: ExactObject, names: readonly string[]): boolean {

@@ -5,7 +5,7 @@ import type { EndpointName } from '../core/endpoint-name.js';
 import type { Json, JsonObject } from '../core/json.js';
 import type { LineProblem } from '../core/line-problem.js';
 import { MODEL_MISSING } from './body-fields.js';
-import type { RecordContent, RequestDefaults, RequestMaker } from './endpoint.js';
+import type { Endpoint, RecordContent, RequestDefaults, RequestMaker } from './endpoint.js';
 import { type RenderedRequest, serviceTierOf } from './rendered-request.js';
 import { groupKeyOf, type RequestShape } from './whole-request.js';
 
@@ -34,27 +34,36 @@ export function contentLast(
   return [`${JSON.stringify(frame).slice(0, -1)},${JSON.stringify(contentField)}:`, '}'];
 }
 
-/** @param ofBody completes a request that came whole */
-export function createRequestMaker(
+/** Completes a request that came whole. @param systemText as `RequestMaker.ofBody` has it */
+export type CompleteRequest = (
+  body: JsonObject,
+  defaults: RequestDefaults,
+  systemText: string | null,
+) => RenderedRequest | LineProblem;
+
+/** What an endpoint says of its requests. */
+export function requestsOf(
   shape: RecordShape,
-  { model, parameters }: RequestDefaults,
-  ofBody: RequestMaker['ofBody'],
-): RequestMaker {
-  const frames = model === null ? null : new FrameMaker(shape, model, parameters);
-  return {
-    ofBody,
-    ofRecord(content, systemText) {
-      if (frames === null) return MODEL_MISSING;
-      if (typeof content === 'string') return new TextRequest(shape, frames.frame(systemText), content);
-      const problem = refusedIn(content, shape);
-      return problem ?? new PartsRequest(shape, frames.frame(systemText), content);
-    },
+  complete: CompleteRequest,
+): Pick<Endpoint, 'contentField' | 'outputCapOf' | 'createRequests'> {
+  const { contentField, outputCapOf } = shape;
+  const createRequests = (defaults: RequestDefaults): RequestMaker => {
+    const { model, parameters } = defaults;
+    const frameFor = model === null ? null : keepingLast(shape, model, parameters);
+    return {
+      ofBody: (body, systemText) => complete(body, defaults, systemText),
+      ofRecord(content, systemText) {
+        if (frameFor === null) return MODEL_MISSING;
+        const reason = typeof content === 'string' ? null : refusedIn(content, shape);
+        return reason === null ? new RecordRequest(shape, frameFor(systemText), content) : { reason };
+      },
+    };
   };
+  return { contentField, outputCapOf, createRequests };
 }
 
-function refusedIn(content: Exclude<RecordContent, string>, shape: RecordShape): LineProblem | null {
-  const reason = shape.refuseAttachments(content.filter((part) => typeof part !== 'string'));
-  return reason === null ? null : { reason };
+function refusedIn(content: Exclude<RecordContent, string>, shape: RecordShape): string | null {
+  return shape.refuseAttachments(content.filter((part) => typeof part !== 'string'));
 }
 
 /** The part of a record's request that is the same for all of them. */
@@ -70,20 +79,16 @@ interface Frame {
 }
 
 /** Keeps the last frame: only a system template with fields makes another one. */
-class FrameMaker {
-  #last: Frame | null = null;
-
-  constructor(
-    private readonly shape: RecordShape,
-    private readonly model: string,
-    private readonly parameters: JsonObject,
-  ) {}
-
-  frame(systemText: string | null): Frame {
-    if (this.#last !== null && this.#last.systemText === systemText) return this.#last;
-    const { shape, model, parameters } = this;
+function keepingLast(
+  shape: RecordShape,
+  model: string,
+  parameters: JsonObject,
+): (systemText: string | null) => Frame {
+  let last: Frame | null = null;
+  return (systemText) => {
+    if (last !== null && last.systemText === systemText) return last;
     const [beforeText, afterText] = shape.around({ model, systemText, parameters });
-    this.#last = {
+    last = {
       model,
       outputCap: shape.outputCapOf(parameters),
       serviceTier: serviceTierOf(parameters),
@@ -93,8 +98,8 @@ class FrameMaker {
       afterText,
       digest: digest(beforeText + afterText),
     };
-    return this.#last;
-  }
+    return last;
+  };
 }
 
 /** As that of a whole request with the same body. */
@@ -105,13 +110,14 @@ function keyOfFrame({ contentField }: RequestShape, beforeText: string, afterTex
 
 const NONE: readonly Attachment[] = [];
 
-/** What the frame says of a request, whatever its content is. */
-abstract class FramedRequest {
+/** The request of a record: a frame around its text, or, where it has attachments, around its parts. */
+class RecordRequest implements RenderedRequest {
   readonly inputs = 1;
 
   constructor(
-    protected readonly shape: RecordShape,
-    protected readonly frame: Frame,
+    private readonly shape: RecordShape,
+    private readonly frame: Frame,
+    private readonly content: RecordContent,
   ) {}
 
   get endpoint(): EndpointName {
@@ -130,70 +136,33 @@ abstract class FramedRequest {
     return this.frame.serviceTier;
   }
 
-  protected withSystemText(text: string): string {
-    return this.frame.systemText === null ? text : `${this.frame.systemText}\n${text}`;
-  }
-
-  /** @param content JSON text */
-  protected bodyAround(content: string): string {
-    return this.frame.beforeText + content + this.frame.afterText;
-  }
-}
-
-class TextRequest extends FramedRequest implements RenderedRequest {
-  readonly #text: string;
-
-  constructor(shape: RecordShape, frame: Frame, text: string) {
-    super(shape, frame);
-    this.#text = text;
-  }
-
   get groupKey(): string | null {
-    return this.frame.groupKey;
+    return typeof this.content === 'string' ? this.frame.groupKey : null;
   }
 
   get attachments(): readonly Attachment[] {
-    return NONE;
+    return typeof this.content === 'string' ? NONE : this.content.filter((part) => typeof part !== 'string');
   }
 
   get inputText(): string {
-    return this.withSystemText(this.#text);
+    const { content } = this;
+    const texts =
+      typeof content === 'string' ? [content] : content.filter((part) => typeof part === 'string');
+    const { systemText } = this.frame;
+    return (systemText === null ? texts : [systemText, texts.join('\n')]).join('\n');
   }
 
   get bodyJson(): string {
-    return this.bodyAround(JSON.stringify(this.#text));
+    const { content, frame } = this;
+    const said = typeof content === 'string' ? content : this.shape.contentOf(content);
+    return frame.beforeText + JSON.stringify(said) + frame.afterText;
   }
 
+  /** The colon, which no digest has, tells that of parts from that of a text. */
   get fingerprint(): string {
-    return this.frame.digest + this.#text;
-  }
-}
-
-/** A record's request that has images: its texts and attachments in the template's order. */
-class PartsRequest extends FramedRequest implements RenderedRequest {
-  readonly groupKey = null;
-  readonly #parts: readonly (string | Attachment)[];
-
-  constructor(shape: RecordShape, frame: Frame, parts: readonly (string | Attachment)[]) {
-    super(shape, frame);
-    this.#parts = parts;
-  }
-
-  get inputText(): string {
-    return this.withSystemText(this.#parts.filter((part) => typeof part === 'string').join('\n'));
-  }
-
-  get attachments(): readonly Attachment[] {
-    return this.#parts.filter((part) => typeof part !== 'string');
-  }
-
-  get bodyJson(): string {
-    return this.bodyAround(JSON.stringify(this.shape.contentOf(this.#parts)));
-  }
-
-  /** The colon, which no digest has, tells it from that of a text. */
-  get fingerprint(): string {
-    const parts = this.#parts.map((part) => (typeof part === 'string' ? part : [part.kind, part.identity]));
-    return `parts:${this.frame.digest}${JSON.stringify(parts)}`;
+    const { content, frame } = this;
+    if (typeof content === 'string') return frame.digest + content;
+    const parts = content.map((part) => (typeof part === 'string' ? part : [part.kind, part.identity]));
+    return `parts:${frame.digest}${JSON.stringify(parts)}`;
   }
 }

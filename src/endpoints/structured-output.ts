@@ -33,3 +33,10 @@ function fitsStrictMode(schema: Json): boolean {
   }
   return Object.values(schema).every(fitsStrictMode);
 }
+
+/** @param place puts the schema and its name into the format */
+export function formatOf(format: OutputFormat, place: (schema: JsonObject) => JsonObject): JsonObject {
+  if (format === 'json_object') return { type: 'json_object' };
+  const { name, schema, strict } = format;
+  return { type: 'json_schema', ...place({ name, schema, strict }) };
+}

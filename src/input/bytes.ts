@@ -1,4 +1,5 @@
 /** A file, a gzip file or standard input as one stream of bytes. */
+import type { Stats } from 'node:fs';
 import { type FileHandle, open, stat } from 'node:fs/promises';
 import { isAbsolute, resolve } from 'node:path';
 import { pipeline, Readable } from 'node:stream';
@@ -41,7 +42,15 @@ const SIGNATURE_BYTES = 6;
  *   Damage that shows later (a gzip file cut off) is thrown while `chunks` is read.
  */
 export async function openBytes(path: string, options: ByteOptions): Promise<ByteInput> {
-  if (path === STANDARD_INPUT) return openStandardInput(options.stdin);
+  if (path === STANDARD_INPUT) {
+    return inspectInput({
+      name: STANDARD_INPUT_NAME,
+      absolutePath: STANDARD_INPUT,
+      source: new ByteSource(toBytes(options.stdin)),
+      totalBytes: null,
+      release: async () => {},
+    });
+  }
   const absolutePath = isAbsolute(path) ? path : resolve(options.cwd, path);
   const handle = await openFile(path, absolutePath);
   try {
@@ -60,16 +69,6 @@ export async function openBytes(path: string, options: ByteOptions): Promise<Byt
   }
 }
 
-function openStandardInput(stdin: AsyncIterable<Uint8Array | string>): Promise<ByteInput> {
-  return inspectInput({
-    name: STANDARD_INPUT_NAME,
-    absolutePath: STANDARD_INPUT,
-    source: new ByteSource(toBytes(stdin)),
-    totalBytes: null,
-    release: async () => {},
-  });
-}
-
 interface OpenedSource {
   /** As messages call it. */
   readonly name: string;
@@ -85,8 +84,7 @@ async function inspectInput(opened: OpenedSource): Promise<ByteInput> {
   if (head.length === 0) {
     throw usageError('INPUT_EMPTY', `${theInput(name)} is empty.`, 'Give a file with at least one document.');
   }
-  refuseParquet(head, name, absolutePath === STANDARD_INPUT);
-  refuseSqlite(head, name, absolutePath === STANDARD_INPUT);
+  refuseFileFormats(head, name, absolutePath === STANDARD_INPUT);
   refuseOtherEncodings(head, name);
   const zipped = isGzip(head) || absolutePath.toLowerCase().endsWith('.gz');
   let closed = false;
@@ -142,14 +140,19 @@ class ByteSource implements AsyncIterable<Uint8Array> {
 }
 
 async function openFile(name: string, absolutePath: string): Promise<FileHandle> {
-  let isFolder: boolean;
-  try {
-    isFolder = (await stat(absolutePath)).isDirectory();
-    if (!isFolder) return await open(absolutePath, 'r');
-  } catch (error) {
+  await statInput(name, absolutePath);
+  return open(absolutePath, 'r').catch((error: unknown) => {
     throw unreadable(error, name, absolutePath);
-  }
-  throw inputIsFolder(name);
+  });
+}
+
+/** What is there. @throws LlmBatchError (exit 2) for a folder, and where there is nothing */
+export async function statInput(name: string, absolutePath: string): Promise<Stats> {
+  const status = await stat(absolutePath).catch((error: unknown) => {
+    throw unreadable(error, name, absolutePath);
+  });
+  if (status.isDirectory()) throw inputIsFolder(name);
+  return status;
 }
 
 async function* readFile(handle: FileHandle, name: string): AsyncGenerator<Uint8Array> {
@@ -219,47 +222,40 @@ function refuseOtherEncodings(head: Uint8Array, name: string): void {
   );
 }
 
-/** The magic number and the first byte of a page's header (Parquet format specification, "File format"). */
-const PARQUET_START = Buffer.from([0x50, 0x41, 0x52, 0x31, 0x15]);
+/** Formats that are read by jumping about in a file: how they begin, and why a stream cannot be read so. */
+const FILE_FORMATS = {
+  parquet: {
+    // The magic number and the first byte of a page's header (Parquet format specification, "File format").
+    start: Buffer.from([0x50, 0x41, 0x52, 0x31, 0x15]),
+    code: 'INPUT_IS_PARQUET',
+    what: 'a Parquet file',
+    inStream: 'A Parquet file is read from its end, which standard input does not have.',
+  },
+  sqlite: {
+    // The first bytes of "SQLite format 3\\0" (Database File Format, 1.3.1).
+    start: Buffer.from('SQLite'),
+    code: 'INPUT_IS_SQLITE',
+    what: 'a SQLite database',
+    inStream: 'A SQLite database is read by jumping about in the file, which standard input does not allow.',
+  },
+} as const;
 
-function refuseParquet(head: Uint8Array, name: string, isStandardInput: boolean): void {
-  if (!PARQUET_START.equals(head.subarray(0, PARQUET_START.length))) return;
-  if (isStandardInput) throw parquetInStream();
-  throw usageError('INPUT_IS_PARQUET', `${theInput(name)} is a Parquet file and its name does not say so.`, {
-    isNamed: false,
-  });
+function refuseFileFormats(head: Uint8Array, name: string, isStandardInput: boolean): void {
+  for (const format of ['parquet', 'sqlite'] as const) {
+    const { start, code, what } = FILE_FORMATS[format];
+    if (!start.equals(head.subarray(0, start.length))) continue;
+    if (isStandardInput) throw noFile(format);
+    throw usageError(code, `${theInput(name)} is ${what} and its name does not say so.`, { isNamed: false });
+  }
 }
 
-export function parquetInStream(): LlmBatchError {
-  return usageError(
-    'INPUT_IS_PARQUET',
-    'A Parquet file is read from its end, which standard input does not have.',
-    'Save it to a file and name that.',
-  );
+/** Of standard input that is to be read as one of these. */
+export function noFile(format: keyof typeof FILE_FORMATS): LlmBatchError {
+  const { code, inStream } = FILE_FORMATS[format];
+  return usageError(code, inStream, 'Save it to a file and name that.');
 }
 
-/** The first bytes of "SQLite format 3\\0" (Database File Format, 1.3.1). */
-const SQLITE_START = Buffer.from('SQLite');
-
-function refuseSqlite(head: Uint8Array, name: string, isStandardInput: boolean): void {
-  if (!SQLITE_START.equals(head.subarray(0, SQLITE_START.length))) return;
-  if (isStandardInput) throw sqliteInStream();
-  throw usageError(
-    'INPUT_IS_SQLITE',
-    `${theInput(name)} is a SQLite database and its name does not say so.`,
-    { isNamed: false },
-  );
-}
-
-export function sqliteInStream(): LlmBatchError {
-  return usageError(
-    'INPUT_IS_SQLITE',
-    'A SQLite database is read by jumping about in the file, which standard input does not allow.',
-    'Save it to a file and name that.',
-  );
-}
-
-export function inputIsFolder(name: string): LlmBatchError {
+function inputIsFolder(name: string): LlmBatchError {
   const pattern = `${name.replace(/\/+$/, '')}/*.md`;
   return usageError(
     'INPUT_IS_FOLDER',

@@ -2,12 +2,15 @@
 import { usageError } from '../core/errors.js';
 import { describeFields, showName } from '../core/field.js';
 import { theInput } from '../core/input-name.js';
+import { notUtf8, tooLong } from './bad-line.js';
 import type { ByteInput } from './bytes.js';
+import { behind, headOf, pagesOf, type Splitter } from './chunks.js';
+import { memberStarts, refuseRepeated } from './columns.js';
 import { type CsvRow, CsvRowSplitter, splitValues } from './csv-rows.js';
 import type { TableDescription } from './input-description.js';
 import { DEFAULT_MAX_LINE_BYTES } from './lines.js';
 import type { InputRecord, RecordOptions, RecordSource } from './source.js';
-import { decodeUtf8, firstInvalidByte } from './utf8.js';
+import { decodeUtf8 } from './utf8.js';
 
 /** Delimiters to look for, likeliest first, when a CSV header has no comma. */
 const OTHER_DELIMITERS = [';', '\t'];
@@ -34,18 +37,9 @@ export async function openCsv(input: ByteInput, format: TableDescription['format
     description,
     totalBytes: input.totalBytes,
     bytesRead: input.bytesRead,
-    async *records(options) {
+    records(options) {
       const reader = new RowReader(input.name, description, columnsLine, options);
-      try {
-        yield* reader.page(head);
-        for (let next = await chunks.next(); !next.done; next = await chunks.next()) {
-          const { buffer, byteOffset, byteLength } = next.value;
-          yield* reader.page(Buffer.from(buffer, byteOffset, byteLength));
-        }
-        yield* reader.end();
-      } finally {
-        await chunks.return?.();
-      }
+      return pagesOf(behind(head, chunks), reader);
     },
     close: input.close,
   };
@@ -58,12 +52,9 @@ interface Head {
 }
 
 async function readHead(chunks: AsyncIterator<Uint8Array>): Promise<Head> {
-  let head = Buffer.alloc(0);
-  while (head.length < LONGEST_HEADER_BYTES && endOfFirstRow(head) === null) {
-    const next = await chunks.next();
-    if (next.done) break;
-    head = Buffer.concat([head, next.value]);
-  }
+  const isEnough = (start: Buffer): boolean =>
+    start.length >= LONGEST_HEADER_BYTES || endOfFirstRow(start) !== null;
+  const head = await headOf(chunks, isEnough);
   const byteOrderMark = head.subarray(0, BYTE_ORDER_MARK.length).equals(BYTE_ORDER_MARK);
   return { head: byteOrderMark ? head.subarray(BYTE_ORDER_MARK.length) : head, byteOrderMark };
 }
@@ -120,7 +111,7 @@ function readHeader(head: Buffer, delimiter: string, inputName: string): Header 
       'Write a quote inside a quoted name twice.',
     );
   }
-  refuseRepeated(columns, inputName);
+  refuseRepeated(columns, `The header of ${inputName} names`);
   return { columns: named(columns), columnsLine: row.line };
 }
 
@@ -133,24 +124,12 @@ function named(columns: readonly string[]): string[] {
   });
 }
 
-/** Columns become fields, so each needs a name of its own. */
-function refuseRepeated(columns: readonly string[], inputName: string): void {
-  const repeated = new Set(columns.filter((name, index) => name !== '' && columns.indexOf(name) !== index));
-  if (repeated.size === 0) return;
-  throw usageError(
-    'INPUT_HEADER',
-    `The header of ${inputName} names more than one column ${[...repeated].map(showName).join(', ')}.`,
-    'Give every column a name of its own.',
-  );
-}
-
-class RowReader {
+class RowReader implements Splitter {
   readonly #inputName: string;
   readonly #description: TableDescription;
   readonly #columnsLine: number;
   readonly #maxRowBytes: number;
   readonly #splitter: CsvRowSplitter;
-  /** `{"id":`, `,"text":`, … */
   readonly #memberStarts: readonly string[];
   #hasRows = false;
 
@@ -165,17 +144,14 @@ class RowReader {
     this.#columnsLine = columnsLine;
     this.#maxRowBytes = maxLineBytes;
     this.#splitter = new CsvRowSplitter({ delimiter: description.delimiter, maxRowBytes: maxLineBytes });
-    this.#memberStarts = description.columns.map(
-      (name, index) => `${index === 0 ? '{' : ','}${JSON.stringify(name)}:`,
-    );
+    this.#memberStarts = memberStarts(description.columns);
   }
 
-  *page(chunk: Buffer): Generator<InputRecord[]> {
-    const records = this.#recordsOf(this.#splitter.push(chunk));
-    if (records.length > 0) yield records;
+  push(chunk: Buffer): InputRecord[] {
+    return this.#recordsOf(this.#splitter.push(chunk));
   }
 
-  *end(): Generator<InputRecord[]> {
+  end(): InputRecord[] {
     const rows = this.#splitter.end();
     const line = this.#splitter.unclosedQuoteLine;
     if (line !== null) {
@@ -186,37 +162,26 @@ class RowReader {
       );
     }
     const records = this.#recordsOf(rows);
-    if (records.length > 0) yield records;
-    if (!this.#hasRows) {
-      throw usageError(
-        'INPUT_EMPTY',
-        `${theInput(this.#inputName)} has a header and no rows.`,
-        'Check the path; the first row is taken for the names of the columns.',
-      );
-    }
+    if (this.#hasRows) return records;
+    throw usageError(
+      'INPUT_EMPTY',
+      `${theInput(this.#inputName)} has a header and no rows.`,
+      'Check the path; the first row is taken for the names of the columns.',
+    );
   }
 
   #recordsOf(rows: readonly CsvRow[]): InputRecord[] {
-    const records: InputRecord[] = [];
-    for (const row of rows) {
-      if (row.line > this.#columnsLine && !isBlank(row.bytes, this.#description.delimiter))
-        records.push(this.#recordOf(row));
-    }
-    if (records.length > 0) this.#hasRows = true;
-    return records;
+    const { delimiter } = this.#description;
+    const kept = rows.filter(({ line, bytes }) => line > this.#columnsLine && !isBlank(bytes, delimiter));
+    if (kept.length > 0) this.#hasRows = true;
+    return kept.map((row) => this.#recordOf(row));
   }
 
   #recordOf(row: CsvRow): InputRecord {
     const { line, bytes } = row;
-    if (bytes === null) {
-      const reason = `${row.byteLength} bytes long, over the cap of ${this.#maxRowBytes}`;
-      return { line, reason, text: null };
-    }
+    if (bytes === null) return { line, reason: tooLong(row.byteLength, this.#maxRowBytes), text: null };
     const text = decodeUtf8(bytes);
-    if (text === null) {
-      const reason = `not valid UTF-8 at byte ${firstInvalidByte(bytes) + 1} of the row`;
-      return { line, reason, text: bytes.toString('utf8') };
-    }
+    if (text === null) return { line, reason: notUtf8(bytes, 'row'), text: bytes.toString('utf8') };
     const { columns, delimiter } = this.#description;
     const values = splitValues(text, delimiter, row.hasQuotedValue);
     if (typeof values === 'number') {

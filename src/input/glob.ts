@@ -46,7 +46,7 @@ export async function findFiles(pattern: string): Promise<string[]> {
     const parts = each.split('/');
     await walk(parts[0] === '' ? '/' : (parts[0] ?? ''), parts.slice(1), found);
   }
-  return [...found].sort((one, other) => (one < other ? -1 : one > other ? 1 : 0));
+  return [...found].sort();
 }
 
 async function walk(folder: string, parts: readonly string[], found: Set<string>): Promise<void> {

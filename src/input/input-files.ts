@@ -4,7 +4,7 @@ import { dirname, extname, isAbsolute, posix, relative, resolve, sep } from 'nod
 import { usageError } from '../core/errors.js';
 import type { InputFormat } from '../core/input-format.js';
 import { STANDARD_INPUT_NAME } from '../core/input-name.js';
-import { inputIsFolder, unreadable } from './bytes.js';
+import { statInput } from './bytes.js';
 import { formatOfName, isWholeFileDocument } from './endings.js';
 import { findFiles, folderOfGlob, isGlob, matchesGlob } from './glob.js';
 import type { TextFile } from './text-files.js';
@@ -113,7 +113,7 @@ async function locateFile(path: string, format: InputFormat | null, cwd: string)
   const identity = resolve(cwd, path);
   const found = format ?? formatOfName(path) ?? 'jsonl';
   if (found === 'text' && isWholeFileDocument(path)) {
-    await refuseMissing(path, identity);
+    await statInput(path, identity);
     return { kind: 'text_files', identity, name: path, files: [textFile(identity, cwd)] };
   }
   return { kind: 'stream', identity, name: path, path, format: found };
@@ -150,21 +150,11 @@ async function expand(names: readonly string[], cwd: string): Promise<string[]> 
       }
       for (const path of found) paths.add(path);
     } else {
-      await refuseMissing(name, absolutePath);
+      await statInput(name, absolutePath);
       paths.add(absolutePath);
     }
   }
-  return [...paths].sort((one, other) => (one < other ? -1 : one > other ? 1 : 0));
-}
-
-async function refuseMissing(name: string, absolutePath: string): Promise<void> {
-  let isFolder: boolean;
-  try {
-    isFolder = (await stat(absolutePath)).isDirectory();
-  } catch (error) {
-    throw unreadable(error, name, absolutePath);
-  }
-  if (isFolder) throw inputIsFolder(name);
+  return [...paths].sort();
 }
 
 /** @throws LlmBatchError INPUT_SEVERAL (exit 2) for files of several formats, or databases */

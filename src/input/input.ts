@@ -3,7 +3,7 @@ import { stat } from 'node:fs/promises';
 import { usageError } from '../core/errors.js';
 import type { InputFormat } from '../core/input-format.js';
 import { openApart } from './apart.js';
-import { openBytes, parquetInStream, sqliteInStream } from './bytes.js';
+import { noFile, openBytes } from './bytes.js';
 import { openCsv } from './csv-table.js';
 import { locateInput } from './input-files.js';
 import { openJsonl } from './jsonl.js';
@@ -55,9 +55,8 @@ export async function openInput(names: string | readonly string[], options: Inpu
 }
 
 async function openFile(path: string, format: InputFormat, options: InputOptions): Promise<Input> {
-  if (format === 'parquet' && path === '-') throw parquetInStream();
-  if (format === 'sqlite' && path === '-') throw sqliteInStream();
   if (format === 'parquet' || format === 'sqlite') {
+    if (path === '-') throw noFile(format);
     const { cwd, signal, query = null } = options;
     return openApart({ format, path, cwd, query, ...(signal === undefined ? {} : { signal }) });
   }

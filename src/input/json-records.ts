@@ -3,9 +3,11 @@
  * its brackets, so that the file is never held whole and what is broken in one costs no other.
  */
 import { constants } from 'node:buffer';
+import { notUtf8, tooLong } from './bad-line.js';
+import { pagesOf, type Splitter } from './chunks.js';
 import { DEFAULT_MAX_LINE_BYTES } from './lines.js';
 import type { InputRecord, RecordOptions } from './source.js';
-import { decodeUtf8, firstInvalidByte } from './utf8.js';
+import { decodeUtf8 } from './utf8.js';
 
 const NEWLINE = 0x0a;
 const QUOTE = 0x22;
@@ -29,20 +31,14 @@ export function isJsonOverLines(head: string): boolean {
  * Yields a page for each chunk in which a document ended. A document's line is the one on which it begins, or, where several
  * begin on one, the next number that is free. Its text is one line.
  */
-export async function* readJsonRecords(
+export function readJsonRecords(
   chunks: AsyncIterable<Uint8Array>,
   { maxLineBytes = DEFAULT_MAX_LINE_BYTES }: RecordOptions,
 ): AsyncGenerator<InputRecord[]> {
-  const splitter = new JsonSplitter(Math.min(maxLineBytes, constants.MAX_STRING_LENGTH));
-  for await (const { buffer, byteOffset, byteLength } of chunks) {
-    const page = splitter.push(Buffer.from(buffer, byteOffset, byteLength));
-    if (page.length > 0) yield page;
-  }
-  const page = splitter.end();
-  if (page.length > 0) yield page;
+  return pagesOf(chunks, new JsonSplitter(Math.min(maxLineBytes, constants.MAX_STRING_LENGTH)));
 }
 
-class JsonSplitter {
+class JsonSplitter implements Splitter {
   readonly #maxBytes: number;
   #page: InputRecord[] = [];
   #line = 1;
@@ -147,9 +143,9 @@ class JsonSplitter {
     const bytes = Buffer.concat(this.#parts);
     const text = decodeUtf8(bytes);
     if (this.#bytes > this.#maxBytes) {
-      this.#add(line, `${this.#bytes} bytes long, over the cap of ${this.#maxBytes}`);
+      this.#add(line, tooLong(this.#bytes, this.#maxBytes));
     } else if (text === null) {
-      this.#add(line, `not valid UTF-8 at byte ${firstInvalidByte(bytes) + 1} of the document`);
+      this.#add(line, notUtf8(bytes, 'document'));
     } else {
       const record = { line: this.#nextLine(line), text: this.#hasBrokenString ? text : onOneLine(text) };
       this.#page.push(record);

@@ -4,36 +4,24 @@
  * stay strings of one byte per character, which are cheaper to parse and to hash.
  */
 import { constants, isAscii } from 'node:buffer';
-import type { InputRecord } from './source.js';
-import { decodeUtf8, firstInvalidByte } from './utf8.js';
+import { notUtf8, tooLong } from './bad-line.js';
+import { pagesOf, type Splitter } from './chunks.js';
+import type { InputRecord, RecordOptions } from './source.js';
+import { decodeUtf8 } from './utf8.js';
 
 /** A longer line is reported and skipped, and nothing of it is kept. */
 export const DEFAULT_MAX_LINE_BYTES = 32 * 1024 * 1024;
-
-/** Blank lines are counted in the line numbers. The text of a good line has no line end. */
-export type InputLine = InputRecord;
-
-export interface LineOptions {
-  /** Bytes of one line without its end. */
-  readonly maxLineBytes?: number;
-}
 
 /**
  * Splits a stream of bytes into lines and yields a page for each chunk that ended at least one. Blank lines are left out
  * but counted, a byte order mark at the start and a `\r` before `\n` are dropped, and the last line needs no `\n`. Memory
  * stays within about `maxLineBytes` and one chunk, whatever comes. The source may reuse a chunk once the next is asked for.
  */
-export async function* readLines(
+export function readLines(
   chunks: AsyncIterable<Uint8Array>,
-  options: LineOptions = {},
-): AsyncGenerator<InputLine[]> {
-  const splitter = new LineSplitter(options.maxLineBytes ?? DEFAULT_MAX_LINE_BYTES);
-  for await (const chunk of chunks) {
-    const page = splitter.push(Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength));
-    if (page.length > 0) yield page;
-  }
-  const page = splitter.end();
-  if (page.length > 0) yield page;
+  { maxLineBytes = DEFAULT_MAX_LINE_BYTES }: RecordOptions = {},
+): AsyncGenerator<InputRecord[]> {
+  return pagesOf(chunks, new LineSplitter(maxLineBytes));
 }
 
 /** V8 treats longer strings as large objects, which cost more to make and to free. */
@@ -44,21 +32,21 @@ const SPACE = 0x20;
 const BYTE_ORDER_MARK = '\ufeff';
 const BLANK = /^[ \t\r]*$/;
 
-class LineSplitter {
+class LineSplitter implements Splitter {
   readonly #maxLineBytes: number;
   #line = 0;
   /** The parts so far of a line that has not ended yet. */
   #carried: Buffer[] = [];
   #carriedBytes = 0;
   #carriedEndsInReturn = false;
-  #page: InputLine[] = [];
+  #page: InputRecord[] = [];
 
   constructor(maxLineBytes: number) {
     // V8 has no longer strings, whatever the user allows.
     this.#maxLineBytes = Math.min(maxLineBytes, constants.MAX_STRING_LENGTH);
   }
 
-  push(chunk: Buffer): InputLine[] {
+  push(chunk: Buffer): InputRecord[] {
     let start = 0;
     if (this.#carriedBytes > 0) {
       const end = chunk.indexOf(NEWLINE);
@@ -79,12 +67,12 @@ class LineSplitter {
     return this.#takePage();
   }
 
-  end(): InputLine[] {
+  end(): InputRecord[] {
     if (this.#carriedBytes > 0) this.#finishCarried();
     return this.#takePage();
   }
 
-  #takePage(): InputLine[] {
+  #takePage(): InputRecord[] {
     const page = this.#page;
     this.#page = [];
     return page;
@@ -103,7 +91,6 @@ class LineSplitter {
   #finishCarried(): void {
     const bytes = this.#carriedBytes;
     if (bytes > this.#maxLineBytes + 1) {
-      this.#line += 1;
       this.#addTooLong(this.#carriedEndsInReturn ? bytes - 1 : bytes);
     } else {
       this.#splitLineByLine(Buffer.concat(this.#carried));
@@ -143,14 +130,11 @@ class LineSplitter {
       const lineEnd = newline === -1 ? region.length : newline;
       const endsInReturn = lineEnd > start && region[lineEnd - 1] === CARRIAGE_RETURN;
       const bytes = region.subarray(start, endsInReturn ? lineEnd - 1 : lineEnd);
-      if (bytes.length > this.#maxLineBytes) {
-        this.#line += 1;
-        this.#addTooLong(bytes.length);
-      } else {
-        const text = decodeUtf8(bytes);
-        if (text !== null) this.#addText(text);
-        else this.#addInvalid(bytes);
-      }
+      const isTooLong = bytes.length > this.#maxLineBytes;
+      const text = isTooLong ? null : decodeUtf8(bytes);
+      if (isTooLong) this.#addTooLong(bytes.length);
+      else if (text === null) this.#addBad(notUtf8(bytes, 'line'), bytes.toString('utf8'));
+      else this.#addText(text);
       start = lineEnd + 1;
     }
   }
@@ -162,20 +146,12 @@ class LineSplitter {
     if (content.charCodeAt(0) > SPACE || !BLANK.test(content)) this.#page.push({ line, text: content });
   }
 
-  #addInvalid(bytes: Buffer): void {
-    this.#line += 1;
-    this.#page.push({
-      line: this.#line,
-      reason: `not valid UTF-8 at byte ${firstInvalidByte(bytes) + 1} of the line`,
-      text: bytes.toString('utf8'),
-    });
+  #addTooLong(bytes: number): void {
+    this.#addBad(tooLong(bytes, this.#maxLineBytes), null);
   }
 
-  #addTooLong(bytes: number): void {
-    this.#page.push({
-      line: this.#line,
-      reason: `${bytes} bytes long, over the cap of ${this.#maxLineBytes}`,
-      text: null,
-    });
+  #addBad(reason: string, text: string | null): void {
+    this.#line += 1;
+    this.#page.push({ line: this.#line, reason, text });
   }
 }

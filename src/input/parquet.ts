@@ -15,7 +15,9 @@ import { snappyUncompress } from 'hyparquet/src/snappy.js';
 import { LlmBatchError, usageError } from '../core/errors.js';
 import { showName } from '../core/field.js';
 import { theInput } from '../core/input-name.js';
-import { inputIsFolder, unreadable } from './bytes.js';
+import { cappedRow } from './bad-line.js';
+import { statInput, unreadable } from './bytes.js';
+import { memberStarts, refuseRepeated } from './columns.js';
 import { DEFAULT_MAX_LINE_BYTES } from './lines.js';
 import { columnToJson, type ValueToJson } from './parquet-column.js';
 import { InvalidText, rawElement, UnusableValue } from './parquet-leaf.js';
@@ -49,30 +51,24 @@ export async function openParquet(path: string, cwd: string): Promise<RecordSour
 }
 
 async function openFile(name: string, absolutePath: string): Promise<FileHandle> {
-  let handle: FileHandle;
-  try {
-    handle = await open(absolutePath, 'r');
-  } catch (error) {
-    throw unreadable(error, name, absolutePath);
+  const status = await statInput(name, absolutePath);
+  if (!status.isFile()) {
+    throw usageError(
+      'INPUT_UNREADABLE',
+      `${theInput(name)} is no file, and Parquet is read from its end.`,
+      'Save it to a file.',
+    );
   }
-  const status = await handle.stat();
-  if (status.isFile()) return handle;
-  await handle.close();
-  if (status.isDirectory()) throw inputIsFolder(name);
-  throw usageError(
-    'INPUT_UNREADABLE',
-    `${theInput(name)} is no file, and Parquet is read from its end.`,
-    'Save it to a file.',
-  );
+  return open(absolutePath, 'r').catch((error: unknown) => {
+    throw unreadable(error, name, absolutePath);
+  });
 }
 
 async function describeFile(name: string, handle: FileHandle): Promise<RecordSource> {
   const { size: totalBytes } = await handle.stat();
   if (totalBytes === 0) throw usageError('INPUT_EMPTY', `${theInput(name)} is empty.`, 'Check the path.');
   const file = new GroupBuffer(handle, totalBytes);
-  const metadata = await damageTold(name, () =>
-    parquetMetadataAsync(file, { geoparquet: false, parsers: PARSERS }),
-  );
+  const metadata = await damageTold(name, () => parquetMetadataAsync(file, GENERAL));
   const totalRows = Number(metadata.num_rows);
   if (totalRows === 0) {
     throw usageError('INPUT_EMPTY', `${theInput(name)} has no rows.`, 'Check the path.');
@@ -100,7 +96,7 @@ async function describeFile(name: string, handle: FileHandle): Promise<RecordSou
 
 interface Column {
   readonly name: string;
-  /** `{"id":`, `,"text":`, … */
+  /** See `memberStarts`. */
   readonly memberStart: string;
   readonly toJson: ValueToJson;
   /** Bytes that are not declared to be text. */
@@ -109,6 +105,8 @@ interface Column {
 
 function columnsOf(metadata: FileMetaData, inputName: string): Column[] {
   const trees = parquetSchema(metadata).children;
+  const names = trees.map(({ element }) => element.name);
+  const starts = memberStarts(names);
   const refused: string[] = [];
   const columns = trees.flatMap((tree, index): Column[] => {
     const { name, type, converted_type: converted, logical_type: logical } = tree.element;
@@ -118,19 +116,10 @@ function columnsOf(metadata: FileMetaData, inputName: string): Column[] {
       return [];
     }
     const mayBeBytes = type === 'BYTE_ARRAY' && converted === undefined && logical === undefined;
-    return [{ name, memberStart: `${index === 0 ? '{' : ','}${JSON.stringify(name)}:`, toJson, mayBeBytes }];
+    return [{ name, memberStart: starts[index] ?? '', toJson, mayBeBytes }];
   });
   if (refused.length > 0) throw bytesColumns(refused, inputName);
-  const repeated = columns.filter(
-    ({ name }, index) => columns.findIndex((one) => one.name === name) !== index,
-  );
-  if (repeated.length > 0) {
-    throw usageError(
-      'INPUT_HEADER',
-      `${theInput(inputName)} has more than one column ${repeated.map(({ name }) => showName(name)).join(', ')}.`,
-      'Give every column a name of its own.',
-    );
-  }
+  refuseRepeated(names, `${theInput(inputName)} has`);
   return columns;
 }
 
@@ -194,6 +183,8 @@ const PARSERS = {
   timestampFromNanoseconds: (nanoseconds: bigint) => nanoseconds,
 };
 
+const GENERAL = { geoparquet: false, parsers: PARSERS } as const;
+
 interface RowReading {
   readonly name: string;
   readonly file: GroupBuffer;
@@ -206,14 +197,7 @@ async function* readRows(reading: RowReading, onRows: (rows: number) => void): A
   const { name, file, metadata, columns } = reading;
   const raw = { ...metadata, schema: metadata.schema.map(rawElement) };
   const scan = await damageTold(name, () =>
-    parquetScan({
-      file,
-      metadata: raw,
-      utf8: false,
-      geoparquet: false,
-      parsers: PARSERS,
-      compressors: COMPRESSORS,
-    }),
+    parquetScan({ file, metadata: raw, utf8: false, ...GENERAL, compressors: COMPRESSORS }),
   );
   const groups = metadata.row_groups.filter(({ num_rows: rows }) => rows > 0n);
   for (const [index, { rowStart, rowEnd }] of scan.ranges.entries()) {
@@ -308,16 +292,7 @@ function recordOf(
       return { line, reason: `${showName(column.name)} ${error.message}`, field: column.name, text: null };
     }
   }
-  text += '}';
-  const bytes = text.length * 3 > maxBytes ? Buffer.byteLength(text) : 0;
-  if (bytes > maxBytes) {
-    return {
-      line,
-      reason: `${bytes} bytes long, over the cap of ${maxBytes}`,
-      text: null,
-    };
-  }
-  return { line, text };
+  return cappedRow(line, `${text}}`, maxBytes);
 }
 
 /** Whatever error the reader throws, the file is not what its footer says. */

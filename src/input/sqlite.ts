@@ -1,12 +1,13 @@
 /** SQLite databases: each row of a query is a document, and the columns are its fields. */
-import { stat } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import Database from 'better-sqlite3';
 import { nextTurn } from '../core/clock.js';
 import { LlmBatchError, usageError } from '../core/errors.js';
 import { showName } from '../core/field.js';
 import { theInput } from '../core/input-name.js';
-import { inputIsFolder, unreadable } from './bytes.js';
+import { cappedRow } from './bad-line.js';
+import { statInput } from './bytes.js';
+import { memberStarts, refuseRepeated } from './columns.js';
 import { DEFAULT_MAX_LINE_BYTES } from './lines.js';
 import type { InputRecord, RecordOptions, RecordSource } from './source.js';
 
@@ -26,7 +27,8 @@ type Row = readonly (bigint | number | string | Uint8Array | null)[];
  */
 export async function openSqlite(path: string, cwd: string, query: string | null): Promise<RecordSource> {
   const absolutePath = resolve(cwd, path);
-  await refuseNoFile(path, absolutePath);
+  const { size } = await statInput(path, absolutePath);
+  if (size === 0) throw usageError('INPUT_EMPTY', `${theInput(path)} is empty.`, 'Check the path.');
   const database = errorsTold(path, () => {
     return new Database(absolutePath, { readonly: true, fileMustExist: true, timeout: LOCK_WAIT_MS });
   });
@@ -41,18 +43,10 @@ export async function openSqlite(path: string, cwd: string, query: string | null
   }
 }
 
-async function refuseNoFile(name: string, absolutePath: string): Promise<void> {
-  const status = await stat(absolutePath).catch((error: unknown) => {
-    throw unreadable(error, name, absolutePath);
-  });
-  if (status.isDirectory()) throw inputIsFolder(name);
-  if (status.size === 0) throw usageError('INPUT_EMPTY', `${theInput(name)} is empty.`, 'Check the path.');
-}
-
 function describeQuery(name: string, database: Database.Database, query: string): RecordSource {
   const statement = prepare(name, database, query);
   const columns = statement.columns().map((column) => column.name);
-  refuseRepeated(columns, name);
+  refuseRepeated(columns, `The query of ${name} gives`, 'SELECT a.id, b.id AS other_id …');
   let characters = 0;
   let rows: IterableIterator<Row> | null = null;
   return {
@@ -116,22 +110,11 @@ function prepare(
   return statement.raw(true).safeIntegers(true);
 }
 
-function refuseRepeated(columns: readonly string[], inputName: string): void {
-  const repeated = new Set(columns.filter((name, index) => columns.indexOf(name) !== index));
-  if (repeated.size === 0) return;
-  throw usageError(
-    'INPUT_HEADER',
-    `The query of ${inputName} gives more than one column ${[...repeated].map(showName).join(', ')}.`,
-    'Give every column a name of its own: SELECT a.id, b.id AS other_id …',
-  );
-}
-
 function rowReader(
   columns: readonly string[],
   { maxLineBytes = DEFAULT_MAX_LINE_BYTES }: RecordOptions,
 ): (line: number, row: Row) => InputRecord {
-  /** `{"id":`, `,"text":`, … */
-  const memberStarts = columns.map((name, index) => `${index === 0 ? '{' : ','}${JSON.stringify(name)}:`);
+  const starts = memberStarts(columns);
   return (line, row) => {
     let text = '';
     for (const [index, value] of row.entries()) {
@@ -144,13 +127,9 @@ function rowReader(
             : 'is infinite, for which JSON has no number';
         return { line, reason: `${showName(field)} ${what}`, field, text: null };
       }
-      text += memberStarts[index] + json;
+      text += starts[index] + json;
     }
-    text += '}';
-    const bytes = text.length * 3 > maxLineBytes ? Buffer.byteLength(text) : 0;
-    if (bytes <= maxLineBytes) return { line, text };
-    const reason = `${bytes} bytes long, over the cap of ${maxLineBytes}`;
-    return { line, reason, text: null };
+    return cappedRow(line, `${text}}`, maxLineBytes);
   };
 }
 

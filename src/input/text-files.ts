@@ -1,10 +1,11 @@
 /** Text files, each a document with the fields `id` and `path` (as the user would type it), `name` and `text`. */
 import { readFile, stat } from 'node:fs/promises';
 import { basename } from 'node:path';
+import { notUtf8, tooLong } from './bad-line.js';
 import { unreadable } from './bytes.js';
 import { DEFAULT_MAX_LINE_BYTES } from './lines.js';
 import type { InputRecord, RecordOptions, RecordSource } from './source.js';
-import { decodeUtf8, firstInvalidByte } from './utf8.js';
+import { decodeUtf8 } from './utf8.js';
 
 export interface TextFile {
   readonly absolutePath: string;
@@ -56,11 +57,11 @@ async function* readFiles(
 async function recordOf(file: TextFile, line: number, size: number, maxBytes: number): Promise<InputRecord> {
   const { path } = file;
   const bad = (reason: string): InputRecord => ({ line, reason, text: null, place: path });
-  if (size > maxBytes) return bad(`${size} bytes long, over the cap of ${maxBytes}`);
+  if (size > maxBytes) return bad(tooLong(size, maxBytes));
   const bytes = await readable(file, (absolutePath) => readFile(absolutePath));
   if (bytes.includes(0)) return bad('a binary file: it holds a NUL byte');
   const decoded = decodeUtf8(bytes);
-  if (decoded === null) return bad(`not valid UTF-8 at byte ${firstInvalidByte(bytes) + 1} of the file`);
+  if (decoded === null) return bad(notUtf8(bytes, 'file'));
   const text = decoded.startsWith(BYTE_ORDER_MARK) ? decoded.slice(1) : decoded;
   return { line, text: JSON.stringify({ id: path, path, name: basename(path), text }), place: path };
 }

@@ -15,11 +15,9 @@ const EXPECTED_PDF_TOKENS = 5_000;
 
 /** What to reserve for a call until its answer says what it took. */
 export function expectedAttachmentTokens(model: string, attachments: readonly CountedAttachment[]): number {
-  let tokens = 0;
-  for (const attachment of attachments) {
-    tokens += attachment.kind === 'pdf' ? EXPECTED_PDF_TOKENS : imageTokens(model, attachment.size, 'auto');
-  }
-  return tokens;
+  const expected = (attachment: CountedAttachment): number =>
+    attachment.kind === 'pdf' ? EXPECTED_PDF_TOKENS : imageTokens(model, attachment.size, 'auto');
+  return attachments.reduce((sum, attachment) => sum + expected(attachment), 0);
 }
 
 /**
@@ -35,17 +33,14 @@ const LONGEST_CONTEXT_TOKENS = 2_000_000;
  * would show that.
  */
 export function mostAttachmentTokens(model: string, attachments: readonly CountedAttachment[]): number {
-  let tokens = 0;
-  for (const attachment of attachments) {
-    tokens +=
-      attachment.kind === 'image'
-        ? mostImageTokens(model, attachment.size)
-        : mostPdfTokens(model, attachment);
-  }
-  return tokens;
+  const most = (attachment: CountedAttachment): number =>
+    attachment.kind === 'pdf'
+      ? mostPdfTokens(model, attachment.bytes)
+      : mostImageTokens(model, attachment.size);
+  return attachments.reduce((sum, attachment) => sum + most(attachment), 0);
 }
 
-function mostPdfTokens(model: string, { bytes }: { readonly bytes: number }): number {
+function mostPdfTokens(model: string, bytes: number): number {
   const pages = Math.ceil(bytes / LEAST_BYTES_PER_PAGE);
   const picture = imageTokens(model, PAGE, 'auto');
   // Text is billed as the room that it takes in the context; some models bill a picture as many times its room.

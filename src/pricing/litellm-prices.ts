@@ -7,6 +7,7 @@ import { bareModelName } from './encoding.js';
 import { type AttoUsd, attoOfUsd } from './money.js';
 import {
   type FilePrice,
+  mapRates,
   type PriceTier,
   type RateTable,
   type StatedRates,
@@ -18,7 +19,7 @@ import { discountedRates } from './tier-discounts.js';
 /** Documents the fields; no model. */
 const SAMPLE = 'sample_spec';
 
-/** Whether a parsed file looks like LiteLLM's: most of its values are objects with a provider. */
+/** Whether a parsed file looks like LiteLLM's: it has objects with a provider among its values. */
 export function isLiteLlmTable(file: JsonObject): boolean {
   return Object.entries(file).some(
     ([name, entry]) =>
@@ -124,16 +125,12 @@ function isPlausible(value: unknown, field: keyof StatedRates): value is number 
 
 /** A rate that equals its whole at the base (no discount for cached input, say) also equals it above the threshold. */
 function overlaid(base: TokenRates, carried: TokenRates, stated: Partial<StatedRates>): TokenRates {
-  const input = stated.input ?? carried.input;
-  const output = stated.output ?? carried.output;
-  return {
-    input,
-    cachedInput: stated.cachedInput ?? (base.cachedInput === base.input ? input : carried.cachedInput),
-    cacheWrite: stated.cacheWrite ?? (base.cacheWrite === base.input ? input : carried.cacheWrite),
-    output,
-    reasoning: stated.reasoning ?? (base.reasoning === base.output ? output : carried.reasoning),
-    perRequest: stated.perRequest ?? carried.perRequest,
-  };
+  const whole = { input: stated.input ?? carried.input, output: stated.output ?? carried.output };
+  const rates = mapRates(carried, (rate, field) => {
+    const of = field === 'output' || field === 'reasoning' ? 'output' : 'input';
+    return stated[field] ?? (base[field] === base[of] ? whole[of] : rate);
+  });
+  return { ...rates, ...whole, perRequest: stated.perRequest ?? carried.perRequest };
 }
 
 /** The other way to state long-prompt rates: a threshold, and factors for input and output. */
@@ -146,33 +143,18 @@ function multiplied(entry: JsonObject, base: TokenRates): RateTable['above'] {
       : (rate * attoOfUsd(factor)) / attoOfUsd(1);
   const onInput = entry['long_context_input_cost_multiplier'];
   const onOutput = entry['long_context_output_cost_multiplier'];
-  const rates = {
-    input: times(base.input, onInput),
-    cachedInput: times(base.cachedInput, onInput),
-    cacheWrite: times(base.cacheWrite, onInput),
-    output: times(base.output, onOutput),
-    reasoning: times(base.reasoning, onOutput),
-    perRequest: base.perRequest,
-  };
+  const rates = mapRates(base, (rate, field) =>
+    times(rate, field === 'output' || field === 'reasoning' ? onOutput : onInput),
+  );
   return [{ inputTokens: threshold, rates }];
 }
 
 function inProportion(tier: TokenRates, standard: TokenRates, standardAbove: TokenRates): TokenRates {
-  const carried = (
-    field: 'input' | 'cachedInput' | 'cacheWrite' | 'output' | 'reasoning',
-  ): AttoUsd | null => {
-    const [here, base, above] = [tier[field], standard[field], standardAbove[field]];
+  return mapRates(tier, (here, field) => {
+    const [base, above] = [standard[field], standardAbove[field]];
     if (here === null || base === null || above === null || base === 0n) return here;
     return (here * above + base / 2n) / base;
-  };
-  return {
-    input: carried('input'),
-    cachedInput: carried('cachedInput'),
-    cacheWrite: carried('cacheWrite'),
-    output: carried('output'),
-    reasoning: carried('reasoning'),
-    perRequest: tier.perRequest,
-  };
+  });
 }
 
 /** Providers whose tier discounts are known, under the names that the price package has for them. */

@@ -24,29 +24,23 @@ const HEADROOM_TOKENS = 8;
 const ANSWERS_PER_UPDATE = 10;
 
 export function createOutputEstimator(): OutputEstimator {
-  return new QuantileEstimator();
-}
-
-class QuantileEstimator implements OutputEstimator {
-  readonly #recent: number[] = [];
-  #seen = 0;
-  #reservation: number | null = null;
-
-  outputTokens(cap: number | null): number {
-    if (this.#reservation === null) return cap ?? DEFAULT_OUTPUT_TOKENS;
-    return cap === null ? this.#reservation : Math.min(cap, this.#reservation);
-  }
-
-  observe(outputTokens: number): void {
-    if (!Number.isFinite(outputTokens) || outputTokens < 0) return;
-    this.#recent[this.#seen % ANSWERS_KEPT] = outputTokens;
-    this.#seen += 1;
-    if (this.#seen >= ANSWERS_NEEDED && this.#seen % ANSWERS_PER_UPDATE === 0) this.#update();
-  }
-
-  #update(): void {
-    const ascending = [...this.#recent].sort((a, b) => a - b);
-    const quantile = ascending[Math.min(ascending.length - 1, Math.floor(ascending.length * QUANTILE))] ?? 0;
-    this.#reservation = Math.ceil(quantile * HEADROOM + HEADROOM_TOKENS);
-  }
+  const recent: number[] = [];
+  let seen = 0;
+  let reservation: number | null = null;
+  return {
+    outputTokens(cap) {
+      if (reservation === null) return cap ?? DEFAULT_OUTPUT_TOKENS;
+      return cap === null ? reservation : Math.min(cap, reservation);
+    },
+    observe(outputTokens) {
+      if (!Number.isFinite(outputTokens) || outputTokens < 0) return;
+      recent[seen % ANSWERS_KEPT] = outputTokens;
+      seen += 1;
+      if (seen < ANSWERS_NEEDED || seen % ANSWERS_PER_UPDATE !== 0) return;
+      const ascending = [...recent].sort((a, b) => a - b);
+      const quantile =
+        ascending[Math.min(ascending.length - 1, Math.floor(ascending.length * QUANTILE))] ?? 0;
+      reservation = Math.ceil(quantile * HEADROOM + HEADROOM_TOKENS);
+    },
+  };
 }

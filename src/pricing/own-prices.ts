@@ -4,14 +4,19 @@ import { type AttoUsd, attoOfUsd, attoPerTokenOfMillion } from './money.js';
 import { type FilePrice, type RateTable, type TokenRates, tokenRates } from './price-book.js';
 import { rescaledRates } from './tier-discounts.js';
 
-export interface OwnPriceProblem {
-  readonly problem: true;
-  /** E.g. `models["my-model"].input`; null for the file as a whole. */
-  readonly place: string | null;
-  /** Continues the place: "must be ...". */
-  readonly reason: string;
-  /** What to do, if it is something other than to follow the format. */
-  readonly hint: string | null;
+/** What is wrong with a file of prices. The message continues the place: "must be ...". */
+export class PriceProblem extends Error {
+  /**
+   * @param place e.g. `models["my-model"].input`; empty for the file as a whole
+   * @param hint what to do, if it is something other than to follow the format
+   */
+  constructor(
+    readonly place: string,
+    reason: string,
+    readonly hint: string | null,
+  ) {
+    super(reason);
+  }
 }
 
 /**
@@ -36,42 +41,24 @@ export interface OwnPriceProblem {
  * free, for a model of one's own. `batch`, `flex` and `priority` are either a factor for every rate or rates of their own; a
  * tier that is left out has no price. The rates `above` a number of input tokens hold for the whole request; those left
  * out there do not change. Misspelt and unknown fields are refused, since ignoring them would cost money.
+ * @throws PriceProblem
  */
-export function readOwnTable(
-  file: JsonObject,
-): { readonly date: string | null; readonly prices: Map<string, FilePrice> } | OwnPriceProblem {
-  try {
-    checkFields(file, ['date', 'models'], '');
-    const models = file['models'];
-    if (!isJsonObject(models)) fail('models', 'must be an object of model names and their rates');
-    const prices = new Map<string, FilePrice>();
-    for (const [name, entry] of Object.entries(models)) {
-      prices.set(name, readEntry(entry, `models[${JSON.stringify(name)}]`));
-    }
-    return { date: readDate(file['date']), prices };
-  } catch (error) {
-    if (error instanceof Problem)
-      return { problem: true, place: error.place, reason: error.reason, hint: error.hint };
-    throw error;
+export function readOwnTable(file: JsonObject): {
+  readonly date: string | null;
+  readonly prices: Map<string, FilePrice>;
+} {
+  checkFields(file, ['date', 'models'], '');
+  const models = file['models'];
+  if (!isJsonObject(models)) fail('models', 'must be an object of model names and their rates');
+  const prices = new Map<string, FilePrice>();
+  for (const [name, entry] of Object.entries(models)) {
+    prices.set(name, readEntry(entry, `models[${JSON.stringify(name)}]`));
   }
-}
-
-/** Thrown inside the reader, and returned by it as a value. */
-class Problem extends Error {
-  readonly place: string | null;
-  readonly reason: string;
-  readonly hint: string | null;
-
-  constructor(place: string, reason: string, hint: string | null) {
-    super(reason);
-    this.place = place === '' ? null : place;
-    this.reason = reason;
-    this.hint = hint;
-  }
+  return { date: readDate(file['date']), prices };
 }
 
 function fail(place: string, reason: string, hint: string | null = null): never {
-  throw new Problem(place, reason, hint);
+  throw new PriceProblem(place, reason, hint);
 }
 
 const RATES = ['input', 'output', 'cached_input', 'cache_write', 'reasoning', 'per_request'];
@@ -82,10 +69,10 @@ function readEntry(entry: Json, place: string): FilePrice {
   checkFields(entry, [...RATES, ...TIERS, 'above', 'context_window', 'max_output'], place);
   const base = readRates(entry, place, null);
   const standard: RateTable = { base, above: readBands(entry['above'], base, place) };
-  const [batch, flex, priority] = TIERS.map((tier) => readTier(entry[tier], standard, `${place}.${tier}`));
+  const tier = (name: (typeof TIERS)[number]) => readTier(entry[name], standard, `${place}.${name}`);
   return {
     servedBy: null,
-    tiers: { standard, batch: batch ?? null, flex: flex ?? null, priority: priority ?? null },
+    tiers: { standard, batch: tier('batch'), flex: tier('flex'), priority: tier('priority') },
     contextWindowTokens: readCount(entry['context_window'], `${place}.context_window`),
     maxOutputTokens: readCount(entry['max_output'], `${place}.max_output`),
   };

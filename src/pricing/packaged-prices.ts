@@ -7,6 +7,7 @@ import {
   modelToPrice,
   type PriceBook,
   type PriceQuery,
+  type PriceTier,
   type RateTable,
   type TokenRates,
   tokenRates,
@@ -93,15 +94,11 @@ class PackagedPrices implements PriceBook {
     const rates = isFree ? FREE : standard;
     const bare = bareModelName(asked);
     const limits = provider.id === 'openai' || provider.id === 'azure' ? this.#limits[bare] : undefined;
+    const tier = (name: Exclude<PriceTier, 'standard'>) => discountedRates(rates, provider.id, bare, name);
     return {
       model: model.id,
       table: TABLE,
-      tiers: {
-        standard: rates,
-        batch: discountedRates(rates, provider.id, bare, 'batch'),
-        flex: discountedRates(rates, provider.id, bare, 'flex'),
-        priority: discountedRates(rates, provider.id, bare, 'priority'),
-      },
+      tiers: { standard: rates, batch: tier('batch'), flex: tier('flex'), priority: tier('priority') },
       contextWindowTokens: limits?.context_window ?? model.context_window ?? null,
       maxOutputTokens: limits?.max_output_tokens ?? null,
     };

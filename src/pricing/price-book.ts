@@ -71,6 +71,18 @@ export function tokenRates(stated: StatedRates): TokenRates {
   };
 }
 
+export type TokenRate = Exclude<keyof TokenRates, 'perRequest'>;
+
+/** Other rates for tokens, made of each of these; the fee of a request stays. */
+export function mapRates(
+  rates: TokenRates,
+  change: (rate: AttoUsd | null, field: TokenRate) => AttoUsd | null,
+): TokenRates {
+  const { perRequest, ...ofTokens } = rates;
+  const changed = Object.entries(ofTokens).map(([field, rate]) => [field, change(rate, field as TokenRate)]);
+  return { ...(Object.fromEntries(changed) as Record<TokenRate, AttoUsd | null>), perRequest };
+}
+
 export interface PriceQuery {
   /** Where the requests go; null for the default endpoint, or for no particular one. */
   readonly baseUrl: string | null;

@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises';
 import { type LlmBatchError, usageError } from '../core/errors.js';
 import { isJsonObject, type JsonObject } from '../core/json.js';
 import { isLiteLlmTable, readLiteLlmTable } from './litellm-prices.js';
-import { type OwnPriceProblem, readOwnTable } from './own-prices.js';
+import { PriceProblem, readOwnTable } from './own-prices.js';
 import { type FilePrice, modelToPrice, type PriceBook } from './price-book.js';
 
 /**
@@ -15,9 +15,12 @@ export async function loadPriceFile(path: string): Promise<PriceBook> {
   const file = parse(await read(path), path);
   const isOwn = isJsonObject(file['models'] ?? null);
   if (!isOwn && isLiteLlmTable(file)) return bookOf(path, null, readLiteLlmTable(file));
-  const table = readOwnTable(file);
-  if ('problem' in table) throw invalid(path, table);
-  return bookOf(path, table.date, table.prices);
+  try {
+    const { date, prices } = readOwnTable(file);
+    return bookOf(path, date, prices);
+  } catch (error) {
+    throw error instanceof PriceProblem ? invalid(path, error) : error;
+  }
 }
 
 function bookOf(path: string, date: string | null, prices: ReadonlyMap<string, FilePrice>): PriceBook {
@@ -77,10 +80,8 @@ async function read(path: string): Promise<string> {
   try {
     return await readFile(path, 'utf8');
   } catch (cause) {
-    const reason =
-      cause instanceof Error && 'code' in cause && cause.code === 'ENOENT'
-        ? 'does not exist'
-        : 'cannot be read';
+    const isMissing = (cause as NodeJS.ErrnoException).code === 'ENOENT';
+    const reason = isMissing ? 'does not exist' : 'cannot be read';
     throw usageError('PRICES_UNREADABLE', `The price file ${path} ${reason}.`);
   }
 }
@@ -97,7 +98,7 @@ function parse(text: string, path: string): JsonObject {
     );
   }
   if (isJsonObject(value)) return value;
-  throw invalid(path, { problem: true, place: null, reason: 'must be a JSON object', hint: null });
+  throw invalid(path, new PriceProblem('', 'must be a JSON object', null));
 }
 
 /** V8 gives the position of the character, or says that the text ended, or quotes the text around the fault. */
@@ -109,9 +110,9 @@ function placeOf(cause: unknown, text: string): string {
   return ` (line ${before.length}, column ${(before.at(-1)?.length ?? 0) + 1})`;
 }
 
-function invalid(path: string, { place, reason, hint }: OwnPriceProblem): LlmBatchError {
-  const where = place === null ? `The price file ${path}` : `${place} in the price file ${path}`;
-  return usageError('PRICES_INVALID', `${where} ${reason}.`, hint ?? FORMAT_HINT);
+function invalid(path: string, { place, message, hint }: PriceProblem): LlmBatchError {
+  const where = place === '' ? `The price file ${path}` : `${place} in the price file ${path}`;
+  return usageError('PRICES_INVALID', `${where} ${message}.`, hint ?? FORMAT_HINT);
 }
 
 const FORMAT_HINT =

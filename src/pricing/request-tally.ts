@@ -58,7 +58,6 @@ export class RequestTally implements TokenTally {
     this.#tokens += tokens;
   }
 
-  /** What is not text counts as nothing: the server will refuse or ignore it. */
   addText(text: Json | undefined): void {
     if (typeof text !== 'string' || text === '') return;
     const { tokens, sampled } = countTextTokens(text, this.#countTokens);
@@ -66,7 +65,6 @@ export class RequestTally implements TokenTally {
     if (sampled) this.#exact = false;
   }
 
-  /** The server renders it in a form of its own, to which compact JSON comes close. */
   addJson(value: Json): void {
     this.addText(JSON.stringify(value));
     this.#exact = false;
@@ -76,7 +74,6 @@ export class RequestTally implements TokenTally {
     this.#exact = false;
   }
 
-  /** A part whose tokens cannot be known here. */
   addUncounted(): void {
     this.#uncountedParts += 1;
   }

@@ -4,7 +4,7 @@
  */
 
 import type { AttoUsd } from './money.js';
-import type { PriceTier, RateTable, TokenRates } from './price-book.js';
+import { mapRates, type PriceTier, type RateTable, type TokenRates } from './price-book.js';
 
 /** Which discount cached tokens get, as they have one of their own. */
 type CachedTokens =
@@ -51,22 +51,15 @@ export function discountedRates(
 ): RateTable | null {
   const discount = provider === null ? undefined : RULES[provider]?.[tier]?.(model);
   if (discount === undefined || discount === null) return null;
-  return mapRates(standard, (rates) => discounted(rates, discount));
+  return mapTable(standard, (rates) => discounted(rates, discount));
 }
 
 /** With a user's own factor for a tier, e.g. 0.5. Cached tokens get both discounts, since that is what the user says. */
 export function rescaledRates(standard: RateTable, part: AttoUsd, whole: AttoUsd): RateTable {
-  return mapRates(standard, (rates) => ({
-    input: share(rates.input, part, whole),
-    cachedInput: share(rates.cachedInput, part, whole),
-    cacheWrite: share(rates.cacheWrite, part, whole),
-    output: share(rates.output, part, whole),
-    reasoning: share(rates.reasoning, part, whole),
-    perRequest: rates.perRequest,
-  }));
+  return mapTable(standard, (rates) => mapRates(rates, (rate) => share(rate, part, whole)));
 }
 
-function mapRates(table: RateTable, change: (rates: TokenRates) => TokenRates): RateTable {
+function mapTable(table: RateTable, change: (rates: TokenRates) => TokenRates): RateTable {
   return {
     base: change(table.base),
     above: table.above.map(({ inputTokens, rates }) => ({ inputTokens, rates: change(rates) })),
@@ -76,14 +69,7 @@ function mapRates(table: RateTable, change: (rates: TokenRates) => TokenRates): 
 function discounted(rates: TokenRates, { percentOfStandard, cachedTokens }: Discount): TokenRates {
   const at = (rate: AttoUsd | null): AttoUsd | null => share(rate, percentOfStandard, 100n);
   const cachedInput = { both: at(rates.cachedInput), cache: rates.cachedInput, tier: at(rates.input) };
-  return {
-    input: at(rates.input),
-    cachedInput: cachedInput[cachedTokens],
-    cacheWrite: at(rates.cacheWrite),
-    output: at(rates.output),
-    reasoning: at(rates.reasoning),
-    perRequest: rates.perRequest,
-  };
+  return { ...mapRates(rates, at), cachedInput: cachedInput[cachedTokens] };
 }
 
 function share(rate: AttoUsd | null, part: AttoUsd, whole: AttoUsd): AttoUsd | null {

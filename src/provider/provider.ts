@@ -9,6 +9,7 @@ import type { ProviderFailure } from '../core/failure.js';
 import type { RateLimitHints } from '../core/limits.js';
 import type { Redactor } from '../core/redact.js';
 import type { BilledUsage, TokenUsage } from '../core/usage.js';
+import type { AnsweredReading } from '../endpoints/endpoint.js';
 
 export interface ProviderRequest {
   readonly endpoint: EndpointName;
@@ -38,21 +39,7 @@ export interface ProviderAnswer {
 }
 
 export type AnswerPart =
-  | {
-      readonly ok: true;
-      /** JSON text of what is stored as the output. */
-      readonly outputJson: string;
-      /** What a schema check reads: the answer's text, or its tool calls as JSON text; null where it is no text. */
-      readonly text: string | null;
-      /**
-       * JSON text of an object with what the answer holds beside its text, each as it came: `message`, `reasoning`,
-       * `logprobs`, `choices`. Absent where it holds nothing but text.
-       */
-      readonly detailsJson?: string | undefined;
-      /** The body as it came; absent where it holds other documents too. */
-      readonly responseJson?: string | undefined;
-      readonly finishReason: string;
-    }
+  | AnsweredReading
   /** The call as a whole was answered, this document was not. Of a call for one document that is a rejection. */
   | { readonly ok: false; readonly failure: ProviderFailure };
 

@@ -13,17 +13,14 @@ export type RemoteReply<Value> =
   | { readonly ok: false; readonly failure: ProviderFailure }
   | { readonly ok: false; readonly aborted: true };
 
-/** States of OpenAI's API reference, in lower case whatever the server writes; `unknown` for any other word. */
-export type RemoteBatchState =
-  | 'validating'
-  | 'failed'
-  | 'in_progress'
-  | 'finalizing'
-  | 'completed'
-  | 'expired'
-  | 'cancelling'
-  | 'cancelled'
-  | 'unknown';
+/** States of OpenAI's API reference, in lower case whatever the server writes. */
+export const REMOTE_BATCH_STATES = [
+  ...(['validating', 'failed', 'in_progress', 'finalizing'] as const),
+  ...(['completed', 'expired', 'cancelling', 'cancelled'] as const),
+] as const;
+
+/** `unknown` for any other word. */
+export type RemoteBatchState = (typeof REMOTE_BATCH_STATES)[number] | 'unknown';
 
 export interface NewRemoteBatch {
   readonly inputFileId: string;

@@ -2,9 +2,10 @@
 import type { Writable } from 'node:stream';
 import type { ResultFilter } from '../core/result-row.js';
 import type { AtomicFileOptions } from './atomic-file.js';
-import { OutputFields } from './output-fields.js';
+import { outputFieldsOf } from './output-fields.js';
 import { openRowWriter, type ResultFormat } from './result-format.js';
 import { type ReadResultPage, resultPages } from './result-pages.js';
+import type { RowWriter } from './row-writer.js';
 import { type OutputSink, openFileSink, openStreamSink } from './sink.js';
 
 export type ResultDestination =
@@ -38,24 +39,50 @@ export interface WrittenResults {
  * @throws LlmBatchError OUTPUT_EXISTS, OUTPUT_PATH (exit 2), OUTPUT_WRITE, RESULT_ROW_BROKEN (exit 5)
  */
 export async function writeResults(options: WriteResultsOptions): Promise<WrittenResults> {
-  const outputFields = options.spreadOutput ? await fieldsOf(options) : [];
-  const sink = await openSink(options.destination);
+  const { format, includeInput, escapeFormulas = false } = options;
+  const pages = () => resultPages(options.readPage, options.only);
+  const outputFields = options.spreadOutput ? await outputFieldsOf(pages()) : [];
   let completed = 0;
   let failed = 0;
-  try {
-    const writer = await openRowWriter(options.format, sink, {
-      includeInput: options.includeInput,
-      outputFields,
-      escapeFormulas: options.escapeFormulas ?? false,
-    });
-    for await (const page of resultPages(options.readPage, options.only)) {
-      await writer.write(page);
-      for (const row of page) {
-        if (row.state === 'completed') completed += 1;
-        else failed += 1;
-      }
-      if (sink.readerGone) break;
+  const readerGone = await writePages({
+    destination: options.destination,
+    openWriter: (sink) => openRowWriter(format, sink, { includeInput, outputFields, escapeFormulas }),
+    pages: pages(),
+    onPage(page) {
+      const answered = page.filter(({ state }) => state === 'completed').length;
+      completed += answered;
+      failed += page.length - answered;
       options.onProgress?.(completed + failed);
+    },
+  });
+  return { completed, failed, readerGone };
+}
+
+export interface PageWriting<Row> {
+  readonly destination: ResultDestination;
+  readonly openWriter: (sink: OutputSink) => Promise<RowWriter<Row>>;
+  readonly pages: AsyncIterable<readonly Row[]>;
+  /** Told of each page that was written. */
+  readonly onPage: (page: readonly Row[]) => void;
+}
+
+/** Writes all pages, or nothing of a file. @returns whether a stream's reader went away before the end */
+export async function writePages<Row>({
+  destination,
+  openWriter,
+  pages,
+  onPage,
+}: PageWriting<Row>): Promise<boolean> {
+  const sink =
+    destination.kind === 'file'
+      ? await openFileSink(destination.path, { mayReplace: destination.mayReplace })
+      : openStreamSink(destination.stream, destination.name);
+  try {
+    const writer = await openWriter(sink);
+    for await (const page of pages) {
+      await writer.write(page);
+      onPage(page);
+      if (sink.readerGone) break;
     }
     await writer.end();
     await sink.finish();
@@ -63,18 +90,5 @@ export async function writeResults(options: WriteResultsOptions): Promise<Writte
     await sink.abort();
     throw error;
   }
-  return { completed, failed, readerGone: sink.readerGone };
-}
-
-/** A table's header comes first, so all outputs are looked at before. */
-async function fieldsOf({ readPage, only }: WriteResultsOptions): Promise<readonly string[]> {
-  const fields = new OutputFields();
-  for await (const page of resultPages(readPage, only)) for (const row of page) fields.add(row);
-  return fields.names;
-}
-
-export async function openSink(destination: ResultDestination): Promise<OutputSink> {
-  return destination.kind === 'file'
-    ? openFileSink(destination.path, { mayReplace: destination.mayReplace })
-    : openStreamSink(destination.stream, destination.name);
+  return sink.readerGone;
 }

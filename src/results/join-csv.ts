@@ -1,8 +1,9 @@
 /** A table of text with answers: the input's columns, values and delimiter, with columns added at the end. */
-import { type ExactJson, parseExact, stringifyExact } from '../core/exact-json.js';
+import { type ExactJson, parseExact } from '../core/exact-json.js';
 import type { TaskRow } from '../core/result-row.js';
 import type { TableDescription } from '../input/input-description.js';
 import { csvText, resultCells } from './csv.js';
+import { fieldCell } from './output-fields.js';
 import { ANSWER_COLUMNS, freeNames } from './result-columns.js';
 import { type RowWriter, textRows } from './row-writer.js';
 import type { OutputSink } from './sink.js';
@@ -22,18 +23,12 @@ export async function openCsvJoin(
   return textRows(sink, (rows) =>
     csvText(
       rows.map((row) => {
+        // Its values are strings, but a document that was kept from another form of the input may have others.
         const document = parseExact(row.body ?? '{}') as Readonly<Record<string, ExactJson>>;
-        const values = columns.map((name) =>
-          Object.hasOwn(document, name) ? cellOf(document[name] as ExactJson) : null,
-        );
+        const values = columns.map((name) => fieldCell(document, name));
         return [...values, ...resultCells(row, ANSWER_COLUMNS, outputFields)];
       }),
       style,
     ),
   );
-}
-
-/** All values of a table are strings; a document that was kept from another form of the input may have others. */
-function cellOf(value: ExactJson): string | null {
-  return typeof value === 'string' || value === null ? value : stringifyExact(value);
 }

@@ -2,14 +2,13 @@
  * `results --join`: the input again, with the answers as columns of their own. It is made of the documents in the
  * store, so the input is not needed; every one of them is in it, in input order, whether answered yet or not.
  */
-
 import type { TaskRow } from '../core/result-row.js';
 import type { TaskPlace } from '../core/task.js';
 import type { InputDescription } from '../input/input-description.js';
-import { openSink, type ResultDestination } from './export.js';
+import { type ResultDestination, writePages } from './export.js';
 import { openCsvJoin } from './join-csv.js';
 import { openJsonlJoin } from './join-jsonl.js';
-import { OutputFields } from './output-fields.js';
+import { outputFieldsOf } from './output-fields.js';
 import type { RowWriter } from './row-writer.js';
 import type { OutputSink } from './sink.js';
 
@@ -43,29 +42,22 @@ const PAGE_ROWS = 1_000;
  * @throws LlmBatchError OUTPUT_EXISTS, OUTPUT_PATH, OUTPUT_FIELDS, JOIN_COLUMN (exit 2), OUTPUT_WRITE (exit 5)
  */
 export async function writeJoined(options: JoinOptions): Promise<WrittenJoin> {
-  const { readTasks } = options;
   const taskIds = await inputOrder(options.listTasks);
-  const pages = (): AsyncGenerator<readonly TaskRow[]> => pagesOf(taskIds, readTasks);
-  const outputFields = options.spreadOutput ? await fieldsOf(pages()) : [];
-  const sink = await openSink(options.destination);
+  const pages = (): AsyncGenerator<readonly TaskRow[]> => pagesOf(taskIds, options.readTasks);
+  const outputFields = options.spreadOutput ? await outputFieldsOf(pages()) : [];
   let rows = 0;
   let settled = 0;
-  try {
-    const writer = await openWriter(options, sink, outputFields, pages);
-    for await (const page of pages()) {
-      await writer.write(page);
+  const readerGone = await writePages({
+    destination: options.destination,
+    openWriter: (sink) => openWriter(options, sink, outputFields, pages),
+    pages: pages(),
+    onPage(page) {
       rows += page.length;
       settled += page.filter(({ state }) => state === 'completed' || state === 'failed').length;
-      if (sink.readerGone) break;
       options.onProgress?.(rows);
-    }
-    await writer.end();
-    await sink.finish();
-  } catch (error) {
-    await sink.abort();
-    throw error;
-  }
-  return { rows, settled, readerGone: sink.readerGone };
+    },
+  });
+  return { rows, settled, readerGone };
 }
 
 async function openWriter(
@@ -85,12 +77,6 @@ async function openWriter(
     default:
       return openJsonlJoin(sink, pages());
   }
-}
-
-async function fieldsOf(pages: AsyncIterable<readonly TaskRow[]>): Promise<readonly string[]> {
-  const fields = new OutputFields();
-  for await (const page of pages) for (const row of page) fields.add(row);
-  return fields.names;
 }
 
 async function* pagesOf(

@@ -6,30 +6,26 @@ import type { TaskRow } from '../core/result-row.js';
 /** Answers without a schema may name each field differently; a table of that many columns is of no use. */
 const MOST_FIELDS = 1_000;
 
-/** Gathers the names of the fields that outputs have, in the order in which they first come. */
-export class OutputFields {
-  readonly #names = new Set<string>();
-
-  /** @throws LlmBatchError OUTPUT_FIELDS (exit 2) for more fields than a table can have */
-  add(row: TaskRow): void {
-    const output = objectOf(row);
-    if (output === null) return;
-    for (const name of Object.keys(output)) this.#names.add(name);
-    if (this.#names.size <= MOST_FIELDS) return;
-    throw usageError('OUTPUT_FIELDS', `The outputs have more than ${MOST_FIELDS} different fields.`);
+/**
+ * The names of the fields that outputs have, in the order in which they first come.
+ * @param pages all of them: a table's header comes first
+ * @throws LlmBatchError OUTPUT_FIELDS (exit 2) for more fields than a table can have
+ */
+export async function outputFieldsOf(pages: AsyncIterable<readonly TaskRow[]>): Promise<readonly string[]> {
+  const names = new Set<string>();
+  for await (const page of pages) {
+    for (const name of page.flatMap((row) => Object.keys(objectOf(row) ?? {}))) names.add(name);
+    if (names.size > MOST_FIELDS) {
+      throw usageError('OUTPUT_FIELDS', `The outputs have more than ${MOST_FIELDS} different fields.`);
+    }
   }
-
-  get names(): readonly string[] {
-    return [...this.#names];
-  }
+  return [...names];
 }
 
 /** The cells of a row's output under the fields' columns; null where the output is no object. */
 export function spreadOutput(row: TaskRow, fields: readonly string[]): (string | null)[] | null {
   const output = objectOf(row);
-  return output === null
-    ? null
-    : fields.map((name) => (Object.hasOwn(output, name) ? cellOf(output[name] as ExactJson) : null));
+  return output && fields.map((name) => fieldCell(output, name));
 }
 
 function objectOf(row: TaskRow): Readonly<Record<string, ExactJson>> | null {
@@ -38,8 +34,8 @@ function objectOf(row: TaskRow): Readonly<Record<string, ExactJson>> | null {
   return parseExact(json) as Record<string, ExactJson>;
 }
 
-/** Text as it is, everything else as JSON. */
-function cellOf(value: ExactJson): string | null {
-  if (value === null) return null;
-  return typeof value === 'string' ? value : stringifyExact(value);
+/** The cell of a field: text as it is, everything else as JSON; null where there is no such field. */
+export function fieldCell(fields: Readonly<Record<string, ExactJson>>, name: string): string | null {
+  const value = Object.hasOwn(fields, name) ? (fields[name] ?? null) : null;
+  return typeof value === 'string' || value === null ? value : stringifyExact(value);
 }

@@ -29,10 +29,6 @@ export interface OutputPathOptions {
 /** A device or a pipe: nothing is ever made in /dev or /proc. */
 const HAS_NO_BESIDE = /^\/(dev|proc)\//;
 
-const DATA_EXTENSIONS = new Set(
-  '.jsonl .ndjson .json .csv .tsv .tab .txt .md .markdown .parquet .pq .db .sqlite .sqlite3'.split(' '),
-);
-
 /**
  * `reviews.jsonl` and `reviews.jsonl.gz` give `reviews.results.jsonl`, `reviews.errors.jsonl` and
  * `reviews.rejects.jsonl` beside the input; standard input (`-`) gives `stdin.results.jsonl` … in the working
@@ -132,6 +128,6 @@ function stemOf(path: string): string {
   const name = basename(path);
   const plain = extname(name) === '.gz' ? name.slice(0, -'.gz'.length) : name;
   const extension = extname(plain);
-  const stem = DATA_EXTENSIONS.has(extension.toLowerCase()) ? plain.slice(0, -extension.length) : plain;
-  return join(dirname(path), stem);
+  const isOfData = extension !== '' && formatOfEnding(extension) !== null;
+  return join(dirname(path), isOfData ? plain.slice(0, -extension.length) : plain);
 }

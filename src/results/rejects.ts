@@ -1,20 +1,11 @@
 /** The lines that an import left out (`--skip-bad-lines`), each with its number and what is wrong with it. */
+import type { BadLine } from '../input/bad-line.js';
 import type { AtomicFileOptions } from './atomic-file.js';
 import { oneLine } from './result-line.js';
 import { type OutputSink, openFileSink } from './sink.js';
 
-export interface RejectedLine {
-  /** 1-based line of the input. */
-  readonly line: number;
-  readonly reason: string;
-  /** The line as far as it could be read; null when it was too long to keep. */
-  readonly text: string | null;
-  /** The file's path where each document is a file of its own. */
-  readonly place?: string;
-}
-
 /** `{"line", "reason", "text"}`, with `path` behind `line` for a file; without its newline. */
-export function rejectLine(rejected: RejectedLine): string {
+function rejectLine(rejected: BadLine): string {
   const { line, place, reason, text } = rejected;
   return oneLine(JSON.stringify({ line, path: place, reason, text }));
 }
@@ -38,7 +29,7 @@ export class RejectsWriter {
     return this.#count;
   }
 
-  async write(rejected: RejectedLine): Promise<void> {
+  async write(rejected: BadLine): Promise<void> {
     this.#sink ??= await openFileSink(this.#path, this.#options);
     this.#count += 1;
     await this.#sink.write(`${rejectLine(rejected)}\n`);

@@ -61,27 +61,20 @@ function detailColumn(name: string): ResultColumn {
 /** Present when the input is included, and then the last. */
 export const DOCUMENT_COLUMN: ResultColumn = { name: 'document', kind: 'text', read: (row) => row.body };
 
+const ENDED: readonly TaskState[] = ['completed', 'failed', 'cancelled'];
+
 /** What is added to the columns of an input. A document that has no answer yet is `pending`. */
 export const ANSWER_COLUMNS: readonly ResultColumn[] = [
-  { name: 'output', kind: 'output', read: outputText },
-  { name: 'status', kind: 'text', read: (row) => STATUS[row.state] },
-  { name: 'error', kind: 'text', read: (row) => row.error?.kind ?? null },
-  { name: 'error_message', kind: 'text', read: (row) => row.error?.message ?? null },
-  { name: 'finish_reason', kind: 'text', read: (row) => row.result?.finishReason || null },
-  { name: 'model', kind: 'text', read: (row) => row.result?.model ?? null },
-  { name: 'input_tokens', kind: 'integer', read: (row) => row.usage?.inputTokens ?? null },
-  { name: 'output_tokens', kind: 'integer', read: (row) => row.usage?.outputTokens ?? null },
-  { name: 'cost_usd', kind: 'money', read: (row) => row.costMicroUsd },
+  ...columnsOf('output'),
+  { name: 'status', kind: 'text', read: ({ state }) => (ENDED.includes(state) ? state : 'pending') },
+  ...columnsOf('error_kind').map((column) => ({ ...column, name: 'error' })),
+  ...columnsOf('error_message', 'finish_reason', 'model', 'input_tokens', 'output_tokens', 'cost_usd'),
 ];
 
-const STATUS: Readonly<Record<TaskState, string>> = {
-  ready: 'pending',
-  delayed: 'pending',
-  in_progress: 'pending',
-  completed: 'completed',
-  failed: 'failed',
-  cancelled: 'cancelled',
-};
+/** In this order. */
+function columnsOf(...names: readonly string[]): ResultColumn[] {
+  return names.flatMap((name) => RESULT_COLUMNS.filter((column) => column.name === name));
+}
 
 function outputText(row: TaskRow): string | null {
   return textOfJson(row.result?.outputJson ?? null);
@@ -97,19 +90,12 @@ function textOfJson(json: string | null): string | null {
   return json?.startsWith('"') ? (JSON.parse(json) as string) : json;
 }
 
-/** `name`, or `name_2`, `name_3`, … where others have taken it. */
-export function freeName(name: string, taken: ReadonlySet<string>): string {
-  if (!taken.has(name)) return name;
-  for (let number = 2; ; number += 1) {
-    if (!taken.has(`${name}_${number}`)) return `${name}_${number}`;
-  }
-}
-
-/** Free names for several columns, which do not clash with each other either. */
+/** Each name, or `name_2`, `name_3`, … where others have taken it. They do not clash with each other either. */
 export function freeNames(names: readonly string[], taken: Iterable<string>): string[] {
   const used = new Set(taken);
   return names.map((name) => {
-    const free = freeName(name, used);
+    let free = name;
+    for (let number = 2; used.has(free); number += 1) free = `${name}_${number}`;
     used.add(free);
     return free;
   });

@@ -8,11 +8,6 @@ import type { CompletedResult, TaskError } from '../core/outcome.js';
 import type { ResultRow } from '../core/result-row.js';
 import type { TokenUsage } from '../core/usage.js';
 
-export interface ResultLineOptions {
-  /** Adds the input document as `document`; needs rows read with their body. */
-  readonly includeInput: boolean;
-}
-
 /** The task has an answer; `result` is not null. */
 export type CompletedRow = ResultRow & { readonly state: 'completed'; readonly result: CompletedResult };
 /** The task failed; `error` is not null. */
@@ -26,28 +21,26 @@ export type SettledRow = CompletedRow | FailedRow;
 export function settledRow(row: ResultRow): SettledRow {
   if (row.state === 'completed' && row.result !== null) return row as CompletedRow;
   if (row.state === 'failed' && row.error !== null) return row as FailedRow;
-  throw new LlmBatchError(
-    `The store holds no answer and no error for the task of line ${row.line} (state ${row.state}).`,
-    {
-      code: 'RESULT_ROW_BROKEN',
-      exitCode: EXIT_CODES.store,
-      hint: 'check the store with `llm-batch doctor`.',
-    },
-  );
+  const message = `The store holds no answer and no error for the task of line ${row.line} (state ${row.state}).`;
+  throw new LlmBatchError(message, {
+    code: 'RESULT_ROW_BROKEN',
+    exitCode: EXIT_CODES.store,
+    hint: 'check the store with `llm-batch doctor`.',
+  });
 }
 
 /**
  * The JSON line of a settled task, without its newline: the results-file shape for a completed one, the
  * errors-file shape for a failed one. `id` is the document's, `cost_usd` a decimal number of dollars or
- * null where no price is known, times are ISO 8601 in UTC.
+ * null where no price is known, times are ISO 8601 in UTC. With the input, that is added as `document`; it needs rows
+ * read with their body.
  * @throws LlmBatchError RESULT_ROW_BROKEN
  */
-export function resultLine(row: ResultRow, options: ResultLineOptions): string {
+export function resultLine(row: ResultRow, options: { readonly includeInput: boolean }): string {
   const settled = settledRow(row);
   const line = settled.state === 'completed' ? completedLine(settled) : failedLine(settled);
-  return oneLine(
-    `${line}${sharedField(row)}${metadataField(row)}${options.includeInput ? documentField(row) : ''}}`,
-  );
+  const document = options.includeInput ? `,"document":${row.body ?? 'null'}` : '';
+  return oneLine(`${line}${sharedField(row)}${metadataField(row)}${document}}`);
 }
 
 function completedLine(row: CompletedRow): string {
@@ -89,12 +82,8 @@ function sharedField({ sharedFrom }: ResultRow): string {
   return sharedFrom === null ? '' : `,"shared_from":"${sharedFrom}"`;
 }
 
-function metadataField(row: ResultRow): string {
-  return row.metadataJson === null ? '' : `,"metadata":${row.metadataJson}`;
-}
-
-function documentField(row: ResultRow): string {
-  return `,"document":${row.body === null ? 'null' : row.body}`;
+function metadataField({ metadataJson }: ResultRow): string {
+  return metadataJson === null ? '' : `,"metadata":${metadataJson}`;
 }
 
 function usageJson(usage: TokenUsage | null): string {

@@ -31,38 +31,58 @@ export async function openFileSink(path: string, options: AtomicFileOptions): Pr
   return new FileSink(/\.gz$/i.test(path) ? gzipped(file) : file);
 }
 
-class FileSink implements OutputSink {
-  readonly readerGone = false;
-  readonly #file: AtomicFile;
-  #pending = '';
+/** Collects text until there is enough of it to be sent. */
+abstract class CollectingSink {
+  protected pending = '';
 
-  constructor(file: AtomicFile) {
-    this.#file = file;
-  }
+  protected abstract send(content: string | Uint8Array): Promise<void>;
 
   write(text: string): Promise<void> | undefined {
-    this.#pending += text;
-    return this.#pending.length < CHUNK_CHARACTERS ? undefined : this.#flush();
+    this.pending += text;
+    return this.pending.length < CHUNK_CHARACTERS ? undefined : this.flush();
   }
 
-  async #flush(): Promise<void> {
-    const text = this.#pending;
-    this.#pending = '';
-    if (text !== '') await this.#file.write(text);
+  /** Writes out what was collected, for answers that are streamed as they are committed. */
+  async flush(): Promise<void> {
+    const text = this.pending;
+    this.pending = '';
+    if (text !== '') await this.send(text);
   }
 
   async writeBytes(bytes: Uint8Array): Promise<void> {
-    await this.#flush();
-    await this.#file.write(bytes);
+    await this.flush();
+    await this.send(bytes);
   }
 
   async finish(): Promise<void> {
-    await this.#flush();
-    await this.#file.commit();
+    await this.flush();
   }
 
   async abort(): Promise<void> {
-    this.#pending = '';
+    this.pending = '';
+  }
+}
+
+class FileSink extends CollectingSink implements OutputSink {
+  readonly readerGone = false;
+  readonly #file: AtomicFile;
+
+  constructor(file: AtomicFile) {
+    super();
+    this.#file = file;
+  }
+
+  protected send(content: string | Uint8Array): Promise<void> {
+    return this.#file.write(content);
+  }
+
+  override async finish(): Promise<void> {
+    await super.finish();
+    await this.#file.commit();
+  }
+
+  override async abort(): Promise<void> {
+    await super.abort();
     await this.#file.abort();
   }
 }
@@ -94,15 +114,15 @@ export function isReaderGone(stream: Writable, error: Error): boolean {
   return READER_GONE.has(code) || (code === 'EIO' && 'isTTY' in stream && stream.isTTY === true);
 }
 
-export class StreamSink implements OutputSink {
+export class StreamSink extends CollectingSink implements OutputSink {
   readonly #stream: Writable;
   readonly #name: string;
-  #pending = '';
   /** Comes before the first text. */
   #lead: '' | '\n';
   #readerGone = false;
 
   constructor(stream: Writable, name: string) {
+    super();
     this.#stream = stream;
     this.#name = name;
     this.#lead = endsInCutLine(stream) ? '\n' : '';
@@ -112,26 +132,14 @@ export class StreamSink implements OutputSink {
     return this.#readerGone;
   }
 
-  write(text: string): Promise<void> | undefined {
+  override write(text: string): Promise<void> | undefined {
     if (this.#readerGone) return undefined;
-    this.#pending += this.#lead + text;
+    const begun = this.#lead + text;
     this.#lead = '';
-    return this.#pending.length < CHUNK_CHARACTERS ? undefined : this.flush();
+    return super.write(begun);
   }
 
-  /** Writes out what was collected, for answers that are streamed as they are committed. */
-  async flush(): Promise<void> {
-    const text = this.#pending;
-    this.#pending = '';
-    if (text !== '') await this.#send(text);
-  }
-
-  async writeBytes(bytes: Uint8Array): Promise<void> {
-    await this.flush();
-    await this.#send(bytes);
-  }
-
-  async #send(content: string | Uint8Array): Promise<void> {
+  protected async send(content: string | Uint8Array): Promise<void> {
     if (this.#readerGone) return;
     const error = await new Promise<Error | null | undefined>((resolve) => {
       writeData(this.#stream, content, resolve);
@@ -139,13 +147,5 @@ export class StreamSink implements OutputSink {
     if (!error) return;
     if (isReaderGone(this.#stream, error)) this.#readerGone = true;
     else throw outputError(this.#name, error);
-  }
-
-  async finish(): Promise<void> {
-    await this.flush();
-  }
-
-  async abort(): Promise<void> {
-    this.#pending = '';
   }
 }

@@ -24,17 +24,15 @@ export interface Limits {
 
 export type LimitName = 'requests' | 'tokens' | 'requests_per_day';
 
-export type Admission =
-  | { readonly admitted: true }
-  | {
-      readonly admitted: false;
-      readonly limitedBy: LimitName;
-      readonly limit: number;
-      readonly used: number;
-      readonly requested: number;
-      /** Until this very call would fit, if nobody else came; null when it never will. */
-      readonly waitMs: number | null;
-    };
+/** What a call ran into. */
+export interface LimitHit {
+  readonly limitedBy: LimitName;
+  readonly limit: number;
+  readonly used: number;
+  readonly requested: number;
+  /** Until this very call would fit, if nobody else came; null when it never will. */
+  readonly waitMs: number | null;
+}
 
 /** One limit as headers tell it. */
 export interface Standing {
@@ -44,28 +42,22 @@ export interface Standing {
   readonly resetMs: number;
 }
 
-export interface AccountStanding {
-  readonly requests: Standing | null;
-  readonly tokens: Standing | null;
-  readonly requestsPerDay: Standing | null;
-  /** The span that is really enforced, for servers whose headers tell that instead of the minute. */
-  readonly enforcedRequests: Standing | null;
-  readonly enforcedTokens: Standing | null;
-}
+/** The limits there may be; those that are enforced are over the span that really is, where that is not the minute. */
+export type RuleName = 'requests' | 'enforcedRequests' | 'tokens' | 'enforcedTokens' | 'requestsPerDay';
 
-interface Check {
+/** A limit over one span. */
+interface Rule {
   readonly limitedBy: LimitName;
+  readonly window: RollingWindow;
   readonly limit: number;
-  readonly used: number;
-  readonly requested: number;
-  readonly waitMs: number;
 }
 
 export class Account {
   #limits: Limits;
   #minute = new RollingWindow(MINUTE_MS);
-  #enforced: RollingWindow | null = null;
+  #enforced = this.#minute;
   #day: RollingWindow | null = null;
+  readonly #rules = new Map<RuleName, Rule>();
 
   constructor(limits: Limits) {
     this.#limits = limits;
@@ -75,88 +67,84 @@ export class Account {
   /** Changes the limits; what was used already still counts. */
   configure(limits: Limits): void {
     this.#limits = limits;
-    if (limits.enforceOverMs >= MINUTE_MS) this.#enforced = null;
-    else if (this.#enforced?.lengthMs !== limits.enforceOverMs)
-      this.#enforced = this.#minute.withLength(limits.enforceOverMs);
-    if (limits.rpd === null) this.#day = null;
+    const { rpm, tpm, rpd } = limits;
+    const enforceOverMs = Math.min(limits.enforceOverMs, MINUTE_MS);
+    if (this.#enforced.lengthMs !== enforceOverMs) {
+      this.#enforced = enforceOverMs === MINUTE_MS ? this.#minute : this.#minute.withLength(enforceOverMs);
+    }
+    if (rpd === null) this.#day = null;
     else this.#day ??= this.#minute.withLength(DAY_MS);
+    this.#rules.clear();
+    const add = (
+      name: RuleName,
+      limitedBy: LimitName,
+      window: RollingWindow | null,
+      limit: number | null,
+    ): void => {
+      if (window !== null && limit !== null) this.#rules.set(name, { limitedBy, window, limit });
+    };
+    // Never nothing, or no call could ever pass.
+    const share = (perMinute: number | null): number | null =>
+      perMinute && Math.max(1, Math.floor((perMinute * enforceOverMs) / MINUTE_MS));
+    add('requests', 'requests', this.#minute, rpm);
+    add('enforcedRequests', 'requests', this.#enforced, share(rpm));
+    add('tokens', 'tokens', this.#minute, tpm);
+    add('enforcedTokens', 'tokens', this.#enforced, share(tpm));
+    add('requestsPerDay', 'requests_per_day', this.#day, rpd);
   }
 
   get limits(): Limits {
     return this.#limits;
   }
 
-  /** Lets a call in and charges it, or says what it ran into. */
-  admit(nowMs: number, tokens: number): Admission {
+  /** Lets a call in and charges it. @returns what it ran into; null when it was let in */
+  admit(nowMs: number, tokens: number): LimitHit | null {
     const { tpm } = this.#limits;
     if (tpm !== null && tokens > tpm) {
       const used = this.#minute.tokens(nowMs);
-      return { admitted: false, limitedBy: 'tokens', limit: tpm, used, requested: tokens, waitMs: null };
+      return { limitedBy: 'tokens', limit: tpm, used, requested: tokens, waitMs: null };
     }
-    let longest: Check | null = null;
-    for (const check of this.#checks(nowMs, tokens)) {
-      if (check.waitMs > 0 && check.waitMs > (longest?.waitMs ?? 0)) longest = check;
+    let longestMs = 0;
+    let hit: Rule | null = null;
+    for (const rule of this.#rules.values()) {
+      const waitMs = waitFor(rule, tokens, nowMs);
+      if (waitMs <= longestMs) continue;
+      longestMs = waitMs;
+      hit = rule;
     }
-    if (longest !== null) return { admitted: false, ...longest };
-    this.charge(nowMs, tokens);
-    return { admitted: true };
+    if (hit === null) {
+      this.charge(nowMs, tokens);
+      return null;
+    }
+    const { limitedBy, limit } = hit;
+    const requested = limitedBy === 'tokens' ? tokens : 1;
+    return { limitedBy, limit, used: usedOf(hit, nowMs), requested, waitMs: longestMs };
   }
 
   /** Counts a call without asking. */
   charge(nowMs: number, tokens: number): void {
     this.#minute.add(nowMs, tokens);
-    this.#enforced?.add(nowMs, tokens);
+    if (this.#enforced !== this.#minute) this.#enforced.add(nowMs, tokens);
     this.#day?.add(nowMs, tokens);
   }
 
-  standing(nowMs: number): AccountStanding {
-    const { rpm, tpm, rpd } = this.#limits;
-    const enforced = this.#enforced ?? this.#minute;
-    return {
-      requests: rpm === null ? null : requestStanding(this.#minute, rpm, nowMs),
-      tokens: tpm === null ? null : tokenStanding(this.#minute, tpm, nowMs),
-      requestsPerDay: rpd === null || this.#day === null ? null : requestStanding(this.#day, rpd, nowMs),
-      enforcedRequests: rpm === null ? null : requestStanding(enforced, this.#share(rpm), nowMs),
-      enforcedTokens: tpm === null ? null : tokenStanding(enforced, this.#share(tpm), nowMs),
-    };
-  }
-
-  *#checks(nowMs: number, tokens: number): Generator<Check> {
-    const { rpm, tpm, rpd } = this.#limits;
-    if (rpm !== null) {
-      yield requestCheck('requests', this.#minute, rpm, nowMs);
-      if (this.#enforced !== null) yield requestCheck('requests', this.#enforced, this.#share(rpm), nowMs);
-    }
-    if (tpm !== null) {
-      yield tokenCheck(this.#minute, tpm, tokens, nowMs);
-      if (this.#enforced !== null) yield tokenCheck(this.#enforced, this.#share(tpm), tokens, nowMs);
-    }
-    if (rpd !== null && this.#day !== null) yield requestCheck('requests_per_day', this.#day, rpd, nowMs);
-  }
-
-  /** A minute's limit cut down to the enforced span; never nothing, or no call could ever pass. */
-  #share(perMinute: number): number {
-    return Math.max(1, Math.floor((perMinute * Math.min(this.#limits.enforceOverMs, MINUTE_MS)) / MINUTE_MS));
+  /** @returns null where there is no such limit */
+  standing(name: RuleName, nowMs: number): Standing | null {
+    const rule = this.#rules.get(name);
+    if (rule === undefined) return null;
+    const { limit, window } = rule;
+    const remaining = Math.max(0, limit - usedOf(rule, nowMs));
+    return { limit, remaining, resetMs: window.msUntilEmpty(nowMs) };
   }
 }
 
-function requestCheck(limitedBy: LimitName, window: RollingWindow, limit: number, nowMs: number): Check {
-  const waitMs = window.msUntilFewerThan(limit, nowMs);
-  return { limitedBy, limit, used: window.requests(nowMs), requested: 1, waitMs };
+function waitFor({ limitedBy, window, limit }: Rule, tokens: number, nowMs: number): number {
+  return limitedBy === 'tokens'
+    ? // A call larger than a short span's share passes when the span is empty: the minute can hold it.
+      window.msUntilTokensAtMost(Math.max(0, limit - tokens), nowMs)
+    : window.msUntilFewerThan(limit, nowMs);
 }
 
-function tokenCheck(window: RollingWindow, limit: number, tokens: number, nowMs: number): Check {
-  // A call larger than a short span's share passes when the span is empty: the minute can hold it.
-  const waitMs = window.msUntilTokensAtMost(Math.max(0, limit - tokens), nowMs);
-  return { limitedBy: 'tokens', limit, used: window.tokens(nowMs), requested: tokens, waitMs };
-}
-
-function requestStanding(window: RollingWindow, limit: number, nowMs: number): Standing {
-  const remaining = Math.max(0, limit - window.requests(nowMs));
-  return { limit, remaining, resetMs: window.msUntilEmpty(nowMs) };
-}
-
-function tokenStanding(window: RollingWindow, limit: number, nowMs: number): Standing {
-  const remaining = Math.max(0, limit - window.tokens(nowMs));
-  return { limit, remaining, resetMs: window.msUntilEmpty(nowMs) };
+function usedOf({ limitedBy, window }: Rule, nowMs: number): number {
+  return limitedBy === 'tokens' ? window.tokens(nowMs) : window.requests(nowMs);
 }

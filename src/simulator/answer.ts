@@ -13,7 +13,7 @@ import { schemaInstance } from './schema-instance.js';
 import { seededNumber } from './seeded.js';
 
 export interface SimulatedAnswer {
-  /** First 12 hexadecimal digits of the SHA-256 of the messages as JSON. */
+  /** Of the messages, see `fingerprintOf`. */
   readonly fingerprint: string;
   readonly text: string;
   /** `simulated/` and the requested model. */
@@ -40,13 +40,8 @@ export function simulatedAnswer(
   options: Pick<SimulatorOptions, 'seed' | 'outputTokens'> = {},
 ): SimulatedAnswer {
   const fingerprint = fingerprintOf(requestBody['messages'] ?? null);
-  const drawn = seededNumber(
-    options.outputTokens ?? DEFAULT_OUTPUT_TOKENS,
-    options.seed ?? DEFAULT_SEED,
-    'output_tokens',
-    fingerprint,
-    0,
-  );
+  const [range, seed] = [options.outputTokens ?? DEFAULT_OUTPUT_TOKENS, options.seed ?? DEFAULT_SEED];
+  const drawn = seededNumber(range, seed, 'output_tokens', fingerprint, 0);
   const structured = structuredText(requestBody['response_format'], fingerprint);
   const length = structured === null ? drawn : textTokens(structured);
   const completionTokens = Math.min(length, outputCapOf(requestBody) ?? length);
@@ -83,8 +78,9 @@ export function textTokens(text: string): number {
   return Math.ceil(Buffer.byteLength(text) / BYTES_PER_TOKEN);
 }
 
-function fingerprintOf(messages: Json): string {
-  return createHash('sha256').update(JSON.stringify(messages)).digest('hex').slice(0, 12);
+/** Identifies what is asked: the first 12 hexadecimal digits of the SHA-256 of it as JSON. */
+export function fingerprintOf(asked: Json): string {
+  return createHash('sha256').update(JSON.stringify(asked)).digest('hex').slice(0, 12);
 }
 
 function promptTokensOf(requestBody: JsonObject): number {

@@ -4,7 +4,7 @@
  * before that.
  */
 import type { Clock } from '../core/clock.js';
-import { isJsonObject, type JsonObject } from '../core/json.js';
+import { isJsonObject, type JsonObject, parseJsonObject } from '../core/json.js';
 import type { Bill, Books } from './books.js';
 import type { BackgroundOrder, Judge, Verdict } from './judge.js';
 import { type Refusal, refusal } from './refusal.js';
@@ -21,6 +21,8 @@ interface BackgroundResponse {
   endMs: number | null;
   cancelEnd: () => void;
 }
+
+type Found = { readonly body: JsonObject } | Refusal;
 
 /** Share of its time that a response waits for its turn. */
 const QUEUED = 0.2;
@@ -59,41 +61,41 @@ export class BackgroundResponses {
     return { ...verdict, reply: isCut ? { type: 'cut', body } : sendJson(200, body), delayMs: 0 };
   }
 
-  retrieve(id: string): { readonly body: JsonObject } | Refusal {
-    const response = this.#found(id);
-    return response === null ? notFound(id) : { body: this.#describe(response) };
+  retrieve(id: string): Found {
+    return this.#with(id, (response) => this.#describe(response));
   }
 
   /** One that is done stays as it is. */
-  cancel(id: string): { readonly body: JsonObject } | Refusal {
-    const response = this.#found(id);
-    if (response === null) return notFound(id);
-    if (response.endMs === null) {
-      response.cancelEnd();
-      response.endMs = this.#clock.monotonicMs();
-      response.entry.status = 'cancelled';
-    }
-    return { body: this.#describe(response) };
+  cancel(id: string): Found {
+    return this.#with(id, (response) => {
+      if (response.endMs === null) {
+        response.cancelEnd();
+        response.endMs = this.#clock.monotonicMs();
+        response.entry.status = 'cancelled';
+      }
+      return this.#describe(response);
+    });
   }
 
-  remove(id: string): { readonly body: JsonObject } | Refusal {
-    const response = this.#found(id);
-    if (response === null) return notFound(id);
-    response.cancelEnd();
-    response.entry.isDeleted = true;
-    return { body: { id, object: 'response', deleted: true } };
+  remove(id: string): Found {
+    return this.#with(id, ({ entry, cancelEnd }) => {
+      cancelEnd();
+      entry.isDeleted = true;
+      return { id, object: 'response', deleted: true };
+    });
   }
 
   close(): void {
     for (const { cancelEnd } of this.#responses.values()) cancelEnd();
   }
 
-  #found(id: string): BackgroundResponse | null {
+  #with(id: string, use: (response: BackgroundResponse) => JsonObject): Found {
     const response = this.#responses.get(id);
-    if (response === undefined || response.entry.isDeleted) return null;
     const { expireAfterMs } = this.#judge.settings.background;
-    const isExpired = response.endMs !== null && this.#clock.monotonicMs() - response.endMs >= expireAfterMs;
-    return isExpired ? null : response;
+    const endMs = response?.endMs ?? Number.POSITIVE_INFINITY;
+    const isExpired = this.#clock.monotonicMs() - endMs >= expireAfterMs;
+    if (response !== undefined && !response.entry.isDeleted && !isExpired) return { body: use(response) };
+    return refusal(404, `Response with id '${id}' not found.`, 'invalid_request_error', null);
   }
 
   #end(response: BackgroundResponse, bill: Bill | null): void {
@@ -116,20 +118,11 @@ export class BackgroundResponses {
 /** @returns what the response comes to; null where the call broke before there was one */
 function answerIn(reply: Reply, number: number): JsonObject | null {
   if (!('body' in reply) || reply.type === 'drip') return null;
-  let body: unknown;
-  try {
-    body = JSON.parse(reply.body);
-  } catch {
-    return null;
-  }
-  if (!isJsonObject(body) || (reply.type === 'send' && reply.status !== 200)) return null;
+  const body = parseJsonObject(reply.body);
+  if (body === null || (reply.type === 'send' && reply.status !== 200)) return null;
   const { error } = body;
   if (!isJsonObject(error)) return typeof body['id'] === 'string' ? body : null;
   // A call that meets an error under status 200 is a response that fails.
   const failure = { code: 'server_error', message: error['message'] ?? '' };
   return { id: `resp_failed_${number}`, object: 'response', status: 'failed', error: failure, output: [] };
-}
-
-function notFound(id: string): Refusal {
-  return refusal(404, `Response with id '${id}' not found.`, 'invalid_request_error', null);
 }

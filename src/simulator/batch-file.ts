@@ -1,5 +1,5 @@
 /** What a batch's file must be before any of it is run; as OpenAI's guide to its Batch API has it. */
-import { isJsonObject, type JsonObject } from '../core/json.js';
+import { isJsonObject, type JsonObject, parseJsonObject } from '../core/json.js';
 import type { HeaderDialect } from './dialect.js';
 
 const MOST_LINES = 50_000;
@@ -70,7 +70,7 @@ export class BatchFileCheck {
   }
 
   #faultOf(text: string): Omit<BatchFileError, 'line'> | null {
-    const line = parseLine(text);
+    const line = parseJsonObject(text);
     if (line === null) return fault('invalid_json_line', 'This line is not parseable as valid JSON.', null);
     const { custom_id: customId, method, url, body } = line;
     if (typeof customId !== 'string' || customId === '') {
@@ -114,13 +114,4 @@ export class BatchFileCheck {
 
 function fault(code: string, message: string, param: string | null): Omit<BatchFileError, 'line'> {
   return { code, message, param };
-}
-
-function parseLine(text: string): JsonObject | null {
-  try {
-    const value: unknown = JSON.parse(text);
-    return isJsonObject(value) ? value : null;
-  } catch {
-    return null;
-  }
 }

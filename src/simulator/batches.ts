@@ -13,7 +13,10 @@ import { invalidRequest, type Refusal, refusal } from './refusal.js';
 import type { BatchEntry } from './remote-books.js';
 import type { Shelf, ShelvedFile } from './shelf.js';
 
-export interface Batch extends BatchEntry {
+export interface Batch {
+  readonly id: string;
+  /** What the books have of it. */
+  readonly entry: BatchEntry;
   readonly input: ShelvedFile;
   readonly served: Endpoint;
   /** Of whom handed it in. */
@@ -46,6 +49,8 @@ const LINES_AT_A_TIME = 100;
 const SHORT_WAIT_MS = 10;
 const WRITTEN_CHARACTERS = 256 * 1024;
 
+/** States of which it is told when they were entered. */
+const DATED = ['in_progress', 'finalizing', 'completed', 'failed', 'expired', 'cancelling', 'cancelled'];
 const OVER: readonly string[] = ['completed', 'failed', 'expired', 'cancelled'];
 
 export interface BatchesDependencies {
@@ -65,26 +70,19 @@ export class Batches {
     this.#dependencies = dependencies;
   }
 
+  /** @param key of whom hands it in */
   create(asked: JsonObject, key: string | null, port: number): Batch | Refusal {
     const { shelf, endpoints, books, clock, judge } = this.#dependencies;
     const { endpoint, input_file_id: inputFileId, completion_window: window, metadata = null } = asked;
-    const input = typeof inputFileId === 'string' ? shelf.get(inputFileId) : undefined;
-    if (input === undefined || input.purpose !== 'batch') {
-      return invalidRequest(
-        `No such batch file: ${String(inputFileId)}.`,
-        'input_file_id',
-        'invalid_file_id',
-      );
+    const input = shelf.get(String(inputFileId));
+    if (input?.purpose !== 'batch') {
+      const message = `No such batch file: ${String(inputFileId)}.`;
+      return invalidRequest(message, 'input_file_id', 'invalid_file_id');
     }
-    const served = endpoints.find(
-      ({ path }) => typeof endpoint === 'string' && endpointName(path) === endpointName(endpoint),
-    );
+    const served = endpoints.find(({ path }) => endpointName(path) === endpointName(String(endpoint)));
     if (served === undefined) {
-      return invalidRequest(
-        `Invalid value for 'endpoint': ${String(endpoint)}.`,
-        'endpoint',
-        'invalid_value',
-      );
+      const message = `Invalid value for 'endpoint': ${String(endpoint)}.`;
+      return invalidRequest(message, 'endpoint', 'invalid_value');
     }
     if (window !== '24h') {
       return invalidRequest("The completion_window must be '24h'.", 'completion_window', 'invalid_value');
@@ -94,19 +92,16 @@ export class Batches {
       return invalidRequest(message, 'metadata', 'invalid_value');
     }
     if (judge.settings.batches.queueFullAt === 'creation' && this.#overflows(input)) {
-      const message = this.#queueFull('the model');
-      return { ...refusal(429, message, 'invalid_request_error', 'token_limit_exceeded') };
+      return refusal(429, this.#queueFull('the model'), 'invalid_request_error', 'token_limit_exceeded');
     }
+    const id = `batch_simulated_${this.#batches.size + 1}`;
+    const entry: BatchEntry = {
+      ...{ id, metadata: metadata ?? {}, inputFileId: input.id, endpoint: String(endpoint), model: null },
+      ...{ status: 'validating', total: 0, completed: 0, failed: 0 },
+    };
     const batch: Batch = {
-      id: `batch_simulated_${this.#batches.size + 1}`,
-      metadata: metadata ?? {},
-      inputFileId: input.id,
-      endpoint: String(endpoint),
-      model: null,
-      status: 'validating',
-      total: 0,
-      completed: 0,
-      failed: 0,
+      id,
+      entry,
       input,
       served,
       key,
@@ -121,7 +116,7 @@ export class Batches {
     };
     this.#enter(batch, 'created');
     this.#batches.set(batch.id, batch);
-    books.remote.batches.push(batch);
+    books.remote.batches.push(entry);
     void this.#work(batch).catch((error: unknown) => {
       if (this.#closed) return;
       books.noteDefect(`A batch could not be worked off: ${String(error)}`);
@@ -140,15 +135,10 @@ export class Batches {
   }
 
   cancel(batch: Batch): Refusal | null {
-    if (OVER.includes(batch.status)) {
-      return {
-        ...refusal(
-          409,
-          `Cannot cancel a batch with status '${batch.status}'.`,
-          'invalid_request_error',
-          null,
-        ),
-      };
+    const { status } = batch.entry;
+    if (OVER.includes(status)) {
+      const message = `Cannot cancel a batch with status '${status}'.`;
+      return refusal(409, message, 'invalid_request_error', null);
     }
     this.#enter(batch, 'cancelling');
     batch.hurry.abort(WOKEN);
@@ -157,29 +147,24 @@ export class Batches {
 
   describe(batch: Batch): JsonObject {
     const dialect = this.#dependencies.judge.settings.headers;
-    const { seconds } = batch;
+    const { entry, seconds } = batch;
+    const { id, endpoint, status, metadata, total, completed, failed } = entry;
     const errors: Json = batch.errors.map((error) => ({ ...error }));
     return {
-      id: batch.id,
+      id,
       object: 'batch',
-      endpoint: batch.endpoint,
+      endpoint,
       errors: errors.length === 0 ? null : dialect === 'groq' ? errors : { object: 'list', data: errors },
-      input_file_id: batch.inputFileId,
+      input_file_id: entry.inputFileId,
       completion_window: batch.window,
-      status: dialect === 'together' ? batch.status.toUpperCase() : batch.status,
+      status: dialect === 'together' ? status.toUpperCase() : status,
       output_file_id: batch.outputFileId,
       error_file_id: batch.errorFileId,
       created_at: seconds['created'] ?? 0,
-      in_progress_at: seconds['in_progress'] ?? null,
       expires_at: (seconds['created'] ?? 0) + DAY_SECONDS,
-      finalizing_at: seconds['finalizing'] ?? null,
-      completed_at: seconds['completed'] ?? null,
-      failed_at: seconds['failed'] ?? null,
-      expired_at: seconds['expired'] ?? null,
-      cancelling_at: seconds['cancelling'] ?? null,
-      cancelled_at: seconds['cancelled'] ?? null,
-      request_counts: { total: batch.total, completed: batch.completed, failed: batch.failed },
-      metadata: { ...batch.metadata },
+      ...Object.fromEntries(DATED.map((state) => [`${state}_at`, seconds[state] ?? null])),
+      request_counts: { total, completed, failed },
+      metadata: { ...metadata },
     };
   }
 
@@ -191,18 +176,20 @@ export class Batches {
   /** The clock's word on a state, which `cancelling` alone keeps from being shown. */
   #enter(batch: Batch, status: string): void {
     batch.seconds[status] = Math.floor(this.#dependencies.clock.now() / 1_000);
-    if (status !== 'created' && (batch.status !== 'cancelling' || OVER.includes(status)))
-      batch.status = status;
+    const { entry } = batch;
+    if (status !== 'created' && (entry.status !== 'cancelling' || OVER.includes(status)))
+      entry.status = status;
   }
 
   async #work(batch: Batch): Promise<void> {
     const { judge, shelf } = this.#dependencies;
     const { headers: dialect, models, batches: options } = judge.settings;
-    const check = new BatchFileCheck({ endpoint: batch.endpoint, dialect, models });
+    const { entry } = batch;
+    const check = new BatchFileCheck({ endpoint: entry.endpoint, dialect, models });
     for await (const line of shelf.lines(batch.input)) check.add(line);
     check.finish(batch.input.bytes);
     await this.#reach(batch, VALIDATED);
-    batch.model = check.model;
+    entry.model = check.model;
     batch.errors = check.errors;
     if (
       check.errors.length === 0 &&
@@ -216,13 +203,14 @@ export class Batches {
       this.#enter(batch, 'failed');
       return;
     }
-    batch.total = check.lines;
+    entry.total = check.lines;
     this.#enter(batch, 'in_progress');
     await this.#run(batch, options.faults);
   }
 
   async #run(batch: Batch, faults: readonly BatchFault[]): Promise<void> {
     const { judge, shelf, clock } = this.#dependencies;
+    const { entry } = batch;
     const createdSeconds = Math.floor(clock.now() / 1_000);
     const file = async (kind: string): Promise<LineFile> =>
       new LineFile(shelf, await shelf.create(`${batch.id}_${kind}.jsonl`, 'batch_output', createdSeconds));
@@ -232,7 +220,7 @@ export class Batches {
     let expired = false;
     for await (const text of shelf.lines(batch.input)) {
       if (position % LINES_AT_A_TIME === 0) await nextTurn();
-      await this.#reach(batch, VALIDATED + ((WORKED_OFF - VALIDATED) * position) / batch.total);
+      await this.#reach(batch, VALIDATED + ((WORKED_OFF - VALIDATED) * position) / entry.total);
       if (this.#closed) return;
       position += 1;
       const { customId, body: requestBody } = readBatchLine(text);
@@ -240,11 +228,11 @@ export class Batches {
       const head = `{"id":"${id}","custom_id":${JSON.stringify(customId)}`;
       const unrun = (code: string, message: string): Promise<void> =>
         errors.add(`${head},"response":null,"error":${JSON.stringify({ code, message })}}`);
-      if (batch.status === 'cancelling') {
+      if (entry.status === 'cancelling') {
         await unrun('batch_cancelled', 'The batch was cancelled before this request was run.');
         continue;
       }
-      expired ||= faults.includes('expire') && position > batch.total / 2;
+      expired ||= faults.includes('expire') && position > entry.total / 2;
       const verdict: LineVerdict = expired
         ? { isRun: false }
         : judge.judgeLine({ endpoint: batch.served, requestBody, key: batch.key, port: batch.port });
@@ -253,8 +241,8 @@ export class Batches {
         continue;
       }
       const isGood = verdict.status === 200;
-      if (isGood) batch.completed += 1;
-      else batch.failed += 1;
+      if (isGood) entry.completed += 1;
+      else entry.failed += 1;
       const response = `{"status_code":${verdict.status},"request_id":"req_${id}","body":${verdict.bodyJson}}`;
       const line = `${head},"response":${response},"error":null}`;
       const { behaviour } = verdict;
@@ -266,8 +254,8 @@ export class Batches {
     this.#enter(batch, 'finalizing');
     await this.#reach(batch, 1);
     await this.#publish(batch, { output, errors }, faults);
-    const isExpired = batch.completed + batch.failed < batch.total;
-    this.#enter(batch, batch.status === 'cancelling' ? 'cancelled' : isExpired ? 'expired' : 'completed');
+    const isExpired = entry.completed + entry.failed < entry.total;
+    this.#enter(batch, entry.status === 'cancelling' ? 'cancelled' : isExpired ? 'expired' : 'completed');
   }
 
   async #publish(
@@ -301,7 +289,7 @@ export class Batches {
   #overflows(input: ShelvedFile, itself?: Batch): boolean {
     let bytes = input.bytes;
     for (const batch of this.#batches.values()) {
-      if (batch !== itself && !OVER.includes(batch.status)) bytes += batch.input.bytes;
+      if (batch !== itself && !OVER.includes(batch.entry.status)) bytes += batch.input.bytes;
     }
     return bytes / BYTES_PER_TOKEN > this.#dependencies.judge.settings.batches.queueTokens;
   }

@@ -3,8 +3,8 @@
  * is checked. Memory: one record per document, one number pair per call of the last 60 seconds, one entry
  * per second with traffic.
  */
-import { MINUTE_MS } from './account.js';
-import { type RemoteBooks, RemoteLedger } from './remote-books.js';
+import { type Limits, MINUTE_MS } from './account.js';
+import { type RemoteBooks, remoteBooks, snapshotOf } from './remote-books.js';
 import { RollingWindow } from './rolling-window.js';
 
 /** What the books know of one document. */
@@ -31,19 +31,19 @@ export interface WindowPeak {
 export interface KeyBooks {
   /** See `keyHash`. */
   readonly keyHash: string;
-  readonly calls: number;
-  readonly accepted: number;
-  readonly tokensCharged: number;
+  calls: number;
+  accepted: number;
+  tokensCharged: number;
   readonly peak: WindowPeak;
 }
 
 /** One second since the start of the server, on the monotonic clock. Seconds without a call are left out. */
 export interface SecondBooks {
   readonly second: number;
-  readonly calls: number;
-  readonly accepted: number;
-  readonly refused: number;
-  readonly tokensCharged: number;
+  calls: number;
+  accepted: number;
+  refused: number;
+  tokensCharged: number;
 }
 
 export interface SimulatorBooks {
@@ -73,10 +73,10 @@ export interface SimulatorBooks {
   readonly promptTokens: number;
   readonly completionTokens: number;
   readonly peak: WindowPeak;
-  readonly keys: readonly KeyBooks[];
-  readonly timeline: readonly SecondBooks[];
+  readonly keys: readonly Readonly<KeyBooks>[];
+  readonly timeline: readonly Readonly<SecondBooks>[];
   /** Files and batches. */
-  readonly remote: RemoteBooks;
+  readonly remote: Readonly<RemoteBooks>;
   readonly violations: {
     /** Calls refused because a limit was full. */
     readonly overLimit: number;
@@ -98,10 +98,7 @@ export interface Bill {
 }
 
 /** What shares are reckoned from. */
-export interface PeakLimits {
-  readonly rpm: number | null;
-  readonly tpm: number | null;
-}
+export type PeakLimits = Pick<Limits, 'rpm' | 'tpm'>;
 
 /** Watches the fullest 60 seconds; it need only look when a call arrives, for then a window is fullest. */
 class PeakWatch {
@@ -125,70 +122,59 @@ class PeakWatch {
   }
 }
 
-interface KeyRecord {
-  calls: number;
-  accepted: number;
-  tokensCharged: number;
+interface KeyRecord extends Omit<KeyBooks, 'keyHash' | 'peak'> {
   readonly peak: PeakWatch;
-}
-
-interface SecondRecord {
-  second: number;
-  calls: number;
-  accepted: number;
-  refused: number;
-  tokensCharged: number;
 }
 
 export class Books {
   readonly #documents = new Map<string, DocumentRecord>();
   readonly #keys = new Map<string, KeyRecord>();
-  readonly #refusedByStatus = new Map<number, number>();
-  readonly #behaviours = new Map<string, number>();
-  readonly #timeline: SecondRecord[] = [];
+  readonly #timeline: SecondBooks[] = [];
   readonly #peak = new PeakWatch();
-  readonly remote = new RemoteLedger();
   readonly #startMs: number;
-  #calls = 0;
-  #accepted = 0;
-  #repeatedAccepted = 0;
-  #answered = 0;
-  #abandoned = 0;
-  #openCalls = 0;
-  #openCallsPeak = 0;
-  #tokensCharged = 0;
-  #promptTokens = 0;
-  #completionTokens = 0;
-  #overLimit = 0;
-  #beforeRetryAfter = 0;
-  #followedRedirect = 0;
-  #defect: string | null = null;
+  readonly remote = remoteBooks();
+  /** What is counted as it stands in a snapshot. */
+  readonly #totals = {
+    calls: 0,
+    accepted: 0,
+    repeatedAccepted: 0,
+    answered: 0,
+    abandoned: 0,
+    openCalls: 0,
+    openCallsPeak: 0,
+    tokensCharged: 0,
+    promptTokens: 0,
+    completionTokens: 0,
+    defect: null as string | null,
+  };
+  readonly #refusedByStatus: Record<string, number> = {};
+  readonly #behaviours: Record<string, number> = {};
+  readonly #violations = { overLimit: 0, beforeRetryAfter: 0, followedRedirect: 0 };
 
   constructor(startMs: number) {
     this.#startMs = startMs;
   }
 
   get openCalls(): number {
-    return this.#openCalls;
+    return this.#totals.openCalls;
   }
 
   open(): void {
-    this.#openCalls += 1;
-    this.#openCallsPeak = Math.max(this.#openCallsPeak, this.#openCalls);
+    this.#totals.openCalls += 1;
+    this.#totals.openCallsPeak = Math.max(this.#totals.openCallsPeak, this.#totals.openCalls);
   }
 
   close(end: 'answered' | 'delivered' | 'abandoned'): void {
-    this.#openCalls -= 1;
-    if (end === 'answered') this.#answered += 1;
-    if (end === 'abandoned') this.#abandoned += 1;
+    this.#totals.openCalls -= 1;
+    if (end !== 'delivered') this.#totals[end] += 1;
   }
 
   /** A call was read to its end. Returns its number, from 1. */
   arrive(nowMs: number, keyHash: string): number {
-    this.#calls += 1;
+    this.#totals.calls += 1;
     this.#key(keyHash).calls += 1;
     this.#second(nowMs).calls += 1;
-    return this.#calls;
+    return this.#totals.calls;
   }
 
   /** The call is this document's. */
@@ -200,7 +186,7 @@ export class Books {
     }
     record.calls += 1;
     if (record.notBeforeMs !== undefined) {
-      if (nowMs < record.notBeforeMs) this.#beforeRetryAfter += 1;
+      if (nowMs < record.notBeforeMs) this.#violations.beforeRetryAfter += 1;
       else delete record.notBeforeMs;
     }
     return record;
@@ -208,17 +194,14 @@ export class Books {
 
   /** @param documents of the call, at least one */
   accept(documents: readonly DocumentRecord[], keyHash: string, nowMs: number, tokens: number): void {
-    this.#accepted += 1;
     this.#countAccepted(documents);
-    this.#tokensCharged += tokens;
-    this.#peak.add(nowMs, tokens);
     const key = this.#key(keyHash);
-    key.accepted += 1;
-    key.tokensCharged += tokens;
+    for (const record of [this.#totals, key, this.#second(nowMs)]) {
+      record.accepted += 1;
+      record.tokensCharged += tokens;
+    }
+    this.#peak.add(nowMs, tokens);
     key.peak.add(nowMs, tokens);
-    const second = this.#second(nowMs);
-    second.accepted += 1;
-    second.tokensCharged += tokens;
   }
 
   /** A batch's line was run; it is no call, and no limit of calls holds it. */
@@ -231,77 +214,54 @@ export class Books {
   }
 
   refuse(nowMs: number, status: number, overLimit: boolean): void {
-    this.#refusedByStatus.set(status, (this.#refusedByStatus.get(status) ?? 0) + 1);
+    this.#refusedByStatus[status] = (this.#refusedByStatus[status] ?? 0) + 1;
     this.#second(nowMs).refused += 1;
-    if (overLimit) this.#overLimit += 1;
+    if (overLimit) this.#violations.overLimit += 1;
   }
 
   behave(name: string): void {
-    this.#behaviours.set(name, (this.#behaviours.get(name) ?? 0) + 1);
+    this.#behaviours[name] = (this.#behaviours[name] ?? 0) + 1;
   }
 
   bill(promptTokens: number, completionTokens: number): void {
-    this.#promptTokens += promptTokens;
-    this.#completionTokens += completionTokens;
+    this.#totals.promptTokens += promptTokens;
+    this.#totals.completionTokens += completionTokens;
   }
 
   followRedirect(): void {
-    this.#followedRedirect += 1;
+    this.#violations.followedRedirect += 1;
   }
 
   /** The first one is kept. */
   noteDefect(message: string): void {
-    this.#defect ??= message;
+    this.#totals.defect ??= message;
   }
 
   /** A snapshot; it does not change afterwards. */
   snapshot(limitsOf: (keyHash: string) => PeakLimits, together: PeakLimits): SimulatorBooks {
-    const keys = [...this.#keys].map(([keyHash, { calls, accepted, tokensCharged, peak }]) => ({
-      keyHash,
-      calls,
-      accepted,
-      tokensCharged,
-      peak: peak.peak(limitsOf(keyHash)),
-    }));
-    const documents = this.#documents.size;
-    let documentCalls = 0;
-    const callsByDocument: Record<string, number> = {};
-    for (const [fingerprint, { calls }] of this.#documents) {
-      callsByDocument[fingerprint] = calls;
-      documentCalls += calls;
-    }
+    const documents = [...this.#documents].map(([fingerprint, { calls }]) => [fingerprint, calls] as const);
     return {
-      calls: this.#calls,
-      documents,
-      callsByDocument,
-      repeatedCalls: documentCalls - documents,
-      accepted: this.#accepted,
-      repeatedAccepted: this.#repeatedAccepted,
-      answered: this.#answered,
-      abandoned: this.#abandoned,
-      refusedByStatus: Object.fromEntries(this.#refusedByStatus),
-      behaviours: Object.fromEntries(this.#behaviours),
-      openCalls: this.#openCalls,
-      openCallsPeak: this.#openCallsPeak,
-      tokensCharged: this.#tokensCharged,
-      promptTokens: this.#promptTokens,
-      completionTokens: this.#completionTokens,
+      ...this.#totals,
+      documents: documents.length,
+      callsByDocument: Object.fromEntries(documents),
+      repeatedCalls: documents.reduce((sum, [, calls]) => sum + calls - 1, 0),
+      refusedByStatus: { ...this.#refusedByStatus },
+      behaviours: { ...this.#behaviours },
       peak: this.#peak.peak(together),
-      keys,
+      keys: [...this.#keys].map(([keyHash, { peak, ...counts }]) => ({
+        keyHash,
+        ...counts,
+        peak: peak.peak(limitsOf(keyHash)),
+      })),
       timeline: this.#timeline.map((second) => ({ ...second })),
-      remote: this.remote.snapshot(),
-      violations: {
-        overLimit: this.#overLimit,
-        beforeRetryAfter: this.#beforeRetryAfter,
-        followedRedirect: this.#followedRedirect,
-      },
-      defect: this.#defect,
+      remote: snapshotOf(this.remote),
+      violations: { ...this.#violations },
     };
   }
 
   #countAccepted(documents: readonly DocumentRecord[]): void {
     for (const document of documents) {
-      if (document.accepted > 0) this.#repeatedAccepted += 1;
+      if (document.accepted > 0) this.#totals.repeatedAccepted += 1;
       document.accepted += 1;
     }
   }
@@ -315,7 +275,7 @@ export class Books {
     return record;
   }
 
-  #second(nowMs: number): SecondRecord {
+  #second(nowMs: number): SecondBooks {
     const second = Math.floor((nowMs - this.#startMs) / 1_000);
     const newest = this.#timeline.at(-1);
     if (newest !== undefined && newest.second === second) return newest;

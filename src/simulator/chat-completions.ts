@@ -3,15 +3,15 @@ import { isJsonObject, type Json, type JsonObject } from '../core/json.js';
 import { outputCapOf, type SimulatedAnswer, simulatedAnswer, textsOf } from './answer.js';
 import type { AnswerStamp, AnswerVariant, Endpoint, Inquiry } from './endpoint.js';
 import type { Prices, SimulatorSettings } from './options.js';
-import { invalidRequest, type Refusal } from './refusal.js';
+import { faultOfFields, invalidRequest, missingParameter, type Refusal, unsupported } from './refusal.js';
 
 export const chatCompletions: Endpoint = {
   path: '/v1/chat/completions',
   read(requestBody, settings) {
     return (
       faultOf(requestBody) ??
-      inquireChat(requestBody, settings, (answer, said, variant, stamp) => ({
-        ...render(answer, said, variant, stamp, settings.prices),
+      inquireChat(requestBody, settings, (answered) => ({
+        ...render(answered),
         service_tier: servedTier(requestBody['service_tier']),
       }))
     );
@@ -19,17 +19,10 @@ export const chatCompletions: Endpoint = {
 };
 
 function faultOf(requestBody: JsonObject): Refusal | null {
-  const { model, messages, stream, n } = requestBody;
-  if (typeof model !== 'string' || model === '') {
-    return invalidRequest('You must provide a model parameter.', null, null);
-  }
-  if (messages === undefined) {
-    return invalidRequest(
-      "Missing required parameter: 'messages'.",
-      'messages',
-      'missing_required_parameter',
-    );
-  }
+  const { model, messages } = requestBody;
+  const ofFields = faultOfFields(requestBody);
+  if (ofFields !== null) return ofFields;
+  if (messages === undefined) return missingParameter('messages');
   if (!Array.isArray(messages)) {
     return invalidRequest("Invalid type for 'messages': expected an array.", 'messages', 'invalid_type');
   }
@@ -38,15 +31,12 @@ function faultOf(requestBody: JsonObject): Refusal | null {
   }
   for (const [index, message] of messages.entries()) {
     if (!isJsonObject(message) || typeof message['role'] !== 'string') {
-      const param = `messages[${index}].role`;
-      return invalidRequest(`Missing required parameter: '${param}'.`, param, 'missing_required_parameter');
+      return missingParameter(`messages[${index}].role`);
     }
     const fault = faultOfContent(message['content'], `messages[${index}].content`);
     if (fault !== null) return fault;
   }
-  if (stream === true) return unsupported('stream', 'true');
-  if (n !== undefined && n !== null && n !== 1) return unsupported('n', JSON.stringify(n));
-  return /^o\d|^gpt-[5-9](?!.*-chat)/.test(model) ? faultForReasoning(requestBody) : null;
+  return /^o\d|^gpt-[5-9](?!.*-chat)/.test(String(model)) ? faultForReasoning(requestBody) : null;
 }
 
 /** As OpenAI's reasoning models refuse what others take. */
@@ -72,11 +62,7 @@ function faultOfContent(content: Json | undefined, place: string): Refusal | nul
     const param = `${place}[${index}]`;
     const type = isJsonObject(part) ? part['type'] : undefined;
     if (!isJsonObject(part) || typeof type !== 'string') {
-      return invalidRequest(
-        `Missing required parameter: '${param}.type'.`,
-        param,
-        'missing_required_parameter',
-      );
+      return { ...missingParameter(`${param}.type`), param };
     }
     const fault = TEXT_TYPES.includes(type) ? null : faultOfAttachment(type, part, param);
     if (fault !== null) return fault;
@@ -90,52 +76,51 @@ const FILE_DATA = /^data:[a-z]+\/[a-z0-9.+-]+;base64,/;
 function faultOfAttachment(type: string, part: JsonObject, param: string): Refusal | null {
   if (type === 'image_url') {
     const url = isJsonObject(part['image_url']) ? part['image_url']['url'] : undefined;
-    return typeof url === 'string' && IMAGE_URL.test(url) && isWholeBase64(url)
-      ? null
-      : invalidRequest(
-          'Expected an http(s) URL or base64 data of a PNG, JPEG, GIF or WebP.',
-          param,
-          'invalid_image_url',
-        );
+    const message = 'Expected an http(s) URL or base64 data of a PNG, JPEG, GIF or WebP.';
+    return isWhole(url, IMAGE_URL) ? null : invalidRequest(message, param, 'invalid_image_url');
   }
   if (type !== 'file') return unsupported(`${param}.type`, JSON.stringify(type));
   const data = isJsonObject(part['file']) ? part['file']['file_data'] : undefined;
-  return typeof data === 'string' && FILE_DATA.test(data) && isWholeBase64(data)
-    ? null
-    : invalidRequest('Expected file_data as base64 data of a file.', param, 'invalid_file_data');
+  const message = 'Expected file_data as base64 data of a file.';
+  return isWhole(data, FILE_DATA) ? null : invalidRequest(message, param, 'invalid_file_data');
 }
 
-/** True for a URL that holds no data. */
-function isWholeBase64(url: string): boolean {
+/** Whether it is a URL of that form, and the data in it, if it holds any, are base64 to their end. */
+function isWhole(url: Json | undefined, form: RegExp): boolean {
+  if (typeof url !== 'string' || !form.test(url)) return false;
   if (!url.startsWith('data:')) return true;
   const data = url.slice(url.indexOf(',') + 1);
   return data.length % 4 === 0 && /^[A-Za-z0-9+/]+={0,2}$/.test(data);
 }
 
-/** Better refused than answered in a way the caller did not ask for. */
-export function unsupported(param: string, value: string): Refusal {
-  const message = `Unsupported value: '${param}' does not support ${value} with the simulator.`;
-  return invalidRequest(message, param, 'unsupported_value');
+/** An answer and what goes with it. */
+export interface Answered {
+  readonly answer: SimulatedAnswer;
+  readonly said: Said;
+  readonly variant: AnswerVariant;
+  readonly stamp: AnswerStamp;
+  readonly costUsd: number | null;
 }
 
 /** @param render the body that says it */
 export function inquireChat(
   requestBody: JsonObject,
   settings: SimulatorSettings,
-  render: (answer: SimulatedAnswer, said: Said, variant: AnswerVariant, stamp: AnswerStamp) => JsonObject,
+  render: (answered: Answered) => JsonObject,
 ): Inquiry {
   const answer = simulatedAnswer(requestBody, settings);
-  const { prices } = settings;
+  const { fingerprint, promptTokens, completionTokens } = answer;
+  const costUsd = costUsdOf(answer, settings.prices);
   return {
-    fingerprint: answer.fingerprint,
+    fingerprint,
     companions: [],
     model: String(requestBody['model']),
     userTexts: userTextsOf(requestBody['messages'] ?? []),
-    promptTokens: answer.promptTokens,
-    completionTokens: answer.completionTokens,
+    promptTokens,
+    completionTokens,
     outputCapTokens: outputCapOf(requestBody),
-    costUsd: prices === null ? null : costUsdOf(answer, prices),
-    render: (variant, stamp) => render(answer, say(answer, variant), variant, stamp),
+    costUsd,
+    render: (variant, stamp) => render({ answer, said: say(answer, variant), variant, stamp, costUsd }),
   };
 }
 
@@ -157,75 +142,75 @@ export interface Said {
   readonly finishReason: string;
 }
 
-export function say(answer: SimulatedAnswer, variant: AnswerVariant): Said {
-  const { text } = answer;
+export function say({ text }: SimulatedAnswer, variant: AnswerVariant): Said {
+  const said = (content: string | null, finishReason = 'stop', refusal: string | null = null): Said => {
+    return { content, refusal, finishReason };
+  };
   switch (variant) {
     case 'half':
-      return { content: text.slice(0, Math.ceil(text.length / 2)), refusal: null, finishReason: 'length' };
+      return said(text.slice(0, Math.ceil(text.length / 2)), 'length');
     case 'filtered':
-      return { content: '', refusal: null, finishReason: 'content_filter' };
+      return said('', 'content_filter');
     case 'refused':
-      return { content: null, refusal: 'I cannot help with this document.', finishReason: 'stop' };
+      return said(null, 'stop', 'I cannot help with this document.');
     case 'without_content':
-      return { content: '', refusal: null, finishReason: 'stop' };
+      return said('');
     case 'with_nul':
-      return { content: `${text}\u0000`, refusal: null, finishReason: 'stop' };
+      return said(`${text}\u0000`);
     case 'with_lone_surrogate':
-      return { content: `${text}\ud83d`, refusal: null, finishReason: 'stop' };
+      return said(`${text}\ud83d`);
     default:
-      return { content: text, refusal: null, finishReason: 'stop' };
+      return said(text);
   }
 }
 
-function render(
-  answer: SimulatedAnswer,
-  { content, refusal, finishReason }: Said,
-  variant: AnswerVariant,
-  stamp: AnswerStamp,
-  prices: Prices | null,
-): JsonObject {
+function render({ answer, said, variant, stamp, costUsd }: Answered): JsonObject {
+  const { content, refusal, finishReason } = said;
   const choice: JsonObject = {
     index: 0,
     message: { role: 'assistant', content, refusal, annotations: [] },
     logprobs: null,
     finish_reason: finishReason,
   };
-  const body: JsonObject = {
+  return {
     id: `chatcmpl-simulated-${stamp.callNumber}`,
     object: 'chat.completion',
     created: stamp.createdSeconds,
     model: answer.model,
     choices: variant === 'without_choices' ? [] : [choice],
+    ...(variant !== 'without_usage' && { usage: { ...usageOf(answer, costUsd), ...NO_DETAILS } }),
+    system_fingerprint: 'fp_simulated',
   };
-  if (variant !== 'without_usage') body['usage'] = usageOf(answer, prices);
-  body['system_fingerprint'] = 'fp_simulated';
-  return body;
 }
 
 /** Nothing is cached and nothing is reasoned; the details say so. */
-function usageOf(answer: SimulatedAnswer, prices: Prices | null): JsonObject {
-  const { promptTokens, completionTokens } = answer;
+const NO_DETAILS: JsonObject = {
+  prompt_tokens_details: { cached_tokens: 0, audio_tokens: 0 },
+  completion_tokens_details: {
+    ...{ reasoning_tokens: 0, audio_tokens: 0 },
+    ...{ accepted_prediction_tokens: 0, rejected_prediction_tokens: 0 },
+  },
+};
+
+type TokensUsed = Pick<SimulatedAnswer, 'promptTokens' | 'completionTokens'>;
+
+export function usageOf({ promptTokens, completionTokens }: TokensUsed, costUsd: number | null): JsonObject {
   return {
     prompt_tokens: promptTokens,
     completion_tokens: completionTokens,
     total_tokens: promptTokens + completionTokens,
-    prompt_tokens_details: { cached_tokens: 0, audio_tokens: 0 },
-    completion_tokens_details: {
-      reasoning_tokens: 0,
-      audio_tokens: 0,
-      accepted_prediction_tokens: 0,
-      rejected_prediction_tokens: 0,
-    },
-    ...(prices === null ? {} : { cost: costUsdOf(answer, prices) }),
+    ...costMember(costUsd),
   };
 }
 
-export function costUsdOf(
-  answer: Pick<SimulatedAnswer, 'promptTokens' | 'completionTokens'>,
-  prices: Prices,
-): number {
-  const microUsd =
-    answer.promptTokens * prices.inputMicroUsdPerToken +
-    answer.completionTokens * prices.outputMicroUsdPerToken;
-  return microUsd / 1e6;
+/** Where the simulator has prices. */
+export function costMember(costUsd: number | null): JsonObject {
+  return costUsd === null ? {} : { cost: costUsd };
+}
+
+/** @returns dollars; null without prices */
+export function costUsdOf({ promptTokens, completionTokens }: TokensUsed, prices: Prices | null) {
+  if (prices === null) return null;
+  const { inputMicroUsdPerToken, outputMicroUsdPerToken } = prices;
+  return (promptTokens * inputMicroUsdPerToken + completionTokens * outputMicroUsdPerToken) / 1e6;
 }

@@ -1,11 +1,11 @@
 /** POST /v1/completions, without streaming and with one choice a prompt: goes on with a prompt as a chat answers it. */
 import type { Json, JsonObject } from '../core/json.js';
 import { outputCapOf, type SimulatedAnswer, simulatedAnswer } from './answer.js';
-import { costUsdOf, say, servedTier, unsupported } from './chat-completions.js';
+import { costUsdOf, say, servedTier, usageOf } from './chat-completions.js';
 import type { AnswerStamp, AnswerVariant, Endpoint, Inquiry } from './endpoint.js';
-import { type Input, inputsOf, inquireInputs, shuffled, tokensOf } from './inputs.js';
+import { type Input, inputsOf, inquireInputs, listWithFault, tokensOf } from './inputs.js';
 import type { SimulatorSettings } from './options.js';
-import { invalidRequest, type Refusal } from './refusal.js';
+import { faultOfFields, invalidRequest, type Refusal } from './refusal.js';
 
 /** As OpenAI's API reference has it. */
 const DEFAULT_CAP = 16;
@@ -13,7 +13,7 @@ const DEFAULT_CAP = 16;
 export const completions: Endpoint = {
   path: '/v1/completions',
   read(requestBody, settings) {
-    return faultOf(requestBody) ?? understand(requestBody, settings);
+    return faultOfFields(requestBody) ?? faultOf(requestBody) ?? understand(requestBody, settings);
   },
 };
 
@@ -36,28 +36,24 @@ export function simulatedCompletion(
 
 type AnswerSettings = Parameters<typeof simulatedAnswer>[1];
 
-function faultOf({ model, prompt, n, stream }: JsonObject): Refusal | null {
-  if (typeof model !== 'string' || model === '') {
-    return invalidRequest('You must provide a model parameter.', null, null);
-  }
-  const prompts = inputsOf(prompt ?? null);
+function faultOf(requestBody: JsonObject): Refusal | null {
+  const prompts = inputsOf(requestBody['prompt'] ?? null);
   if (prompts === null || prompts.length === 0 || prompts.some((each) => each.length === 0)) {
     return invalidRequest("'$.prompt' is invalid. Please check the API reference.", 'prompt', null);
   }
-  if (stream === true) return unsupported('stream', 'true');
-  return n !== undefined && n !== null && n !== 1 ? unsupported('n', JSON.stringify(n)) : null;
+  return null;
 }
 
 function understand(requestBody: JsonObject, settings: SimulatorSettings): Inquiry {
   const { inputs, lead, ...asked } = inquireInputs(requestBody['prompt'] ?? null);
   const answers = inputs.map((prompt) => simulatedCompletion(prompt, requestBody, settings));
   const completionTokens = answers.reduce((sum, answer) => sum + answer.completionTokens, 0);
-  const { prices } = settings;
   const whole = { promptTokens: asked.promptTokens, completionTokens };
-  const costUsd = prices === null ? null : costUsdOf(whole, prices);
+  const costUsd = costUsdOf(whole, settings.prices);
+  const model = String(requestBody['model']);
   return {
     ...asked,
-    model: String(requestBody['model']),
+    model,
     completionTokens,
     outputCapTokens: (outputCapOf(requestBody) ?? DEFAULT_CAP) * inputs.length,
     costUsd,
@@ -65,19 +61,10 @@ function understand(requestBody: JsonObject, settings: SimulatorSettings): Inqui
       id: `cmpl-simulated-${stamp.callNumber}`,
       object: 'text_completion',
       created: stamp.createdSeconds,
-      model: `simulated/${String(requestBody['model'])}`,
+      model: `simulated/${model}`,
       choices: choicesOf(answers, lead, variant, stamp),
       service_tier: servedTier(requestBody['service_tier']),
-      ...(variant === 'without_usage'
-        ? {}
-        : {
-            usage: {
-              prompt_tokens: whole.promptTokens,
-              completion_tokens: completionTokens,
-              total_tokens: whole.promptTokens + completionTokens,
-              ...(costUsd === null ? {} : { cost: costUsd }),
-            },
-          }),
+      ...(variant !== 'without_usage' && { usage: usageOf(whole, costUsd) }),
     }),
   };
 }
@@ -89,23 +76,9 @@ function choicesOf(
   variant: AnswerVariant,
   { callNumber }: AnswerStamp,
 ): Json[] {
-  if (variant === 'without_choices') return [];
   const choices = answers.map((answer, index): JsonObject => {
     const { content, refusal, finishReason } = say(answer, index === lead ? variant : 'whole');
     return { text: content ?? refusal, index, logprobs: null, finish_reason: finishReason };
   });
-  const meant = choices[lead];
-  if (meant === undefined) return choices;
-  switch (variant) {
-    case 'shuffled':
-      return shuffled(choices, callNumber);
-    case 'index_missing':
-      return choices.filter((choice) => choice !== meant);
-    case 'index_unknown':
-      return choices.map((choice) => (choice === meant ? { ...choice, index: choices.length } : choice));
-    case 'index_doubled':
-      return [...choices, { ...meant, text: 'Another text.' }];
-    default:
-      return choices;
-  }
+  return listWithFault(choices, lead, variant, callNumber, { text: 'Another text.' });
 }

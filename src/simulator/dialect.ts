@@ -2,7 +2,7 @@
  * How different providers tell their rate limits and their errors. The names and units follow what the
  * providers document or were seen to send; the numbers are the simulator's own.
  */
-import type { AccountStanding, Standing } from './account.js';
+import type { RuleName, Standing } from './account.js';
 import { goDuration } from './go-duration.js';
 import type { Refusal } from './refusal.js';
 
@@ -34,7 +34,7 @@ export type HeaderDialect = (typeof HEADER_DIALECTS)[number];
 export type Headers = Record<string, string>;
 
 export interface HeaderFacts {
-  readonly standing: AccountStanding;
+  readonly standing: (name: RuleName) => Standing | null;
   /** Wall time, for dialects whose resets are dates. */
   readonly wallMs: number;
   readonly status: number | null;
@@ -45,45 +45,35 @@ export interface HeaderFacts {
 
 /** The headers with which a reply tells what the caller has left. */
 export function rateLimitHeaders(dialect: HeaderDialect, facts: HeaderFacts): Headers {
-  const { requests, tokens, requestsPerDay } = facts.standing;
+  const { standing } = facts;
   switch (dialect) {
     case 'openai':
       return {
-        ...openaiNames('requests', requests, goDuration),
-        ...openaiNames('tokens', tokens, goDuration),
+        ...told(standing('requests'), OF_REQUESTS, goDuration),
+        ...told(standing('tokens'), OF_TOKENS, goDuration),
       };
     case 'groq':
       return {
-        ...openaiNames('requests', requestsPerDay, goDuration),
-        ...openaiNames('tokens', tokens, goDuration),
+        ...told(standing('requestsPerDay'), OF_REQUESTS, goDuration),
+        ...told(standing('tokens'), OF_TOKENS, goDuration),
       };
     case 'azure':
       return {
-        ...(requests && { 'x-ratelimit-remaining-requests': String(requests.remaining) }),
-        ...(tokens && { 'x-ratelimit-remaining-tokens': String(tokens.remaining) }),
+        ...told(standing('requests'), { remaining: 'x-ratelimit-remaining-requests' }),
+        ...told(standing('tokens'), { remaining: 'x-ratelimit-remaining-tokens' }),
       };
     case 'mistral':
       return {
-        ...(requests && {
-          'x-ratelimit-limit-req-minute': String(requests.limit),
-          'x-ratelimit-remaining-req-minute': String(requests.remaining),
-        }),
-        ...(tokens && {
-          'x-ratelimit-limit-tokens-minute': String(tokens.limit),
-          'x-ratelimit-remaining-tokens-minute': String(tokens.remaining),
-          'x-ratelimit-tokens-query-cost': String(facts.tokensCharged),
-        }),
+        ...told(standing('requests'), namesOf('x-ratelimit-*-req-minute')),
+        ...told(standing('tokens'), namesOf('x-ratelimit-*-tokens-minute')),
+        ...(standing('tokens') && { 'x-ratelimit-tokens-query-cost': String(facts.tokensCharged) }),
       };
     case 'together':
-      return togetherHeaders(facts.standing);
-    case 'openrouter':
-      return facts.status === 429 && requests
-        ? {
-            'x-ratelimit-limit': String(requests.limit),
-            'x-ratelimit-remaining': String(requests.remaining),
-            'x-ratelimit-reset': String(Math.ceil(facts.wallMs + requests.resetMs)),
-          }
-        : {};
+      return togetherHeaders(facts);
+    case 'openrouter': {
+      const reset = (resetMs: number): string => String(Math.ceil(facts.wallMs + resetMs));
+      return facts.status === 429 ? told(standing('requests'), namesOf('x-ratelimit-*'), reset) : {};
+    }
     case 'anthropic':
       return anthropicHeaders(facts);
     case 'litellm':
@@ -118,56 +108,63 @@ export function errorBody(dialect: HeaderDialect, refusal: Refusal, rateLimit: H
   }
 }
 
-function openaiNames(unit: string, standing: Standing | null, reset: (resetMs: number) => string): Headers {
+type HeaderNames = Partial<Record<'limit' | 'remaining' | 'reset', string>>;
+
+/** @param pattern with a star for what each of them says */
+function namesOf(pattern: string): Required<HeaderNames> {
+  const name = (word: string): string => pattern.replace('*', word);
+  return { limit: name('limit'), remaining: name('remaining'), reset: name('reset') };
+}
+
+const OF_REQUESTS = namesOf('x-ratelimit-*-requests');
+const OF_TOKENS = namesOf('x-ratelimit-*-tokens');
+
+/** @param resetWords absent: the reset is not told */
+function told(
+  standing: Standing | null,
+  { limit, remaining, reset }: HeaderNames,
+  resetWords?: (resetMs: number) => string,
+): Headers {
   if (standing === null) return {};
   return {
-    [`x-ratelimit-limit-${unit}`]: String(standing.limit),
-    [`x-ratelimit-remaining-${unit}`]: String(standing.remaining),
-    [`x-ratelimit-reset-${unit}`]: reset(standing.resetMs),
+    ...(limit !== undefined && { [limit]: String(standing.limit) }),
+    ...(remaining !== undefined && { [remaining]: String(standing.remaining) }),
+    ...(resetWords && reset !== undefined && { [reset]: resetWords(standing.resetMs) }),
   };
 }
 
-function togetherHeaders({ enforcedRequests, enforcedTokens }: AccountStanding): Headers {
-  const resetMs = Math.max(enforcedRequests?.resetMs ?? 0, enforcedTokens?.resetMs ?? 0);
+function togetherHeaders({ standing }: HeaderFacts): Headers {
+  const [requests, tokens] = [standing('enforcedRequests'), standing('enforcedTokens')];
+  const resetMs = Math.max(requests?.resetMs ?? 0, tokens?.resetMs ?? 0);
   return {
-    ...(enforcedRequests && {
-      'x-ratelimit-limit': String(enforcedRequests.limit),
-      'x-ratelimit-remaining': String(enforcedRequests.remaining),
-    }),
-    ...(enforcedTokens && {
-      'x-tokenlimit-limit': String(enforcedTokens.limit),
-      'x-tokenlimit-remaining': String(enforcedTokens.remaining),
-    }),
-    ...((enforcedRequests || enforcedTokens) && { 'x-ratelimit-reset': String(Math.ceil(resetMs / 1_000)) }),
+    ...told(requests, namesOf('x-ratelimit-*')),
+    ...told(tokens, namesOf('x-tokenlimit-*')),
+    ...((requests || tokens) && { 'x-ratelimit-reset': String(Math.ceil(resetMs / 1_000)) }),
   };
 }
 
 function anthropicHeaders({ standing, wallMs }: HeaderFacts): Headers {
+  const [requests, tokens] = [standing('requests'), standing('tokens')];
   const date = (resetMs: number): string => new Date(Math.ceil(wallMs + resetMs)).toISOString();
-  const headers: Headers = {};
-  for (const unit of ['requests', 'tokens'] as const) {
-    const one = standing[unit];
-    if (one === null) continue;
-    Object.assign(headers, openaiNames(unit, one, date));
-    headers[`anthropic-ratelimit-${unit}-limit`] = String(one.limit);
-    headers[`anthropic-ratelimit-${unit}-remaining`] = String(one.remaining);
-    headers[`anthropic-ratelimit-${unit}-reset`] = date(one.resetMs);
-  }
-  return headers;
+  return {
+    ...told(requests, OF_REQUESTS, date),
+    ...told(requests, namesOf('anthropic-ratelimit-requests-*'), date),
+    ...told(tokens, OF_TOKENS, date),
+    ...told(tokens, namesOf('anthropic-ratelimit-tokens-*'), date),
+  };
 }
 
 function litellmHeaders({ standing, requestId, costUsd }: HeaderFacts): Headers {
-  const headers: Headers = { 'x-litellm-call-id': requestId, 'x-litellm-attempted-retries': '0' };
-  if (costUsd !== null) headers['x-litellm-response-cost'] = String(costUsd);
-  for (const unit of ['requests', 'tokens'] as const) {
-    const one = standing[unit];
-    if (one === null) continue;
-    for (const prefix of ['', 'llm_provider-']) {
-      headers[`${prefix}x-ratelimit-limit-${unit}`] = String(one.limit);
-      headers[`${prefix}x-ratelimit-remaining-${unit}`] = String(one.remaining);
-    }
-  }
-  return headers;
+  const [requests, tokens] = [standing('requests'), standing('tokens')];
+  return {
+    'x-litellm-call-id': requestId,
+    'x-litellm-attempted-retries': '0',
+    ...(costUsd !== null && { 'x-litellm-response-cost': String(costUsd) }),
+    ...told(requests, OF_REQUESTS),
+    ...told(requests, namesOf('llm_provider-x-ratelimit-*-requests')),
+    ...told(tokens, OF_TOKENS),
+    ...told(tokens, namesOf('llm_provider-x-ratelimit-*-tokens')),
+  };
 }
 
 /** Names of google.rpc.Code for HTTP statuses. */

@@ -91,13 +91,17 @@ export function parseDirective(text: string): Directive | null {
  */
 export function findDirective(userTexts: readonly string[]): Directive | string | undefined {
   for (const text of userTexts) {
-    if (!text.includes(MARK)) continue;
-    const found = PATTERN.exec(text);
+    const found = mayDirect(text) ? PATTERN.exec(text) : null;
     if (found === null) continue;
     const asked = [found[1], found[2]].filter((part) => part !== undefined && part !== '').join(' ');
     return parseDirective(asked) ?? asked;
   }
   return undefined;
+}
+
+/** Whether a text may hold a directive. */
+export function mayDirect(text: string): boolean {
+  return text.includes(MARK);
 }
 
 /** A directive's argument as a number of zero or more, or what holds without it. */

@@ -4,10 +4,11 @@
  */
 import { createHash } from 'node:crypto';
 import type { Json, JsonObject } from '../core/json.js';
+import { costMember, costUsdOf } from './chat-completions.js';
 import type { AnswerStamp, AnswerVariant, Endpoint, Inquiry } from './endpoint.js';
-import { type Input, inputsOf, inquireInputs, shuffled, tokensOf } from './inputs.js';
+import { type Input, inputsOf, inquireInputs, listWithFault, tokensOf } from './inputs.js';
 import type { SimulatorSettings } from './options.js';
-import { invalidRequest, type Refusal } from './refusal.js';
+import { faultOfFields, invalidRequest, missingParameter, type Refusal, tooManyInputs } from './refusal.js';
 
 /** As OpenAI's API reference has them. */
 const MOST_INPUTS = 2_048;
@@ -19,9 +20,7 @@ const DEFAULT_LENGTH = 32;
 export const embeddings: Endpoint = {
   path: '/v1/embeddings',
   read(requestBody, settings) {
-    const refusal = faultOf(requestBody);
-    if (refusal !== null) return refusal;
-    return understand(requestBody, settings);
+    return faultOfFields(requestBody) ?? faultOf(requestBody) ?? understand(requestBody, settings);
   },
 };
 
@@ -37,21 +36,13 @@ export function simulatedVector(input: Input | readonly number[], length: number
   return vector;
 }
 
-function faultOf({ model, input, dimensions, encoding_format: format }: JsonObject): Refusal | null {
-  if (typeof model !== 'string' || model === '') {
-    return invalidRequest('You must provide a model parameter.', null, null);
-  }
-  if (input === undefined) {
-    return invalidRequest("Missing required parameter: 'input'.", 'input', 'missing_required_parameter');
-  }
+function faultOf({ input, dimensions, encoding_format: format = 'float' }: JsonObject): Refusal | null {
+  if (input === undefined) return missingParameter('input');
   const inputs = inputsOf(input);
   if (inputs === null || inputs.length === 0 || inputs.some(isUnfit)) {
     return invalidRequest("'$.input' is invalid. Please check the API reference.", 'input', null);
   }
-  if (inputs.length > MOST_INPUTS) {
-    const message = `Invalid 'input': array too long. Expected at most ${MOST_INPUTS}, but got ${inputs.length} instead.`;
-    return invalidRequest(message, 'input', 'array_above_max_length');
-  }
+  if (inputs.length > MOST_INPUTS) return tooManyInputs(MOST_INPUTS, inputs.length);
   const tokens = inputs.map(tokensOf);
   const longest = Math.max(...tokens);
   if (longest > MOST_TOKENS_OF_INPUT) {
@@ -66,14 +57,9 @@ function faultOf({ model, input, dimensions, encoding_format: format }: JsonObje
   if (dimensions !== undefined && !(Number.isInteger(dimensions) && Number(dimensions) >= 1)) {
     return invalidRequest("Invalid value for 'dimensions'.", 'dimensions', 'invalid_value');
   }
-  if (format !== undefined && format !== 'float') {
-    return invalidRequest(
-      "The simulator gives vectors as 'float' alone.",
-      'encoding_format',
-      'unsupported_value',
-    );
-  }
-  return null;
+  if (format === 'float') return null;
+  const message = "The simulator gives vectors as 'float' alone.";
+  return invalidRequest(message, 'encoding_format', 'unsupported_value');
 }
 
 function isUnfit(input: Input): boolean {
@@ -84,7 +70,7 @@ function understand(requestBody: JsonObject, { prices }: SimulatorSettings): Inq
   const { inputs, lead, promptTokens, ...asked } = inquireInputs(requestBody['input'] ?? null);
   const length = typeof requestBody['dimensions'] === 'number' ? requestBody['dimensions'] : DEFAULT_LENGTH;
   const model = String(requestBody['model']);
-  const costUsd = prices === null ? null : (promptTokens * prices.inputMicroUsdPerToken) / 1e6;
+  const costUsd = costUsdOf({ promptTokens, completionTokens: 0 }, prices);
   return {
     ...asked,
     model,
@@ -96,16 +82,10 @@ function understand(requestBody: JsonObject, { prices }: SimulatorSettings): Inq
       object: 'list',
       data: dataOf(inputs, length, lead, variant, stamp),
       model: `simulated/${model}`,
-      ...(variant === 'without_usage' ? {} : { usage: usageOf(promptTokens, costUsd) }),
+      ...(variant !== 'without_usage' && {
+        usage: { prompt_tokens: promptTokens, total_tokens: promptTokens, ...costMember(costUsd) },
+      }),
     }),
-  };
-}
-
-function usageOf(promptTokens: number, costUsd: number | null): JsonObject {
-  return {
-    prompt_tokens: promptTokens,
-    total_tokens: promptTokens,
-    ...(costUsd === null ? {} : { cost: costUsd }),
   };
 }
 
@@ -117,31 +97,14 @@ function dataOf(
   variant: AnswerVariant,
   { callNumber }: AnswerStamp,
 ): Json[] {
-  if (variant === 'without_choices') return [];
+  const vectorOf = (input: Input, isMeant: boolean): number[] => {
+    if (isMeant && variant === 'half') return simulatedVector('short', Math.ceil(length / 2));
+    return isMeant && EMPTIED.includes(variant) ? [] : simulatedVector(input, length);
+  };
   const data = inputs.map((input, index): JsonObject => {
-    const vector = simulatedVector(input, length);
-    return { object: 'embedding', index, embedding: vector };
+    return { object: 'embedding', index, embedding: vectorOf(input, index === lead) };
   });
-  const meant = data[lead];
-  if (meant === undefined) return data;
-  switch (variant) {
-    case 'shuffled':
-      return shuffled(data, callNumber);
-    case 'index_missing':
-      return data.filter((item) => item !== meant);
-    case 'index_unknown':
-      return data.map((item) => (item === meant ? { ...item, index: data.length } : item));
-    case 'index_doubled':
-      return [...data, { ...meant, embedding: simulatedVector('another', length) }];
-    case 'half':
-      return data.map((item) =>
-        item === meant ? { ...item, embedding: simulatedVector('short', Math.ceil(length / 2)) } : item,
-      );
-    case 'without_content':
-    case 'filtered':
-    case 'refused':
-      return data.map((item) => (item === meant ? { ...item, embedding: [] } : item));
-    default:
-      return data;
-  }
+  return listWithFault(data, lead, variant, callNumber, { embedding: simulatedVector('another', length) });
 }
+
+const EMPTIED: readonly AnswerVariant[] = ['without_content', 'filtered', 'refused'];

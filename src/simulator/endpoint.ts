@@ -56,7 +56,3 @@ export interface Endpoint {
   /** Understands a request or says what is wrong with it. */
   read(requestBody: JsonObject, settings: SimulatorSettings): Inquiry | Refusal;
 }
-
-export function isRefusal(value: Inquiry | Refusal): value is Refusal {
-  return 'status' in value;
-}

@@ -6,10 +6,8 @@ import type { SimulatorSettings } from './options.js';
 import { insufficientQuota, invalidRequest, modelNotFound, type Refusal } from './refusal.js';
 import { seededShare } from './seeded.js';
 
-export interface Circumstances extends Pick<Scene, 'inquiry' | 'settings' | 'document' | 'nowMs' | 'port'> {
+export interface Circumstances extends Omit<Scene, 'argument' | 'waitMs' | 'key'> {
   readonly customer: Customer;
-  readonly callNumber: number;
-  readonly wallMs: number;
   /** When the outage was set, on the monotonic clock. */
   readonly outageSetMs: number;
 }
@@ -27,18 +25,7 @@ export function fateOf(circumstances: Circumstances): Fate {
   if (settings.models !== null && !settings.models.includes(inquiry.model)) {
     return refused(modelNotFound(inquiry.model));
   }
-  const scene = {
-    inquiry,
-    settings,
-    document,
-    nowMs,
-    stamp: {
-      callNumber: circumstances.callNumber,
-      createdSeconds: Math.floor(circumstances.wallMs / 1_000),
-    },
-    key: customer.key,
-    port: circumstances.port,
-  };
+  const scene = { ...circumstances, key: customer.key };
   const outage = outageOf(settings, circumstances.outageSetMs, nowMs);
   if (outage !== null) {
     const { name, argument } = outage.directive;

@@ -1,8 +1,8 @@
 /** Calls with several inputs: which documents they are, and what they take. */
-import { createHash } from 'node:crypto';
 import { isJsonObject, type Json, type JsonObject } from '../core/json.js';
-import { textTokens } from './answer.js';
-import type { Inquiry } from './endpoint.js';
+import { fingerprintOf, textsOf, textTokens } from './answer.js';
+import { mayDirect } from './directive.js';
+import type { AnswerVariant, Inquiry } from './endpoint.js';
 
 /** A text, tokens, or the parts of one message. */
 export type Input = string | number[] | JsonObject[];
@@ -21,14 +21,7 @@ function isInput(value: Json): value is Input {
 
 export function tokensOf(input: Input): number {
   if (Array.isArray(input) && typeof input[0] === 'number') return input.length;
-  return textsOf(input).reduce((sum, text) => sum + textTokens(text), 0);
-}
-
-function textsOf(input: Input): string[] {
-  if (typeof input === 'string') return [input];
-  return input.flatMap((part) =>
-    isJsonObject(part) && typeof part['text'] === 'string' ? [part['text']] : [],
-  );
+  return textsOf({ content: input }).reduce((sum, text) => sum + textTokens(text), 0);
 }
 
 export interface AskedInputs
@@ -41,11 +34,8 @@ export interface AskedInputs
 /** What is asked of the simulator stands in one text of a call: that one is the document whose calls are counted. */
 export function inquireInputs(content: Json): AskedInputs {
   const inputs = inputsOf(content) ?? [];
-  const userTexts = inputs.map((input) => textsOf(input).join('\n'));
-  const lead = Math.max(
-    0,
-    userTexts.findIndex((text) => text.includes('[[simulate:')),
-  );
+  const userTexts = inputs.map((input) => textsOf({ content: input }).join('\n'));
+  const lead = Math.max(0, userTexts.findIndex(mayDirect));
   const fingerprints = inputs.map(fingerprintOf);
   return {
     inputs,
@@ -57,12 +47,36 @@ export function inquireInputs(content: Json): AskedInputs {
   };
 }
 
-function fingerprintOf(input: Input): string {
-  return createHash('sha256').update(JSON.stringify(input)).digest('hex').slice(0, 12);
+/**
+ * What a fault of a call makes of the list in its answer, whose items have an `index` each.
+ * @param lead the item that the fault is meant for
+ * @param another what a second item under its index says
+ */
+export function listWithFault(
+  items: readonly JsonObject[],
+  lead: number,
+  variant: AnswerVariant,
+  callNumber: number,
+  another: JsonObject,
+): JsonObject[] {
+  switch (variant) {
+    case 'without_choices':
+      return [];
+    case 'shuffled':
+      return shuffled(items, callNumber);
+    case 'index_missing':
+      return items.filter((_, index) => index !== lead);
+    case 'index_unknown':
+      return items.map((item, index) => (index === lead ? { ...item, index: items.length } : item));
+    case 'index_doubled':
+      return [...items, { ...items[lead], ...another }];
+    default:
+      return [...items];
+  }
 }
 
 /** Turned round and begun elsewhere each time. */
-export function shuffled<Item>(items: readonly Item[], callNumber: number): Item[] {
+function shuffled<Item>(items: readonly Item[], callNumber: number): Item[] {
   const start = callNumber % items.length;
   return [...items.slice(start), ...items.slice(0, start)].reverse();
 }

@@ -4,15 +4,15 @@
  * it. Only what passes all of it is charged, at one moment: that at which the request was read to its end.
  */
 import type { Clock } from '../core/clock.js';
-import { isJsonObject, type JsonObject } from '../core/json.js';
-import type { Admission } from './account.js';
+import { type JsonObject, parseJsonObject } from '../core/json.js';
+import type { LimitHit, RuleName } from './account.js';
 import type { Plan } from './behaviour.js';
 import type { Bill, Books, DocumentRecord, SimulatorBooks } from './books.js';
 import type { CallLog } from './call-log.js';
 import { type Customer, Customers } from './customers.js';
 import { errorBody, type Headers, rateLimitHeaders, requestIdHeader } from './dialect.js';
 import type { BehaviourName } from './directive.js';
-import { type Endpoint, type Inquiry, isRefusal } from './endpoint.js';
+import type { Endpoint, Inquiry } from './endpoint.js';
 import { fateOf } from './fate.js';
 import {
   changeOptions,
@@ -21,7 +21,15 @@ import {
   type SimulatorOptions,
   type SimulatorSettings,
 } from './options.js';
-import { invalidRequest, type Refusal, refusal, requestTooLarge, tellWait, throttled } from './refusal.js';
+import {
+  isRefusal,
+  notAnObject,
+  type Refusal,
+  refusal,
+  requestTooLarge,
+  tellWait,
+  throttled,
+} from './refusal.js';
 import { isFromProxy, type Reply, sendJson, statusOf } from './reply.js';
 import { seededNumber } from './seeded.js';
 
@@ -71,24 +79,19 @@ export type LineVerdict =
   /** Its batch expired before. */
   | { readonly isRun: false };
 
-/** A call in the course of being judged. */
-interface Hearing {
-  readonly call: Call;
+/** What is found of a call, or of a line, while it is judged. */
+interface Finding {
   readonly callNumber: number;
   readonly customer: Customer;
+  readonly port: number;
   readonly nowMs: number;
-}
-
-/** What is known of a call when it is written down. */
-interface Finding {
-  readonly hearing: Hearing;
-  readonly inquiry: Inquiry | null;
-  readonly document: DocumentRecord | null;
+  inquiry: Inquiry | null;
+  document: DocumentRecord | null;
   /** Of the same call. */
-  readonly companions: readonly DocumentRecord[];
-  readonly behaviour: BehaviourName | null;
-  readonly tokensCharged: number;
-  readonly overLimit: boolean;
+  companions: readonly DocumentRecord[];
+  behaviour: BehaviourName | null;
+  tokensCharged: number;
+  overLimit: boolean;
 }
 
 export class Judge {
@@ -155,89 +158,47 @@ export class Judge {
     return this.#books.snapshot((hash) => this.#customers.limitsOf(hash), this.#customers.limitsTogether());
   }
 
-  judge(call: Call): Verdict {
-    const nowMs = this.#clock.monotonicMs();
-    const customer = this.#customers.of(call.key);
-    const callNumber = this.#books.arrive(nowMs, customer.keyHash);
-    const hearing = { call, callNumber, customer, nowMs };
-    const unread = {
-      hearing,
-      inquiry: null,
-      document: null,
-      companions: [],
-      behaviour: null,
-      tokensCharged: 0,
-      overLimit: false,
-    };
+  judge({ endpoint, bodyText, key, port }: Call): Verdict {
+    const finding = this.#open(key, port, null);
+    const keyRefusal = this.refusalOfKey(key);
+    if (keyRefusal !== null) return this.#refuse(keyRefusal, finding);
+    const requestBody = parseJsonObject(bodyText);
+    const inquiry = requestBody === null ? notAnObject() : endpoint.read(requestBody, this.#settings);
+    if (isRefusal(inquiry)) return this.#refuse(inquiry, finding);
 
-    const keyRefusal = this.refusalOfKey(call.key);
-    if (keyRefusal !== null) return this.#refuse(keyRefusal, unread);
-    const inquiry = this.#read(call);
-    if (isRefusal(inquiry)) return this.#refuse(inquiry, unread);
-
-    const document = this.#books.meet(inquiry.fingerprint, nowMs);
-    const companions = inquiry.companions.map((fingerprint) => this.#books.meet(fingerprint, nowMs));
-    const { plan, behaviour, counts } = fateOf({
-      inquiry,
-      document,
-      settings: this.#settings,
-      customer,
-      callNumber,
-      port: call.port,
-      nowMs,
-      wallMs: this.#clock.now(),
-      outageSetMs: this.#outageSetMs,
-    });
-    const read = { ...unread, inquiry, document, companions, behaviour };
+    const { fate, document } = this.#meet(inquiry, this.#settings, finding);
+    const { plan, counts } = fate;
     if (plan.admitted) {
       const tokensCharged = this.#charge(inquiry);
-      const admission = customer.account.admit(nowMs, tokensCharged);
-      if (!admission.admitted) {
-        return this.#refuse(this.#limitRefusal(inquiry, admission), {
-          ...read,
-          behaviour: null,
-          overLimit: true,
-        });
+      const hit = finding.customer.account.admit(finding.nowMs, tokensCharged);
+      if (hit !== null) {
+        finding.behaviour = null;
+        finding.overLimit = true;
+        return this.#refuse(this.#limitRefusal(inquiry, hit), finding);
       }
-      if (counts) document.met += 1;
-      return this.#accept(plan, inquiry, document, { ...read, tokensCharged });
+      finding.tokensCharged = tokensCharged;
     }
     if (counts) document.met += 1;
-    if ('refusal' in plan) return this.#refuse(plan.refusal, read);
-    return this.#conclude(plan.reply, read, false);
+    if (plan.admitted) return this.#accept(plan, inquiry, document, finding);
+    if ('refusal' in plan) return this.#refuse(plan.refusal, finding);
+    return this.#conclude(plan.reply, finding, false);
   }
 
   /** Judges a line of a batch as a call, but at half the price, and no limit holds it: batches have a queue of their own. */
   judgeLine({ endpoint, requestBody, key, port }: LineCall): LineVerdict {
-    const nowMs = this.#clock.monotonicMs();
     const settings = atHalfPrice(this.#settings);
     const inquiry = endpoint.read(requestBody, settings);
     if (isRefusal(inquiry)) return this.#refusedLine(inquiry, null);
 
-    const customer = this.#customers.of(key);
-    const document = this.#books.meet(inquiry.fingerprint, nowMs);
-    const companions = inquiry.companions.map((fingerprint) => this.#books.meet(fingerprint, nowMs));
-    const { plan, behaviour, counts } = fateOf({
-      inquiry,
-      document,
-      settings,
-      customer,
-      callNumber: this.#books.remote.linesRun + 1,
-      port,
-      nowMs,
-      wallMs: this.#clock.now(),
-      outageSetMs: this.#outageSetMs,
-    });
+    const finding = this.#open(key, port, this.#books.remote.linesRun + 1);
+    const { fate, document } = this.#meet(inquiry, settings, finding);
+    const { plan, behaviour, counts } = fate;
     if (counts) document.met += 1;
     if (behaviour !== null) this.#books.behave(behaviour);
     if (behaviour === 'line-expired') return { isRun: false };
     if (plan.admitted) {
-      customer.accepted += 1;
-      this.#books.acceptLine([document, ...companions], {
-        promptTokens: plan.tellsUsage ? inquiry.promptTokens : 0,
-        completionTokens: plan.tellsUsage ? inquiry.completionTokens : 0,
-        costUsd: plan.tellsUsage ? inquiry.costUsd : null,
-      });
+      finding.customer.accepted += 1;
+      this.#books.acceptLine([document, ...finding.companions], plan.tellsUsage ? inquiry : UNBILLED);
     }
     if ('refusal' in plan) return this.#refusedLine(plan.refusal, behaviour);
     const { reply } = plan;
@@ -246,8 +207,40 @@ export class Judge {
     if (body === '') {
       return this.#refusedLine(refusal(500, 'The call broke off.', 'server_error', null), behaviour);
     }
-    const bodyJson = parseObject(body) === null ? JSON.stringify(body) : body;
+    const bodyJson = parseJsonObject(body) === null ? JSON.stringify(body) : body;
     return { isRun: true, status: statusOf(reply) ?? 500, bodyJson, behaviour };
+  }
+
+  /** @param lineNumber of a batch's line, which is no call and is not booked as one */
+  #open(key: string | null, port: number, lineNumber: number | null): Finding {
+    const nowMs = this.#clock.monotonicMs();
+    const customer = this.#customers.of(key);
+    return {
+      callNumber: lineNumber ?? this.#books.arrive(nowMs, customer.keyHash),
+      customer,
+      port,
+      nowMs,
+      inquiry: null,
+      document: null,
+      companions: [],
+      behaviour: null,
+      tokensCharged: 0,
+      overLimit: false,
+    };
+  }
+
+  /** What the documents of a request meet, which is noted in the finding. */
+  #meet(inquiry: Inquiry, settings: SimulatorSettings, finding: Finding) {
+    const { callNumber, customer, port, nowMs } = finding;
+    const document = this.#books.meet(inquiry.fingerprint, nowMs);
+    const stamp = { callNumber, createdSeconds: Math.floor(this.#clock.now() / 1_000) };
+    const outageSetMs = this.#outageSetMs;
+    const fate = fateOf({ inquiry, document, stamp, customer, nowMs, port, settings, outageSetMs });
+    finding.inquiry = inquiry;
+    finding.document = document;
+    finding.companions = inquiry.companions.map((fingerprint) => this.#books.meet(fingerprint, nowMs));
+    finding.behaviour = fate.behaviour;
+    return { fate, document };
   }
 
   #refusedLine(reason: Refusal, behaviour: BehaviourName | null): LineVerdict {
@@ -255,23 +248,12 @@ export class Judge {
     return { isRun: true, status: reason.status, bodyJson, behaviour };
   }
 
-  #read(call: Call): Inquiry | Refusal {
-    const requestBody = parseObject(call.bodyText);
-    if (requestBody === null) {
-      return invalidRequest('The body of the request is not a JSON object.', null, null);
-    }
-    return call.endpoint.read(requestBody, this.#settings);
+  #charge({ promptTokens, completionTokens, outputCapTokens }: Inquiry): number {
+    const capTokens = this.#settings.charge === 'cap' ? outputCapTokens : null;
+    return promptTokens + (capTokens ?? completionTokens);
   }
 
-  #charge(inquiry: Inquiry): number {
-    const output =
-      this.#settings.charge === 'cap'
-        ? (inquiry.outputCapTokens ?? inquiry.completionTokens)
-        : inquiry.completionTokens;
-    return inquiry.promptTokens + output;
-  }
-
-  #limitRefusal(inquiry: Inquiry, hit: Exclude<Admission, { admitted: true }>): Refusal {
+  #limitRefusal(inquiry: Inquiry, hit: LimitHit): Refusal {
     if (hit.waitMs === null) return requestTooLarge(inquiry.model, hit.limit, hit.requested);
     return throttled(inquiry.model, hit, tellWait(this.#settings.retryAfter, hit.waitMs));
   }
@@ -282,9 +264,9 @@ export class Judge {
     document: DocumentRecord,
     finding: Finding,
   ): Verdict {
-    const { customer, nowMs } = finding.hearing;
+    const { customer, nowMs, companions, tokensCharged } = finding;
     customer.accepted += 1;
-    this.#books.accept([document, ...finding.companions], customer.keyHash, nowMs, finding.tokensCharged);
+    this.#books.accept([document, ...companions], customer.keyHash, nowMs, tokensCharged);
     const { fingerprint, promptTokens, completionTokens, costUsd, isBackground } = inquiry;
     const bill = plan.tellsUsage ? { promptTokens, completionTokens, costUsd } : null;
     const delayMs = plan.delayMs ?? this.#latencyMs(inquiry, document);
@@ -306,16 +288,12 @@ export class Judge {
   }
 
   #refuse(refusal: Refusal, finding: Finding): Verdict {
-    const { nowMs } = finding.hearing;
-    const { told } = refusal;
-    if (told !== null && finding.document !== null) finding.document.notBeforeMs = nowMs + told.waitMs;
+    const { nowMs, document } = finding;
+    const { told, status } = refusal;
+    if (told !== null && document !== null) document.notBeforeMs = nowMs + told.waitMs;
     const dialect = this.#settings.headers;
-    const headers = this.#headers(finding, refusal.status);
-    const reply = sendJson(
-      refusal.status,
-      errorBody(dialect, refusal, headers),
-      retryHeaders(refusal, dialect),
-    );
+    const headers = this.#headers(finding, status);
+    const reply = sendJson(status, errorBody(dialect, refusal, headers), retryHeaders(refusal, dialect));
     return this.#conclude(reply, finding, false, headers);
   }
 
@@ -326,8 +304,7 @@ export class Judge {
     accepted: boolean,
     headers: Headers = isFromProxy(reply) ? {} : this.#headers(finding, statusOf(reply)),
   ): Verdict {
-    const { hearing, inquiry, behaviour, tokensCharged, overLimit } = finding;
-    const { callNumber, customer, nowMs } = hearing;
+    const { callNumber, customer, nowMs, inquiry, behaviour, tokensCharged, overLimit } = finding;
     const status = statusOf(reply);
     if (behaviour !== null) this.#books.behave(behaviour);
     if (status !== null && (status < 200 || status > 299)) this.#books.refuse(nowMs, status, overLimit);
@@ -349,20 +326,18 @@ export class Judge {
   }
 
   /** Rate limits and request id. */
-  #headers({ hearing, inquiry, tokensCharged }: Finding, status: number | null): Headers {
+  #headers(finding: Finding, status: number | null): Headers {
+    const { callNumber, customer, nowMs, inquiry, tokensCharged } = finding;
     const dialect = this.#settings.headers;
-    const requestId = `req_simulated_${hearing.callNumber}`;
-    const facts = {
-      standing: hearing.customer.account.standing(hearing.nowMs),
-      wallMs: this.#clock.now(),
-      status,
-      requestId,
-      tokensCharged,
-      costUsd: inquiry?.costUsd ?? null,
-    };
+    const requestId = `req_simulated_${callNumber}`;
+    const standing = (name: RuleName) => customer.account.standing(name, nowMs);
+    const costUsd = inquiry?.costUsd ?? null;
+    const facts = { standing, wallMs: this.#clock.now(), status, requestId, tokensCharged, costUsd };
     return { [requestIdHeader(dialect)]: requestId, ...rateLimitHeaders(dialect, facts) };
   }
 }
+
+const UNBILLED: Bill = { promptTokens: 0, completionTokens: 0, costUsd: null };
 
 function atHalfPrice(settings: SimulatorSettings): SimulatorSettings {
   const { prices } = settings;
@@ -384,13 +359,4 @@ function retryHeaders({ told }: Refusal, dialect: SimulatorSettings['headers']):
     'retry-after': String(Math.ceil(told.waitMs / 1_000)),
     ...(dialect === 'azure' && { 'retry-after-ms': String(Math.ceil(told.waitMs)) }),
   };
-}
-
-function parseObject(text: string): JsonObject | null {
-  try {
-    const value: unknown = JSON.parse(text);
-    return isJsonObject(value) ? value : null;
-  } catch {
-    return null;
-  }
 }

@@ -7,17 +7,13 @@ const PATH = '/v1/models';
 /** Listed when any model is accepted: a client that looks for the one it is about to ask finds it, as a rule. */
 const ANY_MODEL = ['simulated-model', 'gpt-4o-mini'];
 
-export type ModelReply = { readonly body: JsonObject } | { readonly refusal: Refusal };
-
 /** Null when the address is another's. */
-export function listModels(path: string, settings: SimulatorSettings): ModelReply | null {
-  if (path === PATH) {
-    return { body: { object: 'list', data: (settings.models ?? ANY_MODEL).map(describe) } };
-  }
+export function listModels(path: string, settings: SimulatorSettings): JsonObject | Refusal | null {
+  if (path === PATH) return { object: 'list', data: (settings.models ?? ANY_MODEL).map(describe) };
   if (!path.startsWith(`${PATH}/`)) return null;
   const id = path.slice(PATH.length + 1);
   const exists = settings.models === null || settings.models.includes(id);
-  return exists ? { body: describe(id) } : { refusal: modelNotFound(id) };
+  return exists ? describe(id) : modelNotFound(id);
 }
 
 function describe(id: string): JsonObject {

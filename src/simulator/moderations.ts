@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import type { Json, JsonObject } from '../core/json.js';
 import type { AnswerVariant, Endpoint, Inquiry } from './endpoint.js';
 import { type Input, inputsOf, inquireInputs } from './inputs.js';
-import { invalidRequest, type Refusal } from './refusal.js';
+import { invalidRequest, missingParameter, type Refusal, tooManyInputs } from './refusal.js';
 
 const DEFAULT_MODEL = 'omni-moderation-latest';
 const MOST_INPUTS = 32;
@@ -33,20 +33,14 @@ export function simulatedModeration(input: Input): JsonObject {
 }
 
 function faultOf({ input }: JsonObject): Refusal | null {
-  if (input === undefined) {
-    return invalidRequest("Missing required parameter: 'input'.", 'input', 'missing_required_parameter');
-  }
+  if (input === undefined) return missingParameter('input');
   const inputs = inputsOf(input);
   if (inputs === null || inputs.length === 0 || inputs.some(isUnfit)) {
     return invalidRequest("Invalid type for 'input'.", 'input', 'invalid_type');
   }
-  if (inputs.length > MOST_INPUTS) {
-    const message = `Invalid 'input': array too long. Expected at most ${MOST_INPUTS}, but got ${inputs.length} instead.`;
-    return invalidRequest(message, 'input', 'array_above_max_length');
-  }
-  const images = inputs
-    .flatMap((each) => (typeof each === 'string' ? [] : (each as JsonObject[])))
-    .filter(isImage);
+  if (inputs.length > MOST_INPUTS) return tooManyInputs(MOST_INPUTS, inputs.length);
+  const parts = inputs.flatMap((each) => (typeof each === 'string' ? [] : (each as JsonObject[])));
+  const images = parts.filter(({ type }) => type === 'image_url');
   if (images.length <= 1) return null;
   const message = `Number of images (${images.length}) exceeds maximum of 1`;
   return invalidRequest(message, 'input', 'too_many_images');
@@ -55,10 +49,6 @@ function faultOf({ input }: JsonObject): Refusal | null {
 /** Tokens are taken by no moderation. */
 function isUnfit(input: Input): boolean {
   return input.length === 0 || typeof input[0] === 'number';
-}
-
-function isImage({ type }: JsonObject): boolean {
-  return type === 'image_url';
 }
 
 function understand(requestBody: JsonObject): Inquiry {

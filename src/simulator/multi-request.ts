@@ -2,20 +2,20 @@
 import { isJsonObject, type Json, type JsonObject } from '../core/json.js';
 import { chatCompletions } from './chat-completions.js';
 import { completions } from './completions.js';
+import { mayDirect } from './directive.js';
 import { embeddings } from './embeddings.js';
-import { type AnswerVariant, type Endpoint, type Inquiry, isRefusal } from './endpoint.js';
-import { shuffled } from './inputs.js';
+import type { AnswerVariant, Endpoint, Inquiry } from './endpoint.js';
+import { listWithFault } from './inputs.js';
 import type { SimulatorSettings } from './options.js';
-import { invalidRequest, type Refusal } from './refusal.js';
+import { faultOfFields, invalidRequest, isRefusal, type Refusal } from './refusal.js';
 import { responses } from './responses.js';
 
 export const multiRequest: Endpoint = {
   path: '/v1/batch',
   read(requestBody, settings) {
     const { model, batch } = requestBody;
-    if (typeof model !== 'string' || model === '') {
-      return invalidRequest('You must provide a model parameter.', null, null);
-    }
+    const ofFields = faultOfFields(requestBody);
+    if (ofFields !== null) return ofFields;
     if (!Array.isArray(batch) || batch.length === 0 || !batch.every(isJsonObject)) {
       return invalidRequest("'$.batch' must be a list of requests.", 'batch', null);
     }
@@ -23,7 +23,7 @@ export const multiRequest: Endpoint = {
     if (!ids.every((id) => typeof id === 'string') || new Set(ids).size < ids.length) {
       return invalidRequest('Each request needs an id of its own.', 'batch', null);
     }
-    return understand(model, batch, settings);
+    return understand(String(model), batch, settings);
   },
 };
 
@@ -50,9 +50,7 @@ function understand(
   });
   const good = asked.flatMap(({ inquiry }) => (isRefusal(inquiry) ? [] : [inquiry]));
   // What is asked of the simulator stands in one text of a call: that one is the document whose calls are counted.
-  const isScripted = ({ userTexts }: Inquiry): boolean =>
-    userTexts.some((text) => text.includes('[[simulate:'));
-  const lead = good.find(isScripted) ?? good[0];
+  const lead = good.find(({ userTexts }) => userTexts.some(mayDirect)) ?? good[0];
   if (lead === undefined) return asked[0]?.inquiry as Refusal;
   const sum = (amount: (inquiry: Inquiry) => number): number =>
     good.reduce((total, inquiry) => total + amount(inquiry), 0);
@@ -69,7 +67,6 @@ function understand(
       : null,
     costUsd,
     render(variant, stamp) {
-      if (variant === 'without_choices') return { results: [] };
       const results = asked.map(({ id, inquiry }): JsonObject => {
         if (isRefusal(inquiry)) return { id, error: errorOf(inquiry) };
         return { ...inquiry.render(inquiry === lead ? variant : 'whole', stamp), id };
@@ -89,20 +86,14 @@ function faulty(results: JsonObject[], meant: number, variant: AnswerVariant, ca
   const others = results.filter((_, index) => index !== meant);
   const result = results[meant] as JsonObject;
   switch (variant) {
-    case 'shuffled':
-      return shuffled(results, callNumber);
-    case 'index_missing':
-      return others;
     case 'index_unknown':
       return [...others, { ...result, id: 'nobody' }];
-    case 'index_doubled':
-      return [...results, result];
     case 'item_error': {
       const message = "Invalid value for 'messages'.";
       const error = errorOf({ message, type: 'invalid_request_error', param: null, code: 'invalid_value' });
       return [...others, { id: result['id'] ?? null, error }];
     }
     default:
-      return results;
+      return listWithFault(results, meant, variant, callNumber, {});
   }
 }

@@ -171,41 +171,51 @@ export interface SimulatorOptions {
 /** Options that can be changed while the server runs. */
 export type SimulatorChanges = Omit<SimulatorOptions, 'port' | 'logFile' | 'seed'>;
 
-/** Options with every default filled in. */
-export interface SimulatorSettings extends Limits {
-  readonly port: number;
-  readonly seed: number;
-  readonly latencyMs: NumberRange;
-  readonly latencyMsPerDocument: number;
-  readonly latencyClimb: LatencyClimb | null;
-  readonly outputTokens: NumberRange;
-  readonly countRefused: boolean;
-  readonly charge: 'used' | 'cap';
-  readonly headers: HeaderDialect;
-  readonly retryAfter: RetryAfter;
-  readonly faults: readonly { readonly share: number; readonly directive: Directive }[];
-  readonly keys: readonly SimulatedKey[] | null;
-  readonly revokedKeys: readonly string[];
-  readonly outage: { readonly directive: Directive; readonly afterMs: number; readonly forMs: number } | null;
-  readonly insufficientQuotaAfter: number | null;
-  readonly prices: Prices | null;
-  readonly responseBytes: number;
-  readonly batches: {
-    readonly durationMs: number;
-    readonly queueTokens: number;
-    readonly queueFullAt: 'validation' | 'creation';
-    readonly faults: readonly BatchFault[];
-  };
-  readonly background: { readonly isOffered: boolean; readonly expireAfterMs: number };
-  readonly routeFaults: readonly RouteFault[];
-  readonly models: readonly string[] | null;
-  readonly directives: boolean;
-  readonly logFile: string | null;
-}
-
 export const DEFAULT_SEED = 1;
 export const DEFAULT_OUTPUT_TOKENS = 16;
-const DEFAULT_BATCH_MS = 1_000;
+
+/** What holds where an option is left out. Others stand for themselves, or are made of several: see `resolveOptions`. */
+const DEFAULTS = {
+  port: 0,
+  seed: DEFAULT_SEED,
+  latencyMs: 0 as NumberRange,
+  latencyMsPerDocument: 0,
+  latencyClimb: null as LatencyClimb | null,
+  outputTokens: DEFAULT_OUTPUT_TOKENS as NumberRange,
+  rpm: null as number | null,
+  tpm: null as number | null,
+  rpd: null as number | null,
+  countRefused: false,
+  charge: 'used' as 'used' | 'cap',
+  headers: 'openai' as HeaderDialect,
+  retryAfter: 'exact' as RetryAfter,
+  keys: null as readonly SimulatedKey[] | null,
+  revokedKeys: [] as readonly string[],
+  insufficientQuotaAfter: null as number | null,
+  prices: null as Prices | null,
+  responseBytes: 0,
+  routeFaults: [] as readonly RouteFault[],
+  models: null as readonly string[] | null,
+  directives: true,
+  logFile: null as string | null,
+};
+
+const BATCH_DEFAULTS = {
+  durationMs: 1_000,
+  queueTokens: Number.POSITIVE_INFINITY,
+  queueFullAt: 'validation' as 'validation' | 'creation',
+  faults: [] as readonly BatchFault[],
+};
+
+const BACKGROUND_DEFAULTS = { isOffered: true, expireAfterMs: Number.POSITIVE_INFINITY };
+
+/** Options with every default filled in. */
+export interface SimulatorSettings extends Limits, Readonly<typeof DEFAULTS> {
+  readonly faults: readonly { readonly share: number; readonly directive: Directive }[];
+  readonly outage: { readonly directive: Directive; readonly afterMs: number; readonly forMs: number } | null;
+  readonly batches: Readonly<typeof BATCH_DEFAULTS>;
+  readonly background: Readonly<typeof BACKGROUND_DEFAULTS>;
+}
 
 type Reader = (value: unknown) => boolean;
 
@@ -215,39 +225,40 @@ const isWhole = (value: unknown): boolean => isAmount(value) && Number.isInteger
 const isPositive = (value: unknown): boolean => isWhole(value) && value !== 0;
 const isSwitch: Reader = (value) => typeof value === 'boolean';
 const isText: Reader = (value) => typeof value === 'string' && value !== '';
-const isTextList: Reader = (value) => Array.isArray(value) && value.every(isText);
 /** Any directive but `-then-ok`: how often a fault strikes is for its share or its span to say. */
 const isFault: Reader = (value) =>
   typeof value === 'string' && parseDirective(value)?.firstCalls === Number.POSITIVE_INFINITY;
-const isRange: Reader = (value) =>
-  isWhole(value) || (isShaped(value, { min: isWhole, max: isWhole }) && hasOrderedEnds(value));
-
 const isOneOf =
   (words: readonly string[]): Reader =>
   (value) =>
     words.some((word) => word === value);
 
-const BATCH_SHAPE: Readonly<Record<string, Reader>> = {
-  'durationMs?': isWhole,
-  'queueTokens?': isWhole,
-  'queueFullAt?': isOneOf(['validation', 'creation']),
-  'faults?': (value) => Array.isArray(value) && value.every(isOneOf(BATCH_FAULTS)),
+const isListOf =
+  (isItem: Reader): Reader =>
+  (value) =>
+    Array.isArray(value) && value.every(isItem);
+
+/** An object with exactly these fields; those whose name ends with `?` may be absent or null. */
+const isShaped = (shape: Readonly<Record<string, Reader>>): Reader => {
+  const fields = Object.entries(shape).map(([name, check]) => ({ name: name.replace('?', ''), check }));
+  return (value) =>
+    isJsonObject(value) &&
+    Object.keys(value).every((name) => fields.some((field) => field.name === name)) &&
+    fields.every(({ name, check }) => {
+      const found = value[name] ?? null;
+      return found === null ? Object.hasOwn(shape, `${name}?`) : check(found);
+    });
 };
 
-const ROUTE_FAULT_SHAPE: Readonly<Record<string, Reader>> = {
-  route: isOneOf(REMOTE_ROUTES),
-  fault: isOneOf(ROUTE_FAULTS),
-  'after?': isWhole,
-  'times?': isPositive,
-};
+const isRange: Reader = (value) =>
+  isWhole(value) || (isShaped({ min: isWhole, max: isWhole })(value) && hasOrderedEnds(value));
 
-const KEY_SHAPE: Readonly<Record<string, Reader>> = {
-  key: isText,
-  'rpm?': isPositive,
-  'tpm?': isPositive,
-  'rpd?': isPositive,
-  'insufficientQuotaAfter?': isWhole,
-};
+const isKeys = isListOf(
+  isShaped({
+    ...{ key: isText, 'rpm?': isPositive, 'tpm?': isPositive, 'rpd?': isPositive },
+    'insufficientQuotaAfter?': isWhole,
+  }),
+);
 
 /** What each option must be, in words for the error and as a check. */
 const RULES: Readonly<Record<keyof SimulatorOptions, readonly [expected: string, check: Reader]>> = {
@@ -255,10 +266,7 @@ const RULES: Readonly<Record<keyof SimulatorOptions, readonly [expected: string,
   seed: ['a whole number of zero or more', isWhole],
   latencyMs: ['whole milliseconds, or {min, max}', isRange],
   latencyMsPerDocument: ['milliseconds', isAmount],
-  latencyClimb: [
-    '{beyondOpenCalls, msPerCall}',
-    (value) => isShaped(value, { beyondOpenCalls: isWhole, msPerCall: isAmount }),
-  ],
+  latencyClimb: ['{beyondOpenCalls, msPerCall}', isShaped({ beyondOpenCalls: isWhole, msPerCall: isAmount })],
   outputTokens: ['a whole number of tokens, or {min, max}', isRange],
   rpm: ['a whole number above zero', isPositive],
   tpm: ['a whole number above zero', isPositive],
@@ -268,43 +276,48 @@ const RULES: Readonly<Record<keyof SimulatorOptions, readonly [expected: string,
     (value) => isPositive(value) && Number(value) <= MINUTE_MS,
   ],
   countRefused: ['true or false', isSwitch],
-  charge: ['"used" or "cap"', (value) => value === 'used' || value === 'cap'],
-  headers: [
-    `one of ${HEADER_DIALECTS.join(', ')}`,
-    (value) => HEADER_DIALECTS.some((name) => name === value),
-  ],
+  charge: ['"used" or "cap"', isOneOf(['used', 'cap'])],
+  headers: [`one of ${HEADER_DIALECTS.join(', ')}`, isOneOf(HEADER_DIALECTS)],
   retryAfter: [
     '"exact", "message", "none" or a number of seconds',
-    (value) => value === 'exact' || value === 'message' || value === 'none' || isAmount(value),
+    (value) => isOneOf(['exact', 'message', 'none'])(value) || isAmount(value),
   ],
   errorRate: ['shares by fault, each a known directive, together at most 1', isErrorRate],
   keys: [
     'a list of {key, rpm?, tpm?, rpd?, insufficientQuotaAfter?}',
-    (value) => Array.isArray(value) && value.length > 0 && value.every((item) => isShaped(item, KEY_SHAPE)),
+    (value) => isKeys(value) && (value as readonly unknown[]).length > 0,
   ],
-  revokedKeys: ['a list of keys', isTextList],
+  revokedKeys: ['a list of keys', isListOf(isText)],
   outage: [
     '{fault, afterMs?, forMs?}, the fault a known directive',
-    (value) => isShaped(value, { fault: isFault, 'afterMs?': isAmount, 'forMs?': isAmount }),
+    isShaped({ fault: isFault, 'afterMs?': isAmount, 'forMs?': isAmount }),
   ],
   insufficientQuotaAfter: ['a whole number of calls', isWhole],
   prices: [
     '{inputMicroUsdPerToken, outputMicroUsdPerToken}',
-    (value) => isShaped(value, { inputMicroUsdPerToken: isAmount, outputMicroUsdPerToken: isAmount }),
+    isShaped({ inputMicroUsdPerToken: isAmount, outputMicroUsdPerToken: isAmount }),
   ],
   responseBytes: ['a whole number of bytes', isWhole],
-  models: ['a list of model names', isTextList],
+  models: ['a list of model names', isListOf(isText)],
   batches: [
     `{durationMs?, queueTokens?, queueFullAt?: validation or creation, faults?: some of ${BATCH_FAULTS.join(', ')}}`,
-    (value) => isShaped(value, BATCH_SHAPE),
+    isShaped({
+      ...{ 'durationMs?': isWhole, 'queueTokens?': isWhole },
+      ...{ 'queueFullAt?': isOneOf(['validation', 'creation']), 'faults?': isListOf(isOneOf(BATCH_FAULTS)) },
+    }),
   ],
   background: [
     '{isOffered?, expireAfterMs?}',
-    (value) => isShaped(value, { 'isOffered?': isSwitch, 'expireAfterMs?': isWhole }),
+    isShaped({ 'isOffered?': isSwitch, 'expireAfterMs?': isWhole }),
   ],
   routeFaults: [
     `a list of {route: ${REMOTE_ROUTES.join(', ')}, fault: ${ROUTE_FAULTS.join(', ')}, after?, times?}`,
-    (value) => Array.isArray(value) && value.every((item) => isShaped(item, ROUTE_FAULT_SHAPE)),
+    isListOf(
+      isShaped({
+        ...{ route: isOneOf(REMOTE_ROUTES), fault: isOneOf(ROUTE_FAULTS) },
+        ...{ 'after?': isWhole, 'times?': isPositive },
+      }),
+    ),
   ],
   directives: ['true or false', isSwitch],
   logFile: ['a path', isText],
@@ -318,55 +331,31 @@ const FIXED_OPTIONS: readonly string[] = ['port', 'logFile', 'seed'] satisfies (
  */
 export function resolveOptions(options: SimulatorOptions): SimulatorSettings {
   checkOptions(options);
-  const { outage } = options;
-  const outageDirective = outage ? parseDirective(outage.fault) : null;
+  const { headers, enforceOverMs, errorRate, outage, batches, background } = options;
+  const directive = outage ? parseDirective(outage.fault) : null;
   return {
-    port: options.port ?? 0,
-    seed: options.seed ?? DEFAULT_SEED,
-    latencyMs: options.latencyMs ?? 0,
-    latencyMsPerDocument: options.latencyMsPerDocument ?? 0,
-    latencyClimb: options.latencyClimb ?? null,
-    outputTokens: options.outputTokens ?? DEFAULT_OUTPUT_TOKENS,
-    rpm: options.rpm ?? null,
-    tpm: options.tpm ?? null,
-    rpd: options.rpd ?? null,
-    enforceOverMs: options.enforceOverMs ?? (options.headers === 'together' ? 1_000 : MINUTE_MS),
-    countRefused: options.countRefused ?? false,
-    charge: options.charge ?? 'used',
-    headers: options.headers ?? 'openai',
-    retryAfter: options.retryAfter ?? 'exact',
-    faults: Object.entries(options.errorRate ?? {}).flatMap(([fault, share]) => {
-      const directive = parseDirective(fault);
-      return directive === null ? [] : [{ share, directive }];
+    ...filled(options, DEFAULTS),
+    enforceOverMs: enforceOverMs ?? (headers === 'together' ? 1_000 : MINUTE_MS),
+    faults: Object.entries(errorRate ?? {}).flatMap(([fault, share]) => {
+      const struck = parseDirective(fault);
+      return struck === null ? [] : [{ share, directive: struck }];
     }),
-    keys: options.keys ?? null,
-    revokedKeys: options.revokedKeys ?? [],
-    outage:
-      outage && outageDirective
-        ? {
-            directive: outageDirective,
-            afterMs: outage.afterMs ?? 0,
-            forMs: outage.forMs ?? Number.POSITIVE_INFINITY,
-          }
-        : null,
-    insufficientQuotaAfter: options.insufficientQuotaAfter ?? null,
-    prices: options.prices ?? null,
-    responseBytes: options.responseBytes ?? 0,
-    batches: {
-      durationMs: options.batches?.durationMs ?? DEFAULT_BATCH_MS,
-      queueTokens: options.batches?.queueTokens ?? Number.POSITIVE_INFINITY,
-      queueFullAt: options.batches?.queueFullAt ?? 'validation',
-      faults: options.batches?.faults ?? [],
+    outage: directive && {
+      directive,
+      afterMs: outage?.afterMs ?? 0,
+      forMs: outage?.forMs ?? Number.POSITIVE_INFINITY,
     },
-    background: {
-      isOffered: options.background?.isOffered ?? true,
-      expireAfterMs: options.background?.expireAfterMs ?? Number.POSITIVE_INFINITY,
-    },
-    routeFaults: options.routeFaults ?? [],
-    models: options.models ?? null,
-    directives: options.directives ?? true,
-    logFile: options.logFile ?? null,
+    batches: filled(batches ?? {}, BATCH_DEFAULTS),
+    background: filled(background ?? {}, BACKGROUND_DEFAULTS),
   };
+}
+
+function filled<Settings extends object>(
+  options: { readonly [Name in keyof Settings]?: Settings[Name] | null },
+  defaults: Settings,
+): Settings {
+  const names = Object.keys(defaults) as (keyof Settings)[];
+  return Object.fromEntries(names.map((name) => [name, options[name] ?? defaults[name]])) as Settings;
 }
 
 /**
@@ -404,22 +393,6 @@ function checkOptions(options: SimulatorOptions): void {
       throw usageError('SIMULATOR_OPTION', `The simulator's option "${name}" must be ${expected}.`);
     }
   }
-}
-
-/** True for an object with exactly the fields of `shape`; those whose name ends with `?` may be absent or null. */
-function isShaped(value: unknown, shape: Readonly<Record<string, Reader>>): boolean {
-  if (!isJsonObject(value)) return false;
-  const known = Object.entries(shape).map(([name, check]) => {
-    const optional = name.endsWith('?');
-    return { name: optional ? name.slice(0, -1) : name, optional, check };
-  });
-  return (
-    Object.keys(value).every((name) => known.some((field) => field.name === name)) &&
-    known.every(({ name, optional, check }) => {
-      const found = value[name];
-      return found === undefined || found === null ? optional : check(found);
-    })
-  );
 }
 
 function hasOrderedEnds(value: unknown): boolean {

@@ -2,7 +2,8 @@
  * Refusals in OpenAI's vocabulary: status, type, code and param as OpenAI documents them or was seen to send
  * them. The dialect decides how they look on the wire.
  */
-import type { LimitName } from './account.js';
+import type { JsonObject } from '../core/json.js';
+import type { LimitHit, LimitName } from './account.js';
 import { goDuration } from './go-duration.js';
 
 /** How a 429 tells its wait: header and message, message alone, nothing, or always this many seconds. */
@@ -34,30 +35,18 @@ export function tellWait(retryAfter: RetryAfter, waitMs: number | null): ToldWai
   return { waitMs, inHeader: retryAfter === 'exact' };
 }
 
-export interface LimitHit {
-  readonly limitedBy: LimitName;
-  readonly limit: number;
-  readonly used: number;
-  readonly requested: number;
-}
-
 const LIMIT_WORDS: Readonly<Record<LimitName, string>> = {
   requests: 'requests per min (RPM)',
   tokens: 'tokens per min (TPM)',
   requests_per_day: 'requests per day (RPD)',
 };
 
-export function throttled(model: string, hit: LimitHit, told: ToldWait | null): Refusal {
+export function throttled(model: string, hit: Omit<LimitHit, 'waitMs'>, told: ToldWait | null): Refusal {
   const facts = `Limit ${hit.limit}, Used ${hit.used}, Requested ${hit.requested}.`;
   const advice = told === null ? '' : ` Please try again in ${goDuration(told.waitMs)}.`;
-  return {
-    status: 429,
-    message: `Rate limit reached for ${model} in organization org-simulated on ${LIMIT_WORDS[hit.limitedBy]}: ${facts}${advice}`,
-    type: hit.limitedBy === 'tokens' ? 'tokens' : 'requests',
-    param: null,
-    code: 'rate_limit_exceeded',
-    told,
-  };
+  const message = `Rate limit reached for ${model} in organization org-simulated on ${LIMIT_WORDS[hit.limitedBy]}: ${facts}${advice}`;
+  const type = hit.limitedBy === 'tokens' ? 'tokens' : 'requests';
+  return { ...refusal(429, message, type, 'rate_limit_exceeded'), told };
 }
 
 /** Also a 429 `rate_limit_exceeded`, but one that no waiting mends. */
@@ -99,6 +88,39 @@ export function urlNotFound(method: string, path: string): Refusal {
 /** 400 for a request that is wrong in itself. */
 export function invalidRequest(message: string, param: string | null, code: string | null): Refusal {
   return refusal(400, message, 'invalid_request_error', code, param);
+}
+
+export function notAnObject(): Refusal {
+  return invalidRequest('The body of the request is not a JSON object.', null, null);
+}
+
+export function missingParameter(param: string): Refusal {
+  return invalidRequest(`Missing required parameter: '${param}'.`, param, 'missing_required_parameter');
+}
+
+/** For a list of inputs. */
+export function tooManyInputs(most: number, found: number): Refusal {
+  const message = `Invalid 'input': array too long. Expected at most ${most}, but got ${found} instead.`;
+  return invalidRequest(message, 'input', 'array_above_max_length');
+}
+
+/** Better refused than answered in a way the caller did not ask for. */
+export function unsupported(param: string, value: string): Refusal {
+  const message = `Unsupported value: '${param}' does not support ${value} with the simulator.`;
+  return invalidRequest(message, param, 'unsupported_value');
+}
+
+/** What is wrong with the fields that all calls have which are answered by a model; null when nothing is. */
+export function faultOfFields({ model, stream, n = 1 }: JsonObject): Refusal | null {
+  if (typeof model !== 'string' || model === '') {
+    return invalidRequest('You must provide a model parameter.', null, null);
+  }
+  if (stream === true) return unsupported('stream', 'true');
+  return n === null || n === 1 ? null : unsupported('n', JSON.stringify(n));
+}
+
+export function isRefusal(value: object): value is Refusal {
+  return 'told' in value;
 }
 
 export function refusal(

@@ -29,59 +29,32 @@ export interface ResponseEntry {
 
 export interface RemoteBooks {
   /** Whole ones. */
-  readonly filesUploaded: number;
-  readonly bytesUploaded: number;
-  readonly filesDeleted: number;
+  filesUploaded: number;
+  bytesUploaded: number;
+  filesDeleted: number;
   /** Times that a file's content was sent to its end. */
-  readonly filesFetched: number;
+  filesFetched: number;
   /** In the order of their creation. */
-  readonly batches: readonly Readonly<BatchEntry>[];
+  readonly batches: BatchEntry[];
   /** In the order of their creation. Their tokens are those of calls. */
-  readonly responses: readonly Readonly<ResponseEntry>[];
+  readonly responses: ResponseEntry[];
   /** Lines that were run and billed, those included whose answer was lost afterwards. */
-  readonly linesRun: number;
-  readonly promptTokens: number;
-  readonly completionTokens: number;
+  linesRun: number;
+  promptTokens: number;
+  completionTokens: number;
   /** At half the price; 0 where the simulator has no prices. */
-  readonly costUsd: number;
+  costUsd: number;
 }
 
-export class RemoteLedger {
-  readonly batches: BatchEntry[] = [];
-  readonly responses: ResponseEntry[] = [];
-  filesUploaded = 0;
-  bytesUploaded = 0;
-  filesDeleted = 0;
-  filesFetched = 0;
-  linesRun = 0;
-  promptTokens = 0;
-  completionTokens = 0;
-  costUsd = 0;
+/** New ones, in which nothing is written. */
+export function remoteBooks(): RemoteBooks {
+  const files = { filesUploaded: 0, bytesUploaded: 0, filesDeleted: 0, filesFetched: 0 };
+  const lines = { linesRun: 0, promptTokens: 0, completionTokens: 0, costUsd: 0 };
+  return { ...files, batches: [], responses: [], ...lines };
+}
 
-  snapshot(): RemoteBooks {
-    return {
-      filesUploaded: this.filesUploaded,
-      bytesUploaded: this.bytesUploaded,
-      filesDeleted: this.filesDeleted,
-      filesFetched: this.filesFetched,
-      batches: this.batches.map(
-        ({ id, metadata, inputFileId, endpoint, model, status, total, completed, failed }) => ({
-          id,
-          metadata,
-          inputFileId,
-          endpoint,
-          model,
-          status,
-          total,
-          completed,
-          failed,
-        }),
-      ),
-      responses: this.responses.map((response) => ({ ...response })),
-      linesRun: this.linesRun,
-      promptTokens: this.promptTokens,
-      completionTokens: this.completionTokens,
-      costUsd: this.costUsd,
-    };
-  }
+/** As they are now. */
+export function snapshotOf({ batches, responses, ...totals }: RemoteBooks): RemoteBooks {
+  const copied = <Entry extends object>(entries: readonly Entry[]) => entries.map((entry) => ({ ...entry }));
+  return { ...totals, batches: copied(batches), responses: copied(responses) };
 }

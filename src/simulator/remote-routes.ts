@@ -3,8 +3,9 @@
  * what they can be made to meet is an option of its own.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { pipeline } from 'node:stream/promises';
 import type { Clock } from '../core/clock.js';
-import { isJsonObject, type JsonObject } from '../core/json.js';
+import { type JsonObject, parseJsonObject } from '../core/json.js';
 import { BackgroundResponses } from './background-responses.js';
 import { type Batch, Batches } from './batches.js';
 import type { Books } from './books.js';
@@ -12,7 +13,7 @@ import type { Endpoint } from './endpoint.js';
 import type { Judge } from './judge.js';
 import { boundaryOf, readForm } from './multipart.js';
 import type { RemoteRoute, RouteFault } from './options.js';
-import { invalidRequest, type Refusal, refusal, urlNotFound } from './refusal.js';
+import { invalidRequest, isRefusal, notAnObject, type Refusal, refusal, urlNotFound } from './refusal.js';
 import { deliver, type Reply, sendJson } from './reply.js';
 import { Shelf, type ShelvedFile } from './shelf.js';
 
@@ -78,7 +79,7 @@ export class RemoteRoutes {
     const reason = route === undefined ? urlNotFound(method, url.pathname) : this.#judge.refusalOfKey(key);
     if (route === undefined || reason !== null) {
       request.resume();
-      deliver(this.#judge.turnAway(reason as Refusal).reply, {}, 0, response, this.#clock);
+      this.#turnAway(reason as Refusal, response);
       return true;
     }
     const remote = { route, id: id ?? '', query: url.searchParams, request, key };
@@ -89,9 +90,13 @@ export class RemoteRoutes {
       this.#books.noteDefect(message);
       const defect = refusal(500, message, 'server_error', 'simulator_defect');
       if (response.headersSent) response.destroy();
-      else deliver(this.#judge.turnAway(defect).reply, {}, 0, response, this.#clock);
+      else this.#turnAway(defect, response);
     });
     return true;
+  }
+
+  #turnAway(reason: Refusal, response: ServerResponse): void {
+    deliver(this.#judge.turnAway(reason).reply, {}, 0, response, this.#clock);
   }
 
   async close(): Promise<void> {
@@ -112,8 +117,8 @@ export class RemoteRoutes {
     if (fault !== null && fault !== 'drop' && fault !== 'cut') {
       remote.request.resume();
       if (fault === 'hang') return;
-      const reason = refusal(Number(fault), 'The simulator was asked to refuse.', 'server_error', null);
-      deliver(this.#judge.turnAway(reason).reply, {}, 0, response, this.#clock);
+      const message = 'The simulator was asked to refuse.';
+      this.#turnAway(refusal(Number(fault), message, 'server_error', null), response);
       return;
     }
     const outcome = await this.#do(remote);
@@ -125,8 +130,9 @@ export class RemoteRoutes {
       await this.#sendContent(outcome.content, response, fault === 'cut');
       return;
     }
-    const reply: Reply =
-      'status' in outcome ? this.#judge.turnAway(outcome).reply : sendJson(200, JSON.stringify(outcome.body));
+    const reply: Reply = isRefusal(outcome)
+      ? this.#judge.turnAway(outcome).reply
+      : sendJson(200, JSON.stringify(outcome.body));
     const broken: Reply = { type: 'cut', body: 'body' in reply ? reply.body : '' };
     deliver(fault === 'cut' ? broken : reply, {}, 0, response, this.#clock);
   }
@@ -161,15 +167,14 @@ export class RemoteRoutes {
         });
       case 'create': {
         const asked = await readObject(request);
-        if (asked === null)
-          return invalidRequest('The body of the request is not a JSON object.', null, null);
+        if (asked === null) return notAnObject();
         const batch = this.#batches.create(asked, key, request.socket.localPort ?? 0);
-        return isBatch(batch) ? { body: this.#batches.describe(batch) } : batch;
+        return isRefusal(batch) ? batch : { body: this.#batches.describe(batch) };
       }
       case 'batches':
         return page(this.#batches.list(), query, (batch) => this.#batches.describe(batch));
       case 'batch':
-        return this.#ofBatch(id, () => null);
+        return this.#ofBatch(id);
       case 'cancel':
         request.resume();
         return this.#ofBatch(id, (batch) => this.#batches.cancel(batch));
@@ -213,17 +218,8 @@ export class RemoteRoutes {
   /** @param isCut ends in the middle, with the connection */
   async #sendContent(file: ShelvedFile, response: ServerResponse, isCut: boolean): Promise<void> {
     response.writeHead(200, { 'content-type': 'application/octet-stream', 'content-length': file.bytes });
-    let goOn = (): void => undefined;
-    response.on('drain', () => goOn());
-    response.once('close', () => goOn());
-    const drained = (): Promise<void> =>
-      new Promise((resolve) => {
-        goOn = resolve;
-      });
-    for await (const chunk of this.#shelf.chunks(file, isCut ? Math.floor(file.bytes / 2) : file.bytes)) {
-      if (response.destroyed) return;
-      if (!response.write(chunk)) await drained();
-    }
+    const pieces = this.#shelf.chunks(file, isCut ? Math.floor(file.bytes / 2) : file.bytes);
+    await pipeline(pieces, response, { end: false });
     if (isCut) {
       // Closed only once the half is with the kernel.
       response.write('', () => response.socket?.destroy());
@@ -240,7 +236,7 @@ export class RemoteRoutes {
       : use(file);
   }
 
-  #ofBatch(id: string, use: (batch: Batch) => Refusal | null): Outcome {
+  #ofBatch(id: string, use: (batch: Batch) => Refusal | null = () => null): Outcome {
     const batch = this.#batches.get(id);
     if (batch === undefined)
       return refusal(404, `No batch found with id '${id}'.`, 'invalid_request_error', null);
@@ -248,20 +244,9 @@ export class RemoteRoutes {
   }
 }
 
-function isBatch(value: Batch | Refusal): value is Batch {
-  return 'input' in value;
-}
-
 function describeFile({ id, name, purpose, bytes, createdSeconds }: ShelvedFile): JsonObject {
-  return {
-    id,
-    object: 'file',
-    bytes,
-    created_at: createdSeconds,
-    filename: name,
-    purpose,
-    status: 'processed',
-  };
+  const told = { bytes, created_at: createdSeconds, filename: name, purpose };
+  return { id, object: 'file', ...told, status: 'processed' };
 }
 
 /** One page of a list. @param all newest first */
@@ -295,10 +280,5 @@ async function readObject(request: IncomingMessage): Promise<JsonObject | null> 
   for await (const chunk of request.setEncoding('utf8') as AsyncIterable<string>) {
     if (text.length < 2 ** 20) text += chunk;
   }
-  try {
-    const value: unknown = JSON.parse(text);
-    return isJsonObject(value) ? value : null;
-  } catch {
-    return null;
-  }
+  return parseJsonObject(text);
 }

@@ -1,10 +1,10 @@
 /** POST /v1/responses, without streaming: says to a text what /v1/chat/completions says to it, for as many tokens. */
 import { isJsonObject, type Json, type JsonObject } from '../core/json.js';
 import type { SimulatedAnswer } from './answer.js';
-import { chatCompletions, costUsdOf, inquireChat, type Said, servedTier } from './chat-completions.js';
-import { type AnswerStamp, type AnswerVariant, type Endpoint, isRefusal } from './endpoint.js';
-import type { Prices, SimulatorSettings } from './options.js';
-import { invalidRequest, type Refusal } from './refusal.js';
+import { type Answered, chatCompletions, costMember, inquireChat, servedTier } from './chat-completions.js';
+import type { Endpoint } from './endpoint.js';
+import type { SimulatorSettings } from './options.js';
+import { invalidRequest, isRefusal, missingParameter, type Refusal } from './refusal.js';
 
 export const responses: Endpoint = {
   path: '/v1/responses',
@@ -14,22 +14,13 @@ export const responses: Endpoint = {
     const chat = asChat(requestBody);
     const fault = chatCompletions.read(chat, settings);
     if (isRefusal(fault)) return { ...fault, param: fault.param?.replace('messages', 'input') ?? null };
-    const inquiry = inquireChat(chat, settings, (answer, said, variant, stamp) =>
-      render(requestBody, answer, said, variant, stamp, settings.prices),
-    );
+    const inquiry = inquireChat(chat, settings, (answered) => render(requestBody, answered));
     return requestBody['background'] === true ? { ...inquiry, isBackground: true } : inquiry;
   },
 };
 
 /** What chat completions call otherwise. */
-const UNKNOWN = [
-  'max_tokens',
-  'max_completion_tokens',
-  'messages',
-  'response_format',
-  'n',
-  'reasoning_effort',
-];
+const UNKNOWN = 'max_tokens max_completion_tokens messages response_format n reasoning_effort'.split(' ');
 
 function faultOf(requestBody: JsonObject, { background: { isOffered } }: SimulatorSettings): Refusal | null {
   const { input, max_output_tokens: cap, background, store } = requestBody;
@@ -43,15 +34,10 @@ function faultOf(requestBody: JsonObject, { background: { isOffered } }: Simulat
   if (unknown !== undefined) {
     return invalidRequest(`Unsupported parameter: '${unknown}'.`, unknown, 'unsupported_parameter');
   }
-  if (input === undefined) {
-    return invalidRequest("Missing required parameter: 'input'.", 'input', 'missing_required_parameter');
-  }
+  if (input === undefined) return missingParameter('input');
   if (typeof input !== 'string' && !Array.isArray(input)) {
-    return invalidRequest(
-      "Invalid type for 'input': expected a string or an array.",
-      'input',
-      'invalid_type',
-    );
+    const message = "Invalid type for 'input': expected a string or an array.";
+    return invalidRequest(message, 'input', 'invalid_type');
   }
   if (cap !== undefined && cap !== null && !(Number.isInteger(cap) && Number(cap) >= 16)) {
     const message = "Invalid 'max_output_tokens': integer below minimum value. Expected a value >= 16.";
@@ -61,14 +47,8 @@ function faultOf(requestBody: JsonObject, { background: { isOffered } }: Simulat
 }
 
 /** The chat completion that asks the same. */
-function asChat({
-  instructions,
-  input,
-  text,
-  tools,
-  max_output_tokens: cap,
-  ...rest
-}: JsonObject): JsonObject {
+function asChat(requestBody: JsonObject): JsonObject {
+  const { instructions, input, text, tools, max_output_tokens: cap, ...rest } = requestBody;
   const format = isJsonObject(text) ? text['format'] : undefined;
   const messages = Array.isArray(input) ? input.map(asMessage) : [{ role: 'user', content: input ?? null }];
   return {
@@ -119,14 +99,9 @@ const STATUS_REASONS: Readonly<Record<string, string>> = {
   content_filter: 'content_filter',
 };
 
-function render(
-  requestBody: JsonObject,
-  answer: SimulatedAnswer,
-  { content, refusal, finishReason }: Said,
-  variant: AnswerVariant,
-  { callNumber, createdSeconds }: AnswerStamp,
-  prices: Prices | null,
-): JsonObject {
+function render(requestBody: JsonObject, { answer, said, variant, stamp, costUsd }: Answered): JsonObject {
+  const { content, refusal, finishReason } = said;
+  const { callNumber, createdSeconds } = stamp;
   const reason = STATUS_REASONS[finishReason];
   const part =
     refusal === null
@@ -150,18 +125,17 @@ function render(
     output: variant === 'without_choices' ? [] : [message],
     store: requestBody['store'] ?? true,
     service_tier: servedTier(requestBody['service_tier']),
-    ...(variant === 'without_usage' ? {} : { usage: usageOf(answer, prices) }),
+    ...(variant !== 'without_usage' && { usage: usageOf(answer, costUsd) }),
   };
 }
 
-function usageOf(answer: SimulatedAnswer, prices: Prices | null): JsonObject {
-  const { promptTokens, completionTokens } = answer;
+function usageOf({ promptTokens, completionTokens }: SimulatedAnswer, costUsd: number | null): JsonObject {
   return {
     input_tokens: promptTokens,
     input_tokens_details: { cached_tokens: 0 },
     output_tokens: completionTokens,
     output_tokens_details: { reasoning_tokens: 0 },
     total_tokens: promptTokens + completionTokens,
-    ...(prices === null ? {} : { cost: costUsdOf(answer, prices) }),
+    ...costMember(costUsd),
   };
 }

@@ -2,7 +2,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Clock } from '../core/clock.js';
 import { LlmBatchError } from '../core/errors.js';
-import { isJsonObject } from '../core/json.js';
+import { parseJsonObject } from '../core/json.js';
 import { REDIRECT_PATH } from './behaviour.js';
 import type { Books } from './books.js';
 import { chatCompletions } from './chat-completions.js';
@@ -13,20 +13,13 @@ import type { Judge, Verdict } from './judge.js';
 import { listModels } from './model-list.js';
 import { moderations } from './moderations.js';
 import { multiRequest } from './multi-request.js';
-import { invalidRequest, type Refusal, refusal, urlNotFound } from './refusal.js';
+import { invalidRequest, isRefusal, refusal, urlNotFound } from './refusal.js';
 import { RemoteRoutes } from './remote-routes.js';
 import { deliver, sendJson } from './reply.js';
 import { responses } from './responses.js';
 
 /** What can be called; a new endpoint is a file of its own and a name here. */
-const ENDPOINTS: readonly Endpoint[] = [
-  chatCompletions,
-  responses,
-  embeddings,
-  completions,
-  moderations,
-  multiRequest,
-];
+const ENDPOINTS = [chatCompletions, responses, embeddings, completions, moderations, multiRequest];
 const LARGEST_REQUEST_BYTES = 64 * 2 ** 20;
 
 export class Router {
@@ -67,7 +60,8 @@ export class Router {
       this.#guard(response, () => {
         if (bodyText === null) {
           response.shouldKeepAlive = false;
-          return this.#judge.turnAway(tooLarge());
+          const message = `The body is larger than the ${LARGEST_REQUEST_BYTES} bytes that are read.`;
+          return this.#judge.turnAway(refusal(413, message, 'invalid_request_error', 'request_too_large'));
         }
         const port = request.socket.localPort ?? 0;
         const judged = this.#judge.judge({ endpoint, bodyText, key: bearerKeyOf(request), port });
@@ -92,25 +86,22 @@ export class Router {
     }
     const listed = method === 'GET' ? listModels(path, this.#judge.settings) : null;
     if (listed === null) return this.#judge.turnAway(urlNotFound(method, path));
-    const keyRefusal = this.#judge.refusalOfKey(bearerKeyOf(request));
-    if (keyRefusal !== null) return this.#judge.turnAway(keyRefusal);
-    return 'refusal' in listed ? this.#judge.turnAway(listed.refusal) : plain(listed.body);
+    const answer = this.#judge.refusalOfKey(bearerKeyOf(request)) ?? listed;
+    return isRefusal(answer) ? this.#judge.turnAway(answer) : plain(answer);
   }
 
   #reconfigure(text: string): Verdict {
-    try {
-      const changes: unknown = JSON.parse(text);
-      if (!isJsonObject(changes)) throw new SyntaxError('not an object');
-      this.#judge.reconfigure(changes);
-      return plain({ ok: true });
-    } catch (error) {
-      if (error instanceof LlmBatchError)
-        return this.#judge.turnAway(invalidRequest(error.message, null, error.code));
-      if (error instanceof SyntaxError) {
-        return this.#judge.turnAway(invalidRequest('The options are not a JSON object.', null, null));
-      }
-      throw error;
+    const changes = parseJsonObject(text);
+    if (changes === null) {
+      return this.#judge.turnAway(invalidRequest('The options are not a JSON object.', null, null));
     }
+    try {
+      this.#judge.reconfigure(changes);
+    } catch (error) {
+      if (!(error instanceof LlmBatchError)) throw error;
+      return this.#judge.turnAway(invalidRequest(error.message, null, error.code));
+    }
+    return plain({ ok: true });
   }
 
   /** A mistake of the simulator's own is told to the caller and the books; it must not take a run down with it. */
@@ -161,9 +152,4 @@ function endOf(verdict: Verdict | null, response: ServerResponse): 'answered' | 
 
 function plain(value: object): Verdict {
   return { reply: sendJson(200, JSON.stringify(value)), headers: {}, delayMs: 0, answers: false };
-}
-
-function tooLarge(): Refusal {
-  const message = `The body is larger than the ${LARGEST_REQUEST_BYTES} bytes that are read.`;
-  return refusal(413, message, 'invalid_request_error', 'request_too_large');
 }

@@ -111,21 +111,11 @@ export class Metrics {
   }
 
   #counter<Label extends string>(name: string, help: string, labelNames: readonly Label[]): Counter<Label> {
-    return new Counter({
-      name: `llm_batch_${name}`,
-      help,
-      labelNames: [...labelNames],
-      registers: [this.#registry],
-    });
+    return new Counter(this.#described(name, help, labelNames));
   }
 
   #gauge<Label extends string>(name: string, help: string, labelNames: readonly Label[]): Gauge<Label> {
-    return new Gauge({
-      name: `llm_batch_${name}`,
-      help,
-      labelNames: [...labelNames],
-      registers: [this.#registry],
-    });
+    return new Gauge(this.#described(name, help, labelNames));
   }
 
   #histogram<Label extends string>(
@@ -134,12 +124,10 @@ export class Metrics {
     buckets: readonly number[],
     labelNames: readonly Label[],
   ): Histogram<Label> {
-    return new Histogram({
-      name: `llm_batch_${name}`,
-      help,
-      buckets: [...buckets],
-      labelNames: [...labelNames],
-      registers: [this.#registry],
-    });
+    return new Histogram({ ...this.#described(name, help, labelNames), buckets: [...buckets] });
+  }
+
+  #described<Label extends string>(name: string, help: string, labelNames: readonly Label[]) {
+    return { name: `llm_batch_${name}`, help, labelNames: [...labelNames], registers: [this.#registry] };
   }
 }

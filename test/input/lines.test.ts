@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { type InputLine, readLines } from '../../src/input/lines.js';
+import { readLines } from '../../src/input/lines.js';
+import type { InputRecord } from '../../src/input/source.js';
 
 async function* chunksOf(bytes: Uint8Array, sizes: readonly number[]): AsyncGenerator<Uint8Array> {
   // One buffer for all chunks, as a reader that saves memory has it.
@@ -19,10 +20,10 @@ async function* chunksOf(bytes: Uint8Array, sizes: readonly number[]): AsyncGene
 async function linesOf(
   input: string | Uint8Array,
   options: { sizes?: readonly number[]; maxLineBytes?: number } = {},
-): Promise<InputLine[]> {
+): Promise<InputRecord[]> {
   const { sizes = [], ...lineOptions } = options;
   const bytes = typeof input === 'string' ? Buffer.from(input) : input;
-  const lines: InputLine[] = [];
+  const lines: InputRecord[] = [];
   for await (const page of readLines(chunksOf(bytes, sizes), lineOptions)) lines.push(...page);
   return lines;
 }
@@ -130,7 +131,7 @@ describe('readLines', () => {
       yield Buffer.from('\nafter\n');
     }
     const startBytes = process.memoryUsage().arrayBuffers;
-    const lines: InputLine[] = [];
+    const lines: InputRecord[] = [];
     for await (const page of readLines(hugeLine(), { maxLineBytes: 4 * chunk.length })) lines.push(...page);
     expect(lines).toEqual([
       { line: 1, text: 'before' },

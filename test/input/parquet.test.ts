@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process';
 import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -54,6 +55,11 @@ async function valuesOf(column: ColumnSource, schema?: Schema): Promise<(string 
 }
 
 const ROOT = { name: 'root', num_children: 1 };
+
+it('a pipe by the name of a Parquet file is refused before anybody writes to it', async () => {
+  execFileSync('mkfifo', [join(folder, 'pipe.parquet')]);
+  await expect(openParquet('pipe.parquet', folder)).rejects.toMatchObject({ code: 'INPUT_UNREADABLE' });
+});
 
 describe('a Parquet file', () => {
   it('makes each row a document, numbered from 1, with the columns in their order', async () => {

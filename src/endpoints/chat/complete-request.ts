@@ -1,14 +1,12 @@
 /** A request that came whole, from a Batch API line or a line that is a request body, filled up from the settings. */
-
 import { hasText } from '../../core/foreign-text.js';
 import { isJsonObject, type Json, type JsonObject } from '../../core/json.js';
 import { isLineProblem, type LineProblem } from '../../core/line-problem.js';
-import { asksToStream, MODEL_MISSING, modelIn } from '../body-fields.js';
+import { MODEL_MISSING, modelIn, refusedForTexts } from '../body-fields.js';
 import type { RequestDefaults } from '../endpoint.js';
 import type { RenderedRequest } from '../rendered-request.js';
 import { WholeRequest } from '../whole-request.js';
-import { OUTPUT_CAPS } from './output-cap.js';
-import { CHAT_SHAPE, systemMessage } from './request-shape.js';
+import { CHAT_SHAPE, isSystemMessage, OUTPUT_CAPS, systemMessage } from './request-shape.js';
 
 /**
  * @param systemText goes first where the messages have no system message of their own
@@ -20,7 +18,7 @@ export function completeRequest(
   systemText: string | null,
 ): RenderedRequest | LineProblem {
   for (const name of ['stream', 'n']) {
-    const reason = refusedValue(name, request[name]);
+    const reason = refusedForTexts(name, request[name]);
     if (reason !== null) return { reason, field: name };
   }
   const model = modelIn(request, defaults.model);
@@ -60,23 +58,7 @@ function messagesOf(request: JsonObject): Json[] | LineProblem {
   return [...messages];
 }
 
-/** Newer models call it `developer`. */
-function isSystemMessage(message: Json): boolean {
-  return isJsonObject(message) && (message['role'] === 'system' || message['role'] === 'developer');
-}
-
 function saysAlready(request: JsonObject, name: string): boolean {
   if (OUTPUT_CAPS.includes(name)) return OUTPUT_CAPS.some((cap) => Object.hasOwn(request, cap));
   return Object.hasOwn(request, name);
-}
-
-/** Why a request may not carry this value; null when it may. */
-export function refusedValue(name: string, value: Json | undefined): string | null {
-  if (name === 'stream' && asksToStream(value)) {
-    return 'stream must be left out: an answer is kept whole or not at all';
-  }
-  if (name === 'n' && value !== undefined && value !== null && value !== 1) {
-    return 'n must be 1: one answer a document is kept';
-  }
-  return null;
 }

@@ -3,7 +3,6 @@ import { basename } from 'node:path';
 import { type Attachment, attachedUrl } from '../../core/attachment.js';
 import { isJsonObject, type Json, type JsonObject } from '../../core/json.js';
 import type { AskedOfAll, RecordShape } from '../record-request.js';
-import { outputCapOf } from './output-cap.js';
 
 export const CHAT_SHAPE: RecordShape = {
   endpoint: 'chat',
@@ -18,6 +17,20 @@ export const CHAT_SHAPE: RecordShape = {
     parts.map((part) => (typeof part === 'string' ? textPart(part) : attachmentPart(part))),
   refuseAttachments: () => null,
 };
+
+/** One is the newer name of the other, and a server refuses both together. */
+export const OUTPUT_CAPS = ['max_completion_tokens', 'max_tokens'];
+
+/** The cap that a body states, null when it states none. */
+function outputCapOf(body: JsonObject): number | null {
+  const cap = OUTPUT_CAPS.map((name) => body[name]).find((value) => value !== undefined && value !== null);
+  return typeof cap === 'number' && cap >= 0 ? cap : null;
+}
+
+/** Newer models call it `developer`. */
+export function isSystemMessage(message: Json): boolean {
+  return isJsonObject(message) && (message['role'] === 'system' || message['role'] === 'developer');
+}
 
 export function systemMessage(text: string): JsonObject {
   return { role: 'system', content: text };

@@ -1,9 +1,9 @@
 /** Completions requests of bodies that came whole and of records. */
 import type { Json, JsonObject } from '../../core/json.js';
 import type { LineProblem } from '../../core/line-problem.js';
-import { asksToStream, MODEL_MISSING, modelIn } from '../body-fields.js';
+import { MODEL_MISSING, modelIn, refusedForTexts } from '../body-fields.js';
 import type { RequestDefaults } from '../endpoint.js';
-import { inputsOf, problemOfInputs, textOfInputs } from '../inputs.js';
+import { listShape, problemOfInputs } from '../inputs.js';
 import { contentLast, type RecordShape } from '../record-request.js';
 import type { RenderedRequest } from '../rendered-request.js';
 import { WholeRequest } from '../whole-request.js';
@@ -12,15 +12,10 @@ import { WholeRequest } from '../whole-request.js';
 export const MOST_PROMPTS = 2_048;
 
 export const COMPLETIONS_SHAPE: RecordShape = {
+  ...listShape('prompt'),
   endpoint: 'completions',
-  contentField: 'prompt',
   outputCapOf,
-  textOf: ({ prompt }) => textOfInputs(prompt),
-  attachmentsIn: () => [],
-  inputsOf: ({ prompt }) => inputsOf(prompt).length,
-  isGrouped: true,
   around: ({ model, parameters }) => contentLast('prompt', { model, ...parameters }),
-  contentOf: (parts) => parts.filter((part) => typeof part === 'string').join('\n'),
   refuseAttachments: () => 'completions take no images; leave them out',
 };
 
@@ -49,11 +44,5 @@ export function completeRequest(body: JsonObject, defaults: RequestDefaults): Re
 export function refusedValue(name: string, value: Json | undefined): string | null {
   if (name === 'max_completion_tokens' || name === 'max_output_tokens')
     return 'completions call it max_tokens';
-  if (name === 'stream' && asksToStream(value)) {
-    return 'stream must be left out: an answer is kept whole or not at all';
-  }
-  if (name === 'n' && value !== undefined && value !== null && value !== 1) {
-    return 'n must be 1: one answer a document is kept';
-  }
-  return null;
+  return refusedForTexts(name, value);
 }

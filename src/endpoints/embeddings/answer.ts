@@ -1,7 +1,10 @@
 /** What an embeddings answer says of each document. A vector is its input's by `index`, never by where it stands. */
-import { isJsonObject, type Json, type JsonObject } from '../../core/json.js';
+import type { Json, JsonObject } from '../../core/json.js';
+import type { CompletedResult } from '../../core/outcome.js';
+import type { TokenUsage } from '../../core/usage.js';
 import type { AnswerBody, AskedFor, FailedReading, PartReading } from '../endpoint.js';
 import { asksForOne, inputsOf } from '../inputs.js';
+import { badOutput, figures, itemsByIndex, NOT_UTF8 } from '../readings.js';
 
 type Vector = readonly number[];
 
@@ -11,53 +14,31 @@ export function readEmbeddings(
   asked: AskedFor,
 ): readonly PartReading[] | FailedReading {
   const { data } = body;
-  if (!Array.isArray(data)) return failed('The answer has no data');
-  if (!isUtf8) return failed('The answer cannot be read whole');
+  if (!Array.isArray(data)) return badOutput('The answer has no data');
+  if (!isUtf8) return NOT_UTF8;
   const { input, dimensions } = JSON.parse(asked.bodyJson) as JsonObject;
-  const vectors = withOneLength(vectorsOf(data, inputsOf(input).length), dimensions);
+  const vectors = withOneLength(
+    itemsByIndex(data, inputsOf(input).length, 'vector').map(vectorOf),
+    dimensions,
+  );
   if (asked.parts > 1) return vectors.map((vector) => partOf(vector));
 
   const [first] = vectors;
   const isOne = asksForOne(input);
   if (isOne && first !== undefined) return [partOf(first, content.trim())];
   const wrong = vectors.findIndex((vector) => typeof vector === 'string');
-  if (wrong !== -1) return failed(`Of input ${wrong + 1}: ${vectors[wrong] as string}`);
+  if (wrong !== -1) return badOutput(`Of input ${wrong + 1}: ${vectors[wrong] as string}`);
   return [partOf(vectors as readonly Vector[], content.trim())];
 }
 
 function partOf(output: Vector | readonly Vector[] | string, responseJson?: string): PartReading {
-  if (typeof output === 'string') return failed(output);
-  return {
-    ok: true,
-    outputJson: JSON.stringify(output),
-    text: null,
-    finishReason: '',
-    ...(responseJson !== undefined && { responseJson }),
-  };
+  return typeof output === 'string' ? badOutput(output) : figures(output as Json, responseJson);
 }
 
-function failed(message: string): FailedReading {
-  return { ok: false, kind: 'bad_output', message };
-}
-
-/** @returns for each input its vector, or what is wrong */
-function vectorsOf(data: readonly Json[], inputs: number): (Vector | string)[] {
-  const found: (Json[] | undefined)[] = new Array(inputs).fill(undefined);
-  for (const item of data) {
-    if (!isJsonObject(item)) continue;
-    // Without an index a vector can be told whose it is only where there is no other.
-    const index = item['index'] ?? (inputs === 1 && data.length === 1 ? 0 : null);
-    if (typeof index !== 'number' || !Number.isInteger(index) || index < 0 || index >= inputs) continue;
-    found[index] = [...(found[index] ?? []), item['embedding'] ?? null];
-  }
-  return found.map((vectors) => {
-    if (vectors === undefined) return 'The answer has no vector for this document';
-    const [vector, another] = vectors;
-    return another === undefined ? vectorOf(vector ?? null) : 'The answer has two vectors for this document';
-  });
-}
-
-function vectorOf(value: Json): Vector | string {
+/** @param item or what is wrong with it already */
+function vectorOf(item: JsonObject | string): Vector | string {
+  if (typeof item === 'string') return item;
+  const value = item['embedding'];
   if (typeof value === 'string') return 'The vector is text (base64), where a list of numbers was asked for';
   if (!Array.isArray(value) || value.length === 0) return 'The vector is no list of numbers';
   // JSON has no infinity, but 1e999 is read as one.
@@ -93,4 +74,22 @@ export function lengthOf(vectorJson: string): number {
   let commas = 0;
   for (let at = vectorJson.indexOf(','); at !== -1; at = vectorJson.indexOf(',', at + 1)) commas += 1;
   return commas + 1;
+}
+
+/**
+ * The body that a document's vector would have come in alone; of a group's answer it is made when it is asked for.
+ * @returns null for an answer of another endpoint: generated text has a reason to end
+ */
+export function bodyOfVector(
+  { outputJson, model, finishReason }: CompletedResult,
+  usage: TokenUsage | null,
+): string | null {
+  if (finishReason !== '' || !outputJson.startsWith('[')) return null;
+  const tokens = usage?.inputTokens;
+  const usageMember =
+    tokens === undefined ? '' : `,"usage":{"prompt_tokens":${tokens},"total_tokens":${tokens}}`;
+  return (
+    `{"object":"list","data":[{"object":"embedding","index":0,"embedding":${outputJson}}]` +
+    `,"model":${JSON.stringify(model)}${usageMember}}`
+  );
 }

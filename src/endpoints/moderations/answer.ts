@@ -3,6 +3,7 @@ import { isJsonObject, type Json, type JsonObject } from '../../core/json.js';
 import type { CompletedResult } from '../../core/outcome.js';
 import type { AnswerBody, AskedFor, FailedReading, PartReading } from '../endpoint.js';
 import { asksForOne, inputsOf } from '../inputs.js';
+import { badOutput, figures, NOT_UTF8 } from '../readings.js';
 
 /** Reads the results of an answer. Never throws, whatever came. */
 export function readModerations(
@@ -10,13 +11,13 @@ export function readModerations(
   asked: AskedFor,
 ): readonly PartReading[] | FailedReading {
   const { results } = body;
-  if (!Array.isArray(results)) return failed('The answer has no results');
-  if (!isUtf8) return failed('The answer cannot be read whole');
+  if (!Array.isArray(results)) return badOutput('The answer has no results');
+  if (!isUtf8) return NOT_UTF8;
   const { input } = JSON.parse(asked.bodyJson) as JsonObject;
   const wanted = inputsOf(input).length;
   // One too few or too many, and nobody knows whose the others are.
   if (results.length !== wanted) {
-    return failed(`The answer has ${results.length} results, where ${wanted} were asked for`);
+    return badOutput(`The answer has ${results.length} results, where ${wanted} were asked for`);
   }
   if (asked.parts > 1) return results.map((result) => partOf(result, [result]));
   return [partOf(asksForOne(input) ? (results[0] ?? null) : results, results, content.trim())];
@@ -24,14 +25,7 @@ export function readModerations(
 
 /** @param results all that the output holds */
 function partOf(output: Json, results: readonly Json[], responseJson?: string): PartReading {
-  if (!results.every(isResult)) return failed('The result has no categories');
-  return {
-    ok: true,
-    outputJson: JSON.stringify(output),
-    text: null,
-    finishReason: '',
-    ...(responseJson !== undefined && { responseJson }),
-  };
+  return results.every(isResult) ? figures(output, responseJson) : badOutput('The result has no categories');
 }
 
 /** Mistral's say no `flagged`. */
@@ -41,10 +35,6 @@ function isResult(result: Json): boolean {
 
 function isFilled(value: Json | undefined): boolean {
   return isJsonObject(value) && Object.keys(value).length > 0;
-}
-
-function failed(message: string): FailedReading {
-  return { ok: false, kind: 'bad_output', message };
 }
 
 /** @returns null for an answer of another endpoint: only a result is an object without a reason to end */

@@ -4,7 +4,7 @@ import type { LineProblem } from '../../core/line-problem.js';
 import { generatesNothing, modelIn } from '../body-fields.js';
 import { attachmentPart, attachmentsIn, textPart } from '../chat/request-shape.js';
 import type { RequestDefaults } from '../endpoint.js';
-import { asksForOne, inputsOf, problemOfInputs, textOfInputs } from '../inputs.js';
+import { asksForOne, listShape, problemOfInputs } from '../inputs.js';
 import { contentLast, type RecordShape } from '../record-request.js';
 import type { RenderedRequest } from '../rendered-request.js';
 import { WholeRequest } from '../whole-request.js';
@@ -15,14 +15,11 @@ export const DEFAULT_MODEL = 'omni-moderation-latest';
 export const MOST_TEXTS = 32;
 
 export const MODERATIONS_SHAPE: RecordShape = {
+  ...listShape('input'),
   endpoint: 'moderations',
-  contentField: 'input',
   /** There is no output to pay for. */
   outputCapOf: () => 0,
-  textOf: ({ input }) => textOfInputs(input),
   attachmentsIn: ({ input }) => attachmentsIn({ messages: [{ content: input ?? null }] }),
-  inputsOf: ({ input }) => inputsOf(input).length,
-  isGrouped: true,
   around: ({ model, parameters }) => contentLast('input', { model, ...parameters }),
   contentOf: (parts) =>
     parts.map((part) => (typeof part === 'string' ? textPart(part) : attachmentPart(part))),

@@ -4,24 +4,21 @@ import { isJsonObject, type Json, type JsonObject } from '../../core/json.js';
 import { memberText } from '../../core/json-text.js';
 import type { AnswerBody, FailedReading, PartReading } from '../endpoint.js';
 import { badEndOf, cutWords, FILTERED_WORDS } from '../finish-reason.js';
+import { badOutput, failedReading, NOT_UTF8 } from '../readings.js';
 
 /** Reads the answer to one document. Never throws, whatever came. An `error` in it is read before, by its code. */
 export function readResponse(answer: AnswerBody): readonly PartReading[] | FailedReading {
   const { body, content, isUtf8, usage } = answer;
   const { status, output } = body;
   if (!Array.isArray(output) && (status === undefined || status === 'completed')) {
-    return { ok: false, kind: 'bad_output', message: 'The answer has no output' };
+    return badOutput('The answer has no output');
   }
   const said = readItems(Array.isArray(output) ? output : []);
   const itemsJson = said.saysMore ? memberText(content, 'output') : null;
   const words = said.text || said.refusal;
   const partialJson = itemsJson ?? (words === '' ? null : JSON.stringify(words));
-  const failed = (kind: FailureKind, message: string): FailedReading => ({
-    ok: false,
-    kind,
-    message,
-    ...(partialJson !== null && { partialOutputJson: partialJson }),
-  });
+  const failed = (kind: FailureKind, message: string): FailedReading =>
+    failedReading(kind, message, partialJson);
 
   if (status === 'incomplete') {
     const details = body['incomplete_details'];
@@ -29,10 +26,8 @@ export function readResponse(answer: AnswerBody): readonly PartReading[] | Faile
     switch (badEndOf(reason)) {
       case 'truncated': {
         const hasReasoned = said.hasReasoned || (usage?.reasoningTokens ?? 0) > 0;
-        return failed(
-          'truncated',
-          cutWords({ hasText: said.text !== '', hasCalls: said.calls.length > 0, hasReasoned }),
-        );
+        const held = { hasText: said.text !== '', hasCalls: said.calls.length > 0, hasReasoned };
+        return failed('truncated', cutWords(held));
       }
       case 'filtered':
         return failed('content_filtered', FILTERED_WORDS);
@@ -46,8 +41,7 @@ export function readResponse(answer: AnswerBody): readonly PartReading[] | Faile
     return failed('bad_output', `The answer is not there yet (${String(status)})`);
   }
   if (said.refusal !== '') return failed('refused', `The model refused: ${said.refusal}`);
-  // An answer in which characters were replaced would pass for the model's own words.
-  if (!isUtf8) return failed('bad_output', 'The answer cannot be read whole');
+  if (!isUtf8) return failed('bad_output', NOT_UTF8.message);
 
   const text = said.text || (said.calls.length > 0 ? JSON.stringify(said.calls) : '');
   if (text === '' && !said.hasMedia) {

@@ -4,8 +4,8 @@ import { type ExactObject, parseExact, stringifyExact } from '../../core/exact-j
 import { hasText } from '../../core/foreign-text.js';
 import { isJsonObject, type Json, type JsonObject } from '../../core/json.js';
 import type { LineProblem } from '../../core/line-problem.js';
-import { asksToStream, MODEL_MISSING, modelIn } from '../body-fields.js';
-import { attachmentsIn, fileNameOf, textOfMessages } from '../chat/request-shape.js';
+import { MODEL_MISSING, modelIn, refusedForTexts } from '../body-fields.js';
+import { attachmentsIn, fileNameOf, isSystemMessage, textOfMessages } from '../chat/request-shape.js';
 import type { RequestDefaults } from '../endpoint.js';
 import { contentLast, type RecordShape } from '../record-request.js';
 import type { RenderedRequest } from '../rendered-request.js';
@@ -56,7 +56,8 @@ export function completeRequest(
   const { input } = request;
   const problem = problemOf(input);
   if (problem !== null) return { reason: problem, field: 'input' };
-  const hasSystemText = request['instructions'] !== undefined || asList(input).some(isSystemMessage);
+  const items = Array.isArray(input) ? input : [];
+  const hasSystemText = request['instructions'] !== undefined || items.some(isSystemMessage);
   return new WholeRequest(RESPONSES_SHAPE, model, {
     ...NOT_STORED,
     ...defaults.parameters,
@@ -80,14 +81,6 @@ function problemOf(input: Json | undefined): string | null {
   return null;
 }
 
-function asList(input: Json | undefined): readonly Json[] {
-  return Array.isArray(input) ? input : [];
-}
-
-function isSystemMessage(item: Json): boolean {
-  return isJsonObject(item) && (item['role'] === 'system' || item['role'] === 'developer');
-}
-
 const NAMES_ELSEWHERE: Readonly<Record<string, string>> = {
   max_tokens: 'max_output_tokens',
   max_completion_tokens: 'max_output_tokens',
@@ -99,11 +92,9 @@ const NAMES_ELSEWHERE: Readonly<Record<string, string>> = {
 export function refusedValue(name: string, value: Json | undefined): string | null {
   const newName = NAMES_ELSEWHERE[name];
   if (newName !== undefined) return `responses call it ${newName}`;
-  if (name === 'stream' && asksToStream(value)) {
-    return 'stream must be left out: an answer is kept whole or not at all';
-  }
+  if (name === 'n') return 'responses give one answer each';
   if (name === 'background' && value === true) {
     return 'background must be left out: it is a setting of the run';
   }
-  return name === 'n' ? 'responses give one answer each' : null;
+  return refusedForTexts(name, value);
 }

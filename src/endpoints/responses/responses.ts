@@ -1,13 +1,12 @@
 /** Responses: what OpenAI offers in place of chat completions. */
-
 import { CHAT } from '../chat/chat.js';
 import { countSimulatedTokens } from '../chat/simulated-tokens.js';
 import { countChatTokens } from '../chat/tokens.js';
 import { correctIn } from '../correction.js';
 import type { Endpoint } from '../endpoint.js';
 import { placeFileAs } from '../place-file.js';
-import { createRequestMaker } from '../record-request.js';
-import type { OutputFormat } from '../structured-output.js';
+import { requestsOf } from '../record-request.js';
+import { formatOf } from '../structured-output.js';
 import { readResponse } from './answer.js';
 import { asChat } from './as-chat.js';
 import { completeRequest, inBackground, RESPONSES_SHAPE, refusedValue } from './requests.js';
@@ -16,14 +15,9 @@ export const RESPONSES: Endpoint = {
   path: '/responses',
   operation: 'chat',
   defaultModel: CHAT.defaultModel,
-  contentField: 'input',
+  ...requestsOf(RESPONSES_SHAPE, completeRequest),
   refusedValue,
-  createRequests: (defaults) =>
-    createRequestMaker(RESPONSES_SHAPE, defaults, (body, systemText) =>
-      completeRequest(body, defaults, systemText),
-    ),
   outputCapName: 'max_output_tokens',
-  outputCapOf: RESPONSES_SHAPE.outputCapOf,
   framingTokens: CHAT.framingTokens,
   countTokens: (body, tally) => countChatTokens(asChat(body), tally),
   countSimulatedTokens: (body) => countSimulatedTokens(asChat(body)),
@@ -35,13 +29,7 @@ export const RESPONSES: Endpoint = {
   tellsUsage: true,
   takesSystemMessage: true,
   placeFile: placeFileAs({ image: 'image_url', pdf: 'file_data' }),
-  outputParameters: (format) => ({ text: { format: formatOf(format) } }),
+  outputParameters: (format) => ({ text: { format: formatOf(format, (schema) => schema) } }),
   inBackground,
   withMistake: correctIn('input'),
 };
-
-function formatOf(format: OutputFormat) {
-  if (format === 'json_object') return { type: 'json_object' };
-  const { name, schema, strict } = format;
-  return { type: 'json_schema', name, schema, strict };
-}

@@ -12,38 +12,25 @@
 import { mkdir, rm, rmdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type BatchRecord, isAtProvider } from '../../core/batch-record.js';
-import type { Clock, Random } from '../../core/clock.js';
 import type { DrainEnding, ReachedLimit, RunEvent } from '../../core/event.js';
 import type { ProviderFailure } from '../../core/failure.js';
-import type { RetryPolicy } from '../../core/retry-decision.js';
 import type { RemoteBatch } from '../../provider/remote-batches.js';
 import type { Store } from '../../store/store.js';
-import { NOTHING_SPENT, type RunBudget } from '../billing.js';
+import { NOTHING_SPENT } from '../billing.js';
 import type { DrainSnapshot, SettledTask } from '../drain.js';
 import type { BatchingLane } from '../lane.js';
-import type { JoinRequests, PrepareTask } from '../prepared-task.js';
 import { IDLE_SNAPSHOT, type SendingWay } from '../sending-way.js';
-import { BatchRefused, isRefused, jittered, laneMissing, Server, WayLeft } from './server.js';
-import { type BuiltShard, ShardBuilder } from './shard-builder.js';
-import { ShardSettler } from './shard-settler.js';
+import { BatchRefused, inDoubt, isRefused, jittered, laneMissing, Server, WayLeft } from './server.js';
+import { type BuilderOptions, type BuiltShard, ShardBuilder } from './shard-builder.js';
+import { type SettlerOptions, ShardSettler } from './shard-settler.js';
 
-export interface RemoteWayOptions {
-  readonly store: Store;
-  readonly runId: number;
-  /** None but these; absent: all of the run. */
-  readonly among?: readonly number[] | undefined;
+export interface RemoteWayOptions
+  extends Omit<BuilderOptions, 'pathOf' | 'nextLane' | 'isStopping'>,
+    Omit<SettlerOptions, 'serverOf'> {
   readonly runName: string;
-  readonly workerId: string;
-  readonly leaseMs: number;
   readonly lanes: readonly BatchingLane[];
-  readonly prepare: PrepareTask;
-  readonly join: JoinRequests;
-  readonly clock: Clock;
-  readonly random: Random;
-  readonly retry: RetryPolicy;
   readonly timeoutMs: number;
   readonly graceMs: number;
-  readonly budget: RunBudget | null;
   readonly tooManyFailures: ((completed: number, failed: number) => boolean) | null;
   /** Where files lie while they are made or read; made when it is needed. */
   readonly folder: string;
@@ -59,7 +46,6 @@ export interface RemoteWayOptions {
   readonly finishDirectByMs: number | null;
   /** Files are not removed at the provider. */
   readonly keepRemote: boolean;
-  readonly onSettled: (settled: readonly SettledTask[]) => void;
   readonly onNotice: (notice: RemoteNotice) => void;
 }
 
@@ -207,8 +193,7 @@ export class RemoteWay implements SendingWay {
     await this.#giveUpUnsubmitted();
     let firstMs = clock.now();
     for (const batch of await store.remote.list(runId)) {
-      if (batch.state === 'settled' || batch.kind !== 'batch') continue;
-      if (!isAtProvider(batch.state)) continue;
+      if (batch.kind !== 'batch' || !isAtProvider(batch.state)) continue;
       if (!lanes.some(({ name }) => name === batch.lane)) throw laneMissing(batch);
       firstMs = Math.min(firstMs, batch.createdAtMs);
       const most = { costMicroUsd: batch.mostCostMicroUsd, tokens: batch.mostTokens };
@@ -353,16 +338,9 @@ export class RemoteWay implements SendingWay {
     for (let failures = 0; ; failures += 1) {
       const found = mayBeThere ? await this.#find(batch, lane) : null;
       if (found !== null) return this.#submitted(batch, found, path);
-      const reply = await this.#serverOf(lane).once((options) =>
-        batches.create(
-          {
-            inputFileId: batch.inputFileId ?? '',
-            endpoint: batch.endpoint,
-            metadata: this.#metadataOf(batch),
-          },
-          options,
-        ),
-      );
+      const { inputFileId, endpoint } = batch;
+      const asked = { inputFileId: inputFileId ?? '', endpoint, metadata: this.#metadataOf(batch) };
+      const reply = await this.#serverOf(lane).once((options) => batches.create(asked, options));
       if (reply.ok) return this.#submitted(batch, reply.value, path);
       const { failure } = reply;
       if (failure.code === QUEUE_FULL) {
@@ -371,11 +349,8 @@ export class RemoteWay implements SendingWay {
         continue;
       }
       mayBeThere = mayHaveBeenDone(failure);
-      await this.#serverOf(lane)
-        .waitAfter(failure, failures, sinceMs)
-        .catch((error: unknown) => {
-          throw error instanceof BatchRefused && mayBeThere ? new BatchRefused(error.failure, true) : error;
-        });
+      const waited = this.#serverOf(lane).waitAfter(failure, failures, sinceMs);
+      await (mayBeThere ? waited.catch(inDoubt) : waited);
     }
   }
 
@@ -384,9 +359,7 @@ export class RemoteWay implements SendingWay {
     for (let look = 1; ; look += 1) {
       const found = await this.#serverOf(lane)
         .ask((options) => lane.remote.batches.find(this.#metadataOf(batch), since, options))
-        .catch((error: unknown) => {
-          throw error instanceof BatchRefused ? new BatchRefused(error.failure, true) : error;
-        });
+        .catch(inDoubt);
       if (found !== null || look === LOOKS_BEFORE_CREATING) return found;
       await this.#serverOf(lane).sleep(this.#pollDelayMs(0));
     }
@@ -395,12 +368,8 @@ export class RemoteWay implements SendingWay {
   async #submitted(batch: BatchRecord, remote: RemoteBatch, path: string): Promise<BatchRecord> {
     const { clock, onNotice } = this.#options;
     const { id: remoteId, state: remoteState } = remote;
-    const noted = await this.#note(batch, {
-      state: 'submitted',
-      remoteId,
-      remoteState,
-      submittedAtMs: clock.now(),
-    });
+    const submitted = { state: 'submitted', remoteId, remoteState, submittedAtMs: clock.now() } as const;
+    const noted = await this.#note(batch, submitted);
     await rm(path, { force: true });
     onNotice({ type: 'remote_submitted', ...shardOf(batch), requests: batch.lines, remoteId });
     return noted;
@@ -411,11 +380,7 @@ export class RemoteWay implements SendingWay {
    * @param asksNow it was submitted by an earlier process
    * @returns null where it has not, and nothing is waited for
    */
-  async #whenEnded(
-    submitted: BatchRecord,
-    lane: BatchingLane,
-    asksNow: boolean,
-  ): Promise<RemoteBatch | null> {
+  async #whenEnded(submitted: BatchRecord, lane: BatchingLane, asksNow: boolean) {
     const { waits, clock, onNotice, task } = this.#options;
     const { batches } = lane.remote;
     const id = submitted.remoteId ?? '';
@@ -453,15 +418,8 @@ export class RemoteWay implements SendingWay {
       completed !== batch.requestsCompleted ||
       failed !== batch.requestsFailed;
     if (isNew) {
-      const { state } = remote;
-      this.#options.onNotice({
-        type: 'remote_polled',
-        ...shardOf(batch),
-        state,
-        requests: total,
-        completed,
-        failed,
-      });
+      const told = { ...shardOf(batch), state: remote.state, requests: total, completed, failed };
+      this.#options.onNotice({ type: 'remote_polled', ...told });
     }
     return this.#note(batch, {
       remoteState: remote.state,
@@ -613,13 +571,8 @@ function shardOf({ lane, shard }: BatchRecord): Pick<BatchRecord, 'lane' | 'shar
 /** Whether a server may have done what it was asked although it did not say so. */
 function mayHaveBeenDone({ isUnsent, httpStatus }: ProviderFailure): boolean {
   if (isUnsent) return false;
-  return (
-    httpStatus === undefined ||
-    httpStatus >= 500 ||
-    httpStatus < 400 ||
-    httpStatus === 408 ||
-    httpStatus === 409
-  );
+  const isRefusal = httpStatus !== undefined && httpStatus >= 400 && httpStatus < 500;
+  return !isRefusal || httpStatus === 408 || httpStatus === 409;
 }
 
 function leastUsed(lanes: readonly BatchingLane[], open: readonly BatchRecord[]): BatchingLane {

@@ -5,7 +5,7 @@
 import type { BatchRecord } from '../../core/batch-record.js';
 import type { Clock, Random } from '../../core/clock.js';
 import { EXIT_CODES, LlmBatchError } from '../../core/errors.js';
-import type { ProviderFailure } from '../../core/failure.js';
+import type { FailureKind, ProviderFailure } from '../../core/failure.js';
 import { backoffMs, haltsRun, isTrouble } from '../../core/retry-decision.js';
 import type { SendOptions } from '../../provider/provider.js';
 import type { RemoteReply } from '../../provider/remote-batches.js';
@@ -15,21 +15,18 @@ export class WayLeft extends Error {}
 
 /** A server has answered, and will not do what it was asked. */
 export class BatchRefused extends Error {
-  readonly failure: ProviderFailure;
-  /** What was asked for may be there all the same. */
-  readonly isInDoubt: boolean;
-
-  constructor(failure: ProviderFailure, isInDoubt = false) {
+  /** @param isInDoubt what was asked for may be there all the same */
+  constructor(
+    readonly failure: ProviderFailure,
+    readonly isInDoubt = false,
+  ) {
     super(failure.message);
-    this.failure = failure;
-    this.isInDoubt = isInDoubt;
   }
 
   /** It concerns whatever is asked there. */
   get haltsRun(): boolean {
-    return (
-      haltsRun(this.failure.kind) || isTrouble(this.failure.kind) || this.failure.kind === 'rate_limited'
-    );
+    const { kind } = this.failure;
+    return haltsRun(kind) || mayPass(kind);
   }
 }
 
@@ -136,14 +133,22 @@ export class Server {
    */
   async waitAfter(failure: ProviderFailure, failures: number, sinceMs: number): Promise<void> {
     const { clock, random, maxWaitMs } = this.#options;
-    const mayPass = failure.kind === 'rate_limited' || isTrouble(failure.kind);
-    if (!mayPass || clock.monotonicMs() - sinceMs >= maxWaitMs) throw new BatchRefused(failure);
+    if (!mayPass(failure.kind) || clock.monotonicMs() - sinceMs >= maxWaitMs) throw new BatchRefused(failure);
     await this.sleep(Math.max(failure.retryAfterMs ?? 0, backoffMs(failures, FIRST_WAIT_MS, random)));
   }
 }
 
+function mayPass(kind: FailureKind): boolean {
+  return kind === 'rate_limited' || isTrouble(kind);
+}
+
 export function jittered(delayMs: number, random: Random): number {
   return delayMs * (1 - JITTER + 2 * JITTER * random());
+}
+
+/** A `catch` after which what was asked for may be there. */
+export function inDoubt(error: unknown): never {
+  throw error instanceof BatchRefused ? new BatchRefused(error.failure, true) : error;
 }
 
 /** For what a server may refuse: a `catch` that lets nothing else pass. */

@@ -4,13 +4,14 @@
  */
 import type { BatchRecord } from '../../core/batch-record.js';
 import type { Clock } from '../../core/clock.js';
-import { errorWithoutCall, type TaskOutcome } from '../../core/outcome.js';
+import { errorWithoutCall, type TaskError } from '../../core/outcome.js';
 import type { LeasedTask } from '../../core/task.js';
 import { batchUrlOf } from '../../endpoints/endpoints.js';
 import type { ProviderRequest } from '../../provider/provider.js';
 import type { Store } from '../../store/store.js';
 import { mostTokensOf, NOTHING_SPENT, type RunBudget } from '../billing.js';
 import { type Lacking, plus, type Spending } from '../budget.js';
+import type { SettledTask } from '../drain.js';
 import { failed, released } from '../judge-reply.js';
 import type { BatchingLane } from '../lane.js';
 import { type JoinRequests, kindOf, type PreparedTask, type PrepareTask } from '../prepared-task.js';
@@ -34,9 +35,7 @@ export interface BuilderOptions {
   /** The lane that the next batch goes to. */
   readonly nextLane: () => BatchingLane;
   readonly isStopping: () => boolean;
-  readonly onSettled: (
-    settled: readonly { readonly task: LeasedTask; readonly outcome: TaskOutcome }[],
-  ) => void;
+  readonly onSettled: (settled: readonly SettledTask[]) => void;
 }
 
 /** Documents claimed at once. */
@@ -118,11 +117,10 @@ export class ShardBuilder {
     let line = lineOf(prepared, request, shard.lane);
     let bytes = Buffer.byteLength(line);
     const { limits } = shard.lane.remote;
-    if (bytes > limits.bytes || inputs > limits.inputs)
-      return this.#fail(
-        task,
-        errorWithoutCall('too_large', 'The request is larger than a whole batch may be.'),
-      );
+    if (bytes > limits.bytes || inputs > limits.inputs) {
+      const error = errorWithoutCall('too_large', 'The request is larger than a whole batch may be.');
+      return this.#fail(task, error);
+    }
     const isFull =
       shard.lines + 1 > limits.lines ||
       shard.bytes + bytes > limits.bytes ||
@@ -202,17 +200,11 @@ export class ShardBuilder {
     await store.remote.note(shard.batch.id, { state: 'built', fileHash });
     this.#open.delete(key);
     this.#options.budget?.setAside(shard.most);
-    const batch = {
-      ...shard.batch,
-      state: 'built' as const,
-      fileHash,
-      lines: shard.lines,
-      bytes: shard.bytes,
-    };
-    this.#built.push({ batch, most: shard.most });
+    const { lines, bytes, most } = shard;
+    this.#built.push({ batch: { ...shard.batch, state: 'built', fileHash, lines, bytes }, most });
   }
 
-  async #fail(task: LeasedTask, error: ReturnType<typeof errorWithoutCall>): Promise<void> {
+  async #fail(task: LeasedTask, error: TaskError): Promise<void> {
     const outcome = failed({ task }, null, error, this.#options.clock.now());
     await this.#options.store.record([], [{ call: null, outcomes: [outcome] }]);
     this.#options.onSettled([{ task, outcome }]);

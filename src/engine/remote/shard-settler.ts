@@ -6,7 +6,6 @@ import { rm } from 'node:fs/promises';
 import type { BatchRecord, BatchSettlement } from '../../core/batch-record.js';
 import type { Clock, Random } from '../../core/clock.js';
 import type { ProviderFailure } from '../../core/failure.js';
-import type { TaskOutcome } from '../../core/outcome.js';
 import { haltsRun, type RetryPolicy } from '../../core/retry-decision.js';
 import type { LeasedTask } from '../../core/task.js';
 import type { ProviderReply, ProviderRequest } from '../../provider/provider.js';
@@ -14,6 +13,7 @@ import type { FileLine } from '../../provider/remote-batches.js';
 import type { Store } from '../../store/store.js';
 import { billedFor, mostTokensOf, NOTHING_SPENT } from '../billing.js';
 import { plus, type Spending } from '../budget.js';
+import type { SettledTask } from '../drain.js';
 import { type Bill, billOf, callEndOf, type Judged, judge, released } from '../judge-reply.js';
 import type { BatchingLane } from '../lane.js';
 import type { PreparedTask, PrepareTask } from '../prepared-task.js';
@@ -28,20 +28,18 @@ export interface SettlerOptions {
   readonly random: Random;
   readonly retry: RetryPolicy;
   readonly serverOf: (lane: BatchingLane) => Server;
-  readonly onSettled: (
-    settled: readonly { readonly task: LeasedTask; readonly outcome: TaskOutcome }[],
-  ) => void;
+  readonly onSettled: (settled: readonly SettledTask[]) => void;
 }
 
-export interface SettledShard {
-  readonly billed: Spending;
-  readonly completed: number;
-  readonly failed: number;
+/** What came of a shard. */
+interface Tally {
+  billed: Spending;
+  completed: number;
+  failed: number;
   /** Were not run, or are tried again. */
-  readonly returned: number;
-  readonly malformedLines: number;
+  returned: number;
   /** What a line failed with that concerns the whole run; null: nothing of the kind. */
-  readonly halting: ProviderFailure | null;
+  halting: ProviderFailure | null;
 }
 
 /** How a batch ended. */
@@ -64,15 +62,6 @@ const PAGE = 200;
 /** However few lines there are, no more text than this is held. */
 const PAGE_BYTES = 8 * 1024 * 1024;
 
-interface Tally {
-  billed: Spending;
-  completed: number;
-  failed: number;
-  returned: number;
-  malformedLines: number;
-  halting: ProviderFailure | null;
-}
-
 export class ShardSettler {
   readonly #options: SettlerOptions;
 
@@ -85,16 +74,14 @@ export class ShardSettler {
    * @param end why the batch as a whole failed, null where it did not, and whether it was worked off
    * @throws WayLeft where the user asked to stop: the rest is settled at the next start
    */
-  async settle(batch: BatchRecord, lane: BatchingLane, path: string, end: ShardEnd): Promise<SettledShard> {
+  async settle(
+    batch: BatchRecord,
+    lane: BatchingLane,
+    path: string,
+    end: ShardEnd,
+  ): Promise<Readonly<Tally>> {
     const { store, serverOf } = this.#options;
-    const tally: Tally = {
-      billed: NOTHING_SPENT,
-      completed: 0,
-      failed: 0,
-      returned: 0,
-      malformedLines: 0,
-      halting: null,
-    };
+    const tally: Tally = { billed: NOTHING_SPENT, completed: 0, failed: 0, returned: 0, halting: null };
     await store.remote.note(batch.id, { state: 'settling' });
     const files = { output: batch.outputFileId, errors: batch.errorFileId };
     for (const [ending, fileId] of Object.entries(files)) {
@@ -136,26 +123,26 @@ export class ShardSettler {
     const { batches } = lane.remote;
     const named = lines.flatMap(({ text }) => taskIdsIn(text));
     const tasks = await store.remote.tasksOf(batch.id, { taskIds: named, limit: named.length });
-    const waiting = new Map<string, { readonly task: LeasedTask; readonly prepared: PreparedTask | null }>();
+    const waiting = new Map<string, PreparedTask>();
     for (const task of tasks) {
       const prepared = this.#options.prepare(task);
-      waiting.set(customIdOf(task), { task, prepared: 'refused' in prepared ? null : prepared });
+      if (!('refused' in prepared)) waiting.set(customIdOf(task), prepared);
     }
     const requestOf = (customId: string): ProviderRequest | null => {
-      const prepared = waiting.get(customId)?.prepared;
-      if (prepared === undefined || prepared === null) return null;
+      const prepared = waiting.get(customId);
+      if (prepared === undefined) return null;
       const { endpoint, bodyJson } = prepared.request;
       return { endpoint, bodyJson, parts: 1 };
     };
     const settlements: TaskSettlement[] = [];
     for (const line of lines) {
       const read = batches.readLine(line, requestOf);
-      const found = 'malformed' in read ? undefined : waiting.get(read.customId);
-      if ('malformed' in read) tally.malformedLines += 1;
+      if ('malformed' in read) continue;
       // A line of which nobody waits stands there twice, is late, or was settled before a crash.
-      if ('malformed' in read || found?.prepared === undefined || found.prepared === null) continue;
+      const prepared = waiting.get(read.customId);
+      if (prepared === undefined) continue;
       waiting.delete(read.customId);
-      settlements.push(await this.#settlementOf(read, found.prepared, batch, lane, tally));
+      settlements.push(await this.#settlementOf(read, prepared, batch, lane, tally));
     }
     if (settlements.length > 0) await this.#store(batch, settlements, tally);
   }
@@ -177,17 +164,10 @@ export class ShardSettler {
     const failure = judged.isAnswered ? null : judged.failure;
     if (failure !== null && haltsRun(failure.kind)) tally.halting ??= failure;
     const { billing } = prepared;
-    const {
-      callId: _,
-      latencyMs: __,
-      ...end
-    } = callEndOf(line.reply, failure, bill, { callId: 0, finishedAtMs, latencyMs: 0 });
-    const mostCostMicroUsd = atBatchPrice.mostOf(
-      billing.model,
-      billing.mostInputTokens,
-      billing.outputCap,
-      null,
-    );
+    const ended = callEndOf(line.reply, failure, bill, { callId: 0, finishedAtMs, latencyMs: 0 });
+    const { callId: _, latencyMs: __, ...end } = ended;
+    const { model, mostInputTokens, outputCap } = billing;
+    const mostCostMicroUsd = atBatchPrice.mostOf(model, mostInputTokens, outputCap, null);
     const call = {
       ...end,
       startedAtMs: batch.submittedAtMs ?? batch.createdAtMs,

@@ -6,24 +6,16 @@ import type { FailedReading, PartReading } from '../../endpoints/endpoint.js';
 import { ENDPOINTS } from '../../endpoints/endpoints.js';
 import { envelopeOf, itemsOf, readItems } from '../../endpoints/multi-request.js';
 import type { AnswerPart, ProviderAnswer, ProviderRejection, ProviderRequest } from '../provider.js';
-import { buildFailure, classifyErrorUnderOk, cleanText, type FailureContext } from './classify.js';
+import { buildFailure, classifyErrorUnderOk, cleanText, type FailureContext, rejection } from './classify.js';
 import { errorObjectOf, looksLikeHtml, readText } from './error-body.js';
-import { type HeaderReader, readRateLimitHints, readRequestId } from './headers.js';
+import { readRateLimitHints, readRequestId } from './headers.js';
+import type { ReceivedResponse } from './response.js';
 import { readBilledUsage, readCostMicroUsd, readUsage } from './usage.js';
-
-/** A response as it was received, whole. */
-export interface ReceivedAnswer {
-  readonly status: number;
-  readonly headers: HeaderReader;
-  readonly content: string;
-  /** False where bytes of it were no text and stand in `content` as U+FFFD. */
-  readonly isUtf8: boolean;
-}
 
 /** Reads the answer to a request. Never throws, whatever came. */
 export function readAnswer(
   request: ProviderRequest,
-  received: ReceivedAnswer,
+  received: ReceivedResponse,
   context: FailureContext,
 ): ProviderAnswer | ProviderRejection {
   const { status, headers, content, isUtf8 } = received;
@@ -41,13 +33,8 @@ export function readAnswer(
   const usage = told ?? (endpoint.tellsUsage ? null : NO_TOKENS);
   const costMicroUsd = readCostMicroUsd(isJsonObject(body) ? body['usage'] : null, headers);
   const hints = readRateLimitHints(headers, context.nowMs);
-  const reject = (failure: ProviderFailure): ProviderRejection => ({
-    ok: false,
-    failure,
-    usage,
-    costMicroUsd,
-    hints,
-  });
+  const reject = (failure: ProviderFailure): ProviderRejection =>
+    rejection(failure, { usage, costMicroUsd, hints });
 
   const error = errorIn(body);
   if (error !== undefined) return reject(classifyErrorUnderOk({ status, headers, error }, context));
@@ -83,13 +70,17 @@ function usageOfItem(item: JsonObject | string): TokenUsage[] {
   return usage === null ? [] : [usage];
 }
 
-function answerPart(part: PartReading, received: ReceivedAnswer, context: FailureContext): AnswerPart {
+function answerPart(part: PartReading, received: ReceivedResponse, context: FailureContext): AnswerPart {
   return part.ok
     ? { ...part, finishReason: cleanText(part.finishReason, context) }
     : { ok: false, failure: failureOf(part, received, context) };
 }
 
-function failureOf(read: FailedReading, received: ReceivedAnswer, context: FailureContext): ProviderFailure {
+function failureOf(
+  read: FailedReading,
+  received: ReceivedResponse,
+  context: FailureContext,
+): ProviderFailure {
   const { status, headers, isUtf8 } = received;
   if ('errorIn' in read) {
     return classifyErrorUnderOk({ status, headers, error: errorObjectOf(read.errorIn) }, context);
@@ -116,7 +107,7 @@ const NO_NUMBER = /[:,[]\s?-?(?:NaN|Infinity)\s?[,\]}]/;
 
 /** Not JSON: a gateway's page or a body cut short can be tried again; a stream cannot, it was asked for. */
 export function rejectUnreadable(
-  received: ReceivedAnswer,
+  received: ReceivedResponse,
   error: unknown,
   context: FailureContext,
 ): ProviderRejection {
@@ -129,13 +120,8 @@ export function rejectUnreadable(
       : NO_NUMBER.test(content)
         ? (['bad_output', 'The answer holds NaN or Infinity, which are no JSON'] as const)
         : (['network', describeUnreadable(content)] as const);
-  return {
-    ok: false,
-    failure: buildFailure(kind, message, context, received),
-    usage: null,
-    costMicroUsd: null,
-    hints: readRateLimitHints(headers, context.nowMs),
-  };
+  const failure = buildFailure(kind, message, context, received);
+  return rejection(failure, { hints: readRateLimitHints(headers, context.nowMs) });
 }
 
 function describeUnreadable(content: string): string {

@@ -4,10 +4,17 @@ import { memberText } from '../../core/json-text.js';
 import type { ProviderReply, ProviderRequest } from '../provider.js';
 import type { FileLine, RemoteLine } from '../remote-batches.js';
 import { readAnswer } from './answer.js';
-import { classifyErrorUnderOk, classifyRefusal, cleanText, type FailureContext } from './classify.js';
+import {
+  classifyErrorUnderOk,
+  classifyRefusal,
+  cleanText,
+  type FailureContext,
+  rejection,
+} from './classify.js';
 import { errorObjectOf, readErrorObject } from './error-body.js';
-import { type HeaderReader, NO_HINTS } from './headers.js';
+import type { HeaderReader } from './headers.js';
 import { codesOf } from './refusal-kind.js';
+import { isAnswered } from './response.js';
 import { readBilledUsage } from './usage.js';
 
 /** `batch_expired`, `batch_cancelled` and what other servers make of them. */
@@ -42,7 +49,7 @@ export function readBatchLine(
   const code = codesOf(errorObject).find((word) => UNRUN.test(word));
   if (code !== undefined) return { customId, unrun: cleanText(code, context) };
   const failure = classifyErrorUnderOk({ status: OK, headers: headersOf(null), error: errorObject }, context);
-  return { customId, reply: { ok: false, failure, usage: null, costMicroUsd: null, hints: NO_HINTS } };
+  return { customId, reply: rejection(failure) };
 }
 
 function readResponse(
@@ -61,16 +68,11 @@ function readResponse(
   const status = Number.isInteger(told) && told >= 100 && told <= 599 ? told : OK;
   const { request_id: requestId } = response;
   const headers = headersOf(typeof requestId === 'string' ? requestId : null);
-  if (status >= 200 && status < 300) {
+  if (isAnswered(status)) {
     return readAnswer(request, { status, headers, content, isUtf8 }, context);
   }
-  return {
-    ok: false,
-    failure: classifyRefusal({ status, headers, error: readErrorObject(content) }, context),
-    usage: isJsonObject(body) ? readBilledUsage(body) : null,
-    costMicroUsd: null,
-    hints: NO_HINTS,
-  };
+  const failure = classifyRefusal({ status, headers, error: readErrorObject(content) }, context);
+  return rejection(failure, { usage: isJsonObject(body) ? readBilledUsage(body) : null });
 }
 
 function headersOf(requestId: string | null): HeaderReader {

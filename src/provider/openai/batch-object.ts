@@ -2,24 +2,10 @@
 
 import type { ProviderFailure } from '../../core/failure.js';
 import { isJsonObject, type Json, type JsonObject } from '../../core/json.js';
-import type { RemoteBatch, RemoteBatchState } from '../remote-batches.js';
+import { REMOTE_BATCH_STATES, type RemoteBatch, type RemoteBatchState } from '../remote-batches.js';
 import { classifyErrorUnderOk, type FailureContext } from './classify.js';
 import { errorObjectOf } from './error-body.js';
 import { codesOf, messageOf } from './refusal-kind.js';
-
-/** In lower case; Together writes them in capitals. */
-const STATES: Readonly<Record<string, RemoteBatchState>> = {
-  validating: 'validating',
-  failed: 'failed',
-  in_progress: 'in_progress',
-  finalizing: 'finalizing',
-  completed: 'completed',
-  expired: 'expired',
-  cancelling: 'cancelling',
-  cancelled: 'cancelled',
-  canceling: 'cancelling',
-  canceled: 'cancelled',
-};
 
 const QUEUE_FULL_CODE = 'token_limit_exceeded';
 /** OpenAI's sentence, for servers that leave out the code. */
@@ -41,8 +27,7 @@ export function readBatch(body: JsonObject, context: FailureContext): RemoteBatc
   const { status, metadata, output_file_id: output, error_file_id: error } = body;
   const [outputFileId, errorFileId] = [idOf(output), idOf(error)];
   if (id === null || isUnusable(output, outputFileId) || isUnusable(error, errorFileId)) return null;
-  const word = String(status).toLowerCase();
-  const state = Object.hasOwn(STATES, word) ? (STATES[word] ?? 'unknown') : 'unknown';
+  const state = stateOf(String(status));
   const errors = state === 'failed' ? errorsOf(body) : [];
   return {
     id,
@@ -55,6 +40,12 @@ export function readBatch(body: JsonObject, context: FailureContext): RemoteBatc
     failure: failureOf(errors, context),
     isQueueFull: errors.some(isQueueFull),
   };
+}
+
+/** Together writes them in capitals, others with one `l`. */
+function stateOf(status: string): RemoteBatchState {
+  const word = status.toLowerCase().replace(/^cancel(?=ing|ed)/, 'cancell');
+  return REMOTE_BATCH_STATES.find((state) => state === word) ?? 'unknown';
 }
 
 function idOf(value: Json | undefined): string | null {

@@ -1,15 +1,14 @@
 /** The requests of the Batch API (`/files`, `/batches`) behind the port to remote batches. */
-import { isJsonObject, type JsonObject, parseForeignJson } from '../../core/json.js';
+import { isJsonObject, type JsonObject } from '../../core/json.js';
 import { batchUrlOf } from '../../endpoints/endpoints.js';
-import type { ProviderAborted, ProviderRejection, SendOptions } from '../provider.js';
+import type { SendOptions } from '../provider.js';
 import type { RemoteBatch, RemoteBatches, RemoteReply } from '../remote-batches.js';
-import { errorIn, rejectUnreadable } from './answer.js';
 import { readBatchLine } from './batch-line.js';
 import { readBatch, readId } from './batch-object.js';
-import { buildFailure, classifyErrorUnderOk, type FailureContext } from './classify.js';
+import { buildFailure, type FailureContext } from './classify.js';
 import { FileSink } from './file-sink.js';
 import { FileUpload } from './file-upload.js';
-import type { ReceivedResponse } from './response.js';
+import { askRemote, tellRemote } from './remote-request.js';
 import type { SendWireRequest, WireRequest } from './wire.js';
 
 /** The only one there is, as OpenAI's API reference has it; Groq's longer ones are not asked for. */
@@ -26,33 +25,13 @@ export function createRemoteBatches(
   exchange: SendWireRequest,
   contextOf: () => FailureContext,
 ): RemoteBatches {
-  /** A request that is answered by an object, of which `read` takes what is needed; null: it cannot be used. */
-  const ask = async <Value>(
-    request: WireRequest,
+  const ask = <Value>(
+    wire: WireRequest,
     options: SendOptions,
     read: (body: JsonObject, context: FailureContext) => Value | null,
-  ): Promise<RemoteReply<Value>> =>
-    replyOf(
-      await exchange(request, options, (received, context): RemoteReply<Value> => {
-        const body = readObject(received, context);
-        if (!body.ok) return body;
-        const value = read(body.value, context);
-        if (value !== null) return { ok: true, value };
-        const message = `The server's answer lacks what it is asked for (${context.method} ${context.url})`;
-        return { ok: false, failure: buildFailure('bad_output', message, context, received) };
-      }),
-    );
+  ): Promise<RemoteReply<Value>> => askRemote(exchange, wire, options, read);
 
-  const ofBatch = (
-    id: string,
-    options: SendOptions,
-    verb: 'cancel' | null,
-  ): Promise<RemoteReply<RemoteBatch>> => {
-    const path = `/batches/${encodeURIComponent(id)}`;
-    return verb === null
-      ? ask({ method: 'get', path }, options, readBatch)
-      : ask({ method: 'post', path: `${path}/${verb}` }, options, readBatch);
-  };
+  const pathOf = (id: string): string => `/batches/${encodeURIComponent(id)}`;
 
   return {
     async upload(path, options) {
@@ -72,8 +51,8 @@ export function createRemoteBatches(
       return ask({ method: 'post', path: '/batches', bodyJson }, options, readBatch);
     },
 
-    retrieve: (id, options) => ofBatch(id, options, null),
-    cancel: (id, options) => ofBatch(id, options, 'cancel'),
+    retrieve: (id, options) => ask({ method: 'get', path: pathOf(id) }, options, readBatch),
+    cancel: (id, options) => ask({ method: 'post', path: `${pathOf(id)}/cancel` }, options, readBatch),
 
     async find(metadata, createdSinceMs, options) {
       const seen = new Set<string>();
@@ -100,14 +79,8 @@ export function createRemoteBatches(
     async download(fileId, path, options) {
       const sink = await FileSink.open(path);
       try {
-        const request: WireRequest = {
-          method: 'get',
-          path: `/files/${encodeURIComponent(fileId)}/content`,
-          sink: sink.stream,
-        };
-        const reply: RemoteReply<null> = replyOf(
-          await exchange(request, options, () => ({ ok: true as const, value: null })),
-        );
+        const path = `/files/${encodeURIComponent(fileId)}/content`;
+        const reply = await tellRemote(exchange, { method: 'get', path, sink: sink.stream }, options);
         sink.throwFailure();
         if (reply.ok) await sink.commit();
         return reply;
@@ -116,48 +89,13 @@ export function createRemoteBatches(
       }
     },
 
-    async deleteFile(fileId, options) {
+    deleteFile(fileId, options) {
       const path = `/files/${encodeURIComponent(fileId)}`;
-      return replyOf(
-        await exchange({ method: 'delete', path }, options, () => ({ ok: true as const, value: null })),
-      );
+      return tellRemote(exchange, { method: 'delete', path }, options);
     },
 
     readLine: (line, requestOf) => readBatchLine(line, requestOf, contextOf()),
   };
-}
-
-export function replyOf<Value>(
-  reply: RemoteReply<Value> | ProviderRejection | ProviderAborted,
-): RemoteReply<Value> {
-  if (reply.ok) return reply;
-  return 'aborted' in reply ? { ok: false, aborted: true } : { ok: false, failure: reply.failure };
-}
-
-/** The body of a response with status 2xx; gateways answer with pages and errors under it. */
-export function readObject(
-  received: ReceivedResponse,
-  context: FailureContext,
-):
-  | { readonly ok: true; readonly value: JsonObject }
-  | { readonly ok: false; readonly failure: ProviderRejection['failure'] } {
-  const { status, headers, content } = received;
-  try {
-    const parsed = parseForeignJson(content);
-    const body = Array.isArray(parsed) ? { data: parsed } : parsed;
-    // Batches and responses name errors of their own: each is one where it has an id.
-    const error = isJsonObject(body) && 'id' in body ? undefined : errorIn(parsed);
-    if (error !== undefined) {
-      return { ok: false, failure: classifyErrorUnderOk({ status, headers, error }, context) };
-    }
-    if (isJsonObject(body)) return { ok: true, value: body };
-    return {
-      ok: false,
-      failure: buildFailure('bad_output', 'The answer is JSON, but no object', context, received),
-    };
-  } catch (error) {
-    return { ok: false, failure: rejectUnreadable(received, error, context).failure };
-  }
 }
 
 interface BatchPage {

@@ -4,7 +4,8 @@ import type { FailureKind, ProviderFailure } from '../../core/failure.js';
 import { shortLine } from '../../core/foreign-text.js';
 import { isJsonObject, type JsonObject } from '../../core/json.js';
 import type { Redactor } from '../../core/redact.js';
-import { type HeaderReader, readRequestId } from './headers.js';
+import type { ProviderRejection } from '../provider.js';
+import { type HeaderReader, NO_HINTS, readRequestId } from './headers.js';
 import {
   codesOf,
   kindOfRefusal,
@@ -114,6 +115,14 @@ export function buildFailure(
     ...(requestId !== null && { requestId: clean(requestId) }),
     ...(retryAfterMs !== undefined && { retryAfterMs }),
   };
+}
+
+/** A call that came to nothing. @param told what the server says of it all the same */
+export function rejection(
+  failure: ProviderFailure,
+  told: Partial<Omit<ProviderRejection, 'ok' | 'failure'>> = {},
+): ProviderRejection {
+  return { ok: false, failure, usage: null, costMicroUsd: null, hints: NO_HINTS, ...told };
 }
 
 /** The most telling of the words: a code that only repeats the status gives way to the type. */

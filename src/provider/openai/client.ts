@@ -13,14 +13,14 @@ import type { BackgroundProvider } from '../remote-responses.js';
 import { readAnswer } from './answer.js';
 import { createRemoteBatches } from './batch-requests.js';
 import { BodyRoom } from './body-room.js';
-import { buildFailure, classifyRefusal, type FailureContext } from './classify.js';
+import { buildFailure, classifyRefusal, type FailureContext, rejection } from './classify.js';
 import { classifyConnectionFailure } from './connection-failure.js';
 import { type ConnectionTimes, USUAL_TIMES } from './dispatcher.js';
 import { readErrorObject } from './error-body.js';
-import { NO_HINTS, readRateLimitHints } from './headers.js';
-import { hasNoList, MODELS_PATH, readModels } from './models.js';
+import { readRateLimitHints } from './headers.js';
+import { MODELS_PATH, NO_LIST_STATUS, readModels } from './models.js';
 import { passwordsOf, proxyFor } from './proxy.js';
-import type { ReceivedResponse } from './response.js';
+import { isAnswered, type ReceivedResponse } from './response.js';
 import { createRemoteResponses } from './response-requests.js';
 import { createTransport, type RequestDraft, TransportError } from './transport.js';
 import type { SendWireRequest, WireRequest } from './wire.js';
@@ -149,7 +149,7 @@ export function createOpenAIProvider(options: OpenAIProviderOptions): RemoteProv
     cutAfter(timeoutMs);
     try {
       const received = await open.response;
-      return received.ok ? read(received, context()) : refused(received, context());
+      return isAnswered(received.status) ? read(received, context()) : refused(received, context());
     } catch (error) {
       if (cutBy === 'signal' || closed) return open.hasLeft ? ABORTED : ABORTED_UNSENT;
       if (cutBy === 'deadline') {
@@ -183,7 +183,7 @@ export function createOpenAIProvider(options: OpenAIProviderOptions): RemoteProv
       if ('outcome' in answer) return answer;
       if ('aborted' in answer) return { outcome: 'aborted' };
       const { failure, hints } = answer;
-      return hasNoList(failure.httpStatus)
+      return NO_LIST_STATUS.includes(failure.httpStatus ?? 0)
         ? { outcome: 'unlisted', hints }
         : { outcome: 'failed', failure, hints };
     },
@@ -245,15 +245,8 @@ async function draftFrom(
 }
 
 function refused({ status, headers, content }: ReceivedResponse, context: FailureContext): ProviderRejection {
-  const error = readErrorObject(content);
-  return {
-    ...rejection(classifyRefusal({ status, headers, error }, context)),
-    hints: readRateLimitHints(headers, context.nowMs),
-  };
-}
-
-function rejection(failure: ProviderRejection['failure']): ProviderRejection {
-  return { ok: false, failure, usage: null, costMicroUsd: null, hints: NO_HINTS };
+  const failure = classifyRefusal({ status, headers, error: readErrorObject(content) }, context);
+  return rejection(failure, { hints: readRateLimitHints(headers, context.nowMs) });
 }
 
 function parseBaseUrl(text: string): URL {

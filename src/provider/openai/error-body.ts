@@ -76,7 +76,8 @@ function readDetail(detail: Json): string {
     .join('; ');
 }
 
-function parseJson(text: string): Json | undefined {
+/** @returns undefined for what is no JSON, or too much of it */
+export function parseJson(text: string): Json | undefined {
   try {
     return parseForeignJson(text);
   } catch {

@@ -32,149 +32,101 @@ const DAY_MS = 86_400_000;
  * @param nowMs wall time, for resets that are given as a moment
  */
 export function readRateLimitHints(headers: HeaderReader, nowMs: number): RateLimitHints {
+  const read = (names: QuotaNames): QuotaHint | undefined => quota(headers, names, nowMs);
   return (
-    readOpenAiNames(headers, nowMs) ??
-    readPerMinuteNames(headers, nowMs) ??
-    readPlainNames(headers, nowMs) ??
-    readAnthropicNames(headers, nowMs) ??
-    readUpstreamNames(headers, nowMs) ??
+    readOpenAiNames(OPENAI, headers, read) ??
+    hintsOf(
+      {
+        requests: read(MISTRAL_REQUESTS) ?? read(REQUESTS_A_MINUTE),
+        tokens: read(TOKENS_A_MINUTE) ?? read(TOKENS_BY_SIZE),
+        requestsPerDay: read(REQUESTS_A_DAY),
+      },
+      MINUTE_MS,
+    ) ??
+    readPlainNames(read) ??
+    hintsOf({ requests: read(ANTHROPIC_REQUESTS), tokens: read(ANTHROPIC_TOKENS) }, MINUTE_MS) ??
+    readOpenAiNames(UPSTREAM, headers, read) ??
     NO_HINTS
   );
 }
 
-function readOpenAiNames(headers: HeaderReader, nowMs: number): RateLimitHints | undefined {
-  const requests = quota(
-    headers.get('x-ratelimit-limit-requests'),
-    headers.get('x-ratelimit-remaining-requests'),
-    headers.get('x-ratelimit-reset-requests'),
-    nowMs,
-  );
-  let tokens = quota(
-    headers.get('x-ratelimit-limit-tokens'),
-    headers.get('x-ratelimit-remaining-tokens'),
-    headers.get('x-ratelimit-reset-tokens'),
-    nowMs,
-  );
-  if (requests === undefined && tokens === undefined) return undefined;
-  tokens = tighter(
-    tokens,
-    quota(
-      headers.get('x-ratelimit-limit-project-tokens'),
-      headers.get('x-ratelimit-remaining-project-tokens'),
-      headers.get('x-ratelimit-reset-project-tokens'),
-      nowMs,
-    ),
-  );
-  const perDay = headers.get('x-groq-region') !== null;
-  return hints(requests && withWindow(requests, perDay ? DAY_MS : undefined), tokens && withWindow(tokens));
+/** Names of headers, one for each of what is told of a quota. */
+type QuotaNames = Readonly<Record<'limit' | 'remaining' | 'reset', string>>;
+
+/** @param pattern with a star for what is told */
+function namesOf(pattern: string): QuotaNames {
+  const name = (word: string): string => pattern.replace('*', word);
+  return { limit: name('limit'), remaining: name('remaining'), reset: name('reset') };
 }
 
-function readPerMinuteNames(headers: HeaderReader, nowMs: number): RateLimitHints | undefined {
-  const requests =
-    quota(
-      headers.get('x-ratelimit-limit-req-minute'),
-      headers.get('x-ratelimit-remaining-req-minute'),
-      null,
-      nowMs,
-    ) ??
-    quota(
-      headers.get('x-ratelimit-limit-requests-minute'),
-      headers.get('x-ratelimit-remaining-requests-minute'),
-      headers.get('x-ratelimit-reset-requests-minute'),
-      nowMs,
-    );
-  const tokens =
-    quota(
-      headers.get('x-ratelimit-limit-tokens-minute'),
-      headers.get('x-ratelimit-remaining-tokens-minute'),
-      headers.get('x-ratelimit-reset-tokens-minute'),
-      nowMs,
-    ) ??
-    quota(
-      headers.get('x-ratelimitbysize-limit-minute'),
-      headers.get('x-ratelimitbysize-remaining-minute'),
-      headers.get('ratelimitbysize-reset'),
-      nowMs,
-    );
-  const perDay = quota(
-    headers.get('x-ratelimit-limit-requests-day'),
-    headers.get('x-ratelimit-remaining-requests-day'),
-    headers.get('x-ratelimit-reset-requests-day'),
-    nowMs,
-  );
+const MISTRAL_REQUESTS = namesOf('x-ratelimit-*-req-minute');
+const REQUESTS_A_MINUTE = namesOf('x-ratelimit-*-requests-minute');
+const REQUESTS_A_DAY = namesOf('x-ratelimit-*-requests-day');
+const TOKENS_A_MINUTE = namesOf('x-ratelimit-*-tokens-minute');
+const TOKENS_BY_SIZE = { ...namesOf('x-ratelimitbysize-*-minute'), reset: 'ratelimitbysize-reset' };
+const PLAIN_REQUESTS = namesOf('x-ratelimit-*');
+const PLAIN_TOKENS = namesOf('x-tokenlimit-*');
+const ANTHROPIC_REQUESTS = namesOf('anthropic-ratelimit-requests-*');
+const ANTHROPIC_TOKENS = namesOf('anthropic-ratelimit-tokens-*');
+const OPENAI = openAiNames('');
+const UPSTREAM = openAiNames('llm_provider-');
+
+function openAiNames(prefix: string) {
+  return {
+    requests: namesOf(`${prefix}x-ratelimit-*-requests`),
+    tokens: namesOf(`${prefix}x-ratelimit-*-tokens`),
+    projectTokens: namesOf(`${prefix}x-ratelimit-*-project-tokens`),
+    groqRegion: `${prefix}x-groq-region`,
+  };
+}
+
+type ReadQuota = (names: QuotaNames) => QuotaHint | undefined;
+
+function readOpenAiNames(
+  names: typeof OPENAI,
+  headers: HeaderReader,
+  read: ReadQuota,
+): RateLimitHints | undefined {
+  const [requests, tokens] = [read(names.requests), read(names.tokens)];
+  if (requests === undefined && tokens === undefined) return undefined;
+  const tightest = tighter(tokens, read(names.projectTokens));
+  const isOfDay = headers.get(names.groqRegion) !== null;
+  return hintsOf({ [isOfDay ? 'requestsPerDay' : 'requests']: requests, tokens: tightest });
+}
+
+function readPlainNames(read: ReadQuota): RateLimitHints | undefined {
+  const [requests, tokens] = [read(PLAIN_REQUESTS), read(PLAIN_TOKENS)];
+  return hintsOf({ requests, tokens }, tokens && SECOND_MS);
+}
+
+/**
+ * @param windowMs of requests and tokens; undefined: as their figures tell it
+ * @returns undefined where nothing is told
+ */
+function hintsOf(
+  told: Partial<Record<keyof RateLimitHints, QuotaHint | undefined>>,
+  windowMs?: number,
+): RateLimitHints | undefined {
+  const requests = told.requests && withWindow(told.requests, windowMs);
+  const tokens = told.tokens && withWindow(told.tokens, windowMs);
+  const perDay = told.requestsPerDay && withWindow(told.requestsPerDay, DAY_MS);
   if (requests === undefined && tokens === undefined && perDay === undefined) return undefined;
+  const isOfDay = requests?.windowMs === DAY_MS;
   return {
-    ...(requests && { requests: { ...requests, windowMs: MINUTE_MS } }),
-    ...(tokens && { tokens: { ...tokens, windowMs: MINUTE_MS } }),
-    ...(perDay && { requestsPerDay: { ...perDay, windowMs: DAY_MS } }),
+    ...(requests && { [isOfDay ? 'requestsPerDay' : 'requests']: requests }),
+    ...(tokens && { tokens }),
+    ...(perDay && { requestsPerDay: perDay }),
   };
 }
 
-function readPlainNames(headers: HeaderReader, nowMs: number): RateLimitHints | undefined {
-  const reset = headers.get('x-ratelimit-reset');
-  const requests = quota(
-    headers.get('x-ratelimit-limit'),
-    headers.get('x-ratelimit-remaining'),
-    reset,
-    nowMs,
-  );
-  const tokens = quota(
-    headers.get('x-tokenlimit-limit'),
-    headers.get('x-tokenlimit-remaining'),
-    headers.get('x-tokenlimit-reset'),
-    nowMs,
-  );
-  if (requests === undefined && tokens === undefined) return undefined;
-  if (tokens !== undefined) {
-    return {
-      ...(requests && { requests: { ...requests, windowMs: SECOND_MS } }),
-      tokens: { ...tokens, windowMs: SECOND_MS },
-    };
-  }
-  return hints(requests && withWindow(requests), undefined);
-}
-
-function readAnthropicNames(headers: HeaderReader, nowMs: number): RateLimitHints | undefined {
-  const requests = quota(
-    headers.get('anthropic-ratelimit-requests-limit'),
-    headers.get('anthropic-ratelimit-requests-remaining'),
-    headers.get('anthropic-ratelimit-requests-reset'),
-    nowMs,
-  );
-  const tokens = quota(
-    headers.get('anthropic-ratelimit-tokens-limit'),
-    headers.get('anthropic-ratelimit-tokens-remaining'),
-    headers.get('anthropic-ratelimit-tokens-reset'),
-    nowMs,
-  );
-  if (requests === undefined && tokens === undefined) return undefined;
-  return {
-    ...(requests && { requests: { ...requests, windowMs: MINUTE_MS } }),
-    ...(tokens && { tokens: { ...tokens, windowMs: MINUTE_MS } }),
-  };
-}
-
-function readUpstreamNames(headers: HeaderReader, nowMs: number): RateLimitHints | undefined {
-  return readOpenAiNames({ get: (name) => headers.get(`llm_provider-${name}`) }, nowMs);
-}
-
-function hints(requests: QuotaHint | undefined, tokens: QuotaHint | undefined): RateLimitHints {
-  if (requests?.windowMs === DAY_MS) return { requestsPerDay: requests, ...(tokens && { tokens }) };
-  return { ...(requests && { requests }), ...(tokens && { tokens }) };
-}
-
-function quota(
-  limitText: string | null,
-  remainingText: string | null,
-  resetText: string | null,
-  nowMs: number,
-): QuotaHint | undefined {
+function quota(headers: HeaderReader, names: QuotaNames, nowMs: number): QuotaHint | undefined {
+  const [limitText, remainingText] = [headers.get(names.limit), headers.get(names.remaining)];
   if (limitText === null && remainingText === null) return undefined;
   // A limit of zero is a plan without allowance; as a rate it would have everything wait for ever.
   const limit = readCount(limitText) || undefined;
   const remaining = readCount(remainingText);
   if (limit === undefined && remaining === undefined) return undefined;
-  const resetMs = parseWaitMs(resetText, nowMs);
+  const resetMs = parseWaitMs(headers.get(names.reset), nowMs);
   return {
     ...(limit !== undefined && { limit }),
     ...(remaining !== undefined && { remaining }),

@@ -1,19 +1,15 @@
 /** The list of models (`GET /models`): free of charge, so it is what a look at a server asks for. */
-import { isJsonObject, type Json, parseForeignJson } from '../../core/json.js';
+import { isJsonObject, type Json } from '../../core/json.js';
 import type { ProviderProbe } from '../provider.js';
 import { buildFailure, type FailureContext } from './classify.js';
-import { looksLikeHtml, readText } from './error-body.js';
+import { looksLikeHtml, parseJson, readText } from './error-body.js';
 import { readRateLimitHints } from './headers.js';
 import type { ReceivedResponse } from './response.js';
 
 export const MODELS_PATH = '/models';
 
 /** Many servers keep no list; how they say so. 405: the address is there, for something else. */
-const NO_LIST_STATUS = new Set([404, 405, 501]);
-
-export function hasNoList(httpStatus: number | undefined): boolean {
-  return httpStatus !== undefined && NO_LIST_STATUS.has(httpStatus);
-}
+export const NO_LIST_STATUS: readonly number[] = [404, 405, 501];
 
 /** Reads a response with status 2xx. Never throws, whatever came. */
 export function readModels(received: ReceivedResponse, context: FailureContext): ProviderProbe {
@@ -29,12 +25,7 @@ export function readModels(received: ReceivedResponse, context: FailureContext):
 
 /** OpenAI wraps the list in `data`; Together sends it bare, some servers call it `models`. */
 function modelsIn(content: string): string[] | null {
-  let body: Json;
-  try {
-    body = parseForeignJson(content);
-  } catch {
-    return null;
-  }
+  const body = parseJson(content) ?? null;
   const list = isJsonObject(body) ? (body['data'] ?? body['models']) : body;
   if (!Array.isArray(list)) return null;
   return list.map(nameOf).filter((name) => name !== null);

@@ -7,9 +7,9 @@ import type { RemoteReply } from '../remote-batches.js';
 import type { OpenResponse, RemoteResponses, ResponseReply } from '../remote-responses.js';
 import { readAnswer } from './answer.js';
 import { readId } from './batch-object.js';
-import { readObject, replyOf } from './batch-requests.js';
-import { buildFailure, type FailureContext } from './classify.js';
+import type { FailureContext } from './classify.js';
 import { readRateLimitHints } from './headers.js';
+import { askRemote, readObject, tellRemote } from './remote-request.js';
 import type { ReceivedResponse } from './response.js';
 import type { SendWireRequest, WireRequest } from './wire.js';
 
@@ -21,23 +21,21 @@ const REFUSED_PARAMETER =
   /\b(?:unknown|unsupported|unrecogni[sz]ed|unexpected|extra|invalid|not (?:supported?|allowed|permitted|available|enabled))\b/i;
 
 export function createRemoteResponses(exchange: SendWireRequest): RemoteResponses {
-  const ask = async (
+  // Whatever a gateway says in between is nothing that the response has come to.
+  const ask = (
     wire: WireRequest,
     request: ProviderRequest,
     options: SendOptions,
   ): Promise<RemoteReply<ResponseReply>> =>
-    replyOf(
-      await exchange(wire, options, (received, context): RemoteReply<ResponseReply> => {
-        // Whatever a gateway says in between is nothing that the response has come to.
-        const read = readObject(received, context);
-        if (!read.ok) return read;
-        if (readId(read.value) !== null) {
-          const open = readOpen(read.value, received, context);
-          return { ok: true, value: open ?? readAnswer(request, received, context) };
-        }
-        const message = `The server's answer is no response (${context.method} ${context.url})`;
-        return { ok: false, failure: buildFailure('bad_output', message, context, received) };
-      }),
+    askRemote<ResponseReply>(
+      exchange,
+      wire,
+      options,
+      (body, context, received) =>
+        readId(body) === null
+          ? null
+          : (readOpen(body, received, context) ?? readAnswer(request, received, context)),
+      'is no response',
     );
 
   return {
@@ -57,10 +55,7 @@ export function createRemoteResponses(exchange: SendWireRequest): RemoteResponse
     },
     retrieve: (id, request, options) => ask({ method: 'get', path: pathOf(id) }, request, options),
     cancel: (id, request, options) => ask({ method: 'post', path: `${pathOf(id)}/cancel` }, request, options),
-    async remove(id, options) {
-      const wire: WireRequest = { method: 'delete', path: pathOf(id) };
-      return replyOf(await exchange(wire, options, () => ({ ok: true as const, value: null })));
-    },
+    remove: (id, options) => tellRemote(exchange, { method: 'delete', path: pathOf(id) }, options),
   };
 }
 

@@ -4,30 +4,24 @@ import type { HeaderReader } from './headers.js';
 /** As undici parses them: names in lower case, a list where a header came several times. */
 export type HeaderRecord = Readonly<Record<string, string | string[] | undefined>>;
 
-export class ReceivedHeaders implements HeaderReader {
-  readonly #record: HeaderRecord;
-
-  constructor(record: HeaderRecord) {
-    this.#record = record;
-  }
-
-  get(name: string): string | null {
-    const value = this.#record[name];
-    if (value === undefined) return null;
-    return typeof value === 'string' ? value : value.join(', ');
-  }
+export interface ReceivedResponse {
+  readonly status: number;
+  readonly headers: HeaderReader;
+  /** The body as it came, bytes that are not UTF-8 replaced by U+FFFD. */
+  readonly content: string;
+  /** False where there were such bytes. */
+  readonly isUtf8: boolean;
 }
 
-export class ReceivedResponse {
-  constructor(
-    readonly status: number,
-    readonly headers: ReceivedHeaders,
-    /** The body as it came, bytes that are not UTF-8 replaced by U+FFFD. */
-    readonly content: string,
-    readonly isUtf8: boolean,
-  ) {}
+export function isAnswered(status: number): boolean {
+  return status >= 200 && status < 300;
+}
 
-  get ok(): boolean {
-    return this.status >= 200 && this.status < 300;
-  }
+export function readerOf(record: HeaderRecord): HeaderReader {
+  return {
+    get(name) {
+      const value = record[name] ?? null;
+      return Array.isArray(value) ? value.join(', ') : value;
+    },
+  };
 }

@@ -20,21 +20,18 @@ const WAIT_IN_TEXT =
  * @param nowMs wall time
  */
 export function readRetryAfterMs(headers: HeaderReader, error: unknown, nowMs: number): number | undefined {
-  let longestMs = Math.max(
+  const { message, details, metadata }: Readonly<Record<string, unknown>> = isJsonObject(error)
+    ? error
+    : { message: error };
+  const isSpent = headers.get('x-ratelimit-remaining') === '0';
+  const longestMs = Math.max(
     readMilliseconds(headers.get('retry-after-ms')),
     readRetryAfter(headers.get('retry-after'), headers.get('date'), nowMs),
+    (isSpent ? parseWaitMs(headers.get('x-ratelimit-reset'), nowMs) : 0) ?? 0,
+    typeof message === 'string' ? readWaitInText(message) : 0,
+    readRetryInfo(details, nowMs),
+    readMetadata(metadata, nowMs),
   );
-  if (headers.get('x-ratelimit-remaining') === '0') {
-    longestMs = Math.max(longestMs, parseWaitMs(headers.get('x-ratelimit-reset'), nowMs) ?? 0);
-  }
-  if (typeof error === 'string') longestMs = Math.max(longestMs, readWaitInText(error));
-  if (isJsonObject(error)) {
-    if (typeof error['message'] === 'string') {
-      longestMs = Math.max(longestMs, readWaitInText(error['message']));
-    }
-    longestMs = Math.max(longestMs, readRetryInfo(error['details'], nowMs));
-    longestMs = Math.max(longestMs, readMetadata(error['metadata'], nowMs));
-  }
   return longestMs > 0 ? longestMs : undefined;
 }
 
@@ -51,7 +48,7 @@ function readRetryAfter(text: string | null, date: string | null, nowMs: number)
   const whole = parseWaitMs(text, Number.isFinite(serverNowMs) ? serverNowMs : nowMs);
   if (whole !== undefined) return whole;
   // Sent twice, the values arrive as one list.
-  return Math.max(0, ...text.split(',').map((part) => parseWaitMs(part.trim(), nowMs) ?? 0));
+  return longestOf(text.split(','), nowMs);
 }
 
 const UNIT_LETTER: ReadonlyArray<readonly [RegExp, string]> = [
@@ -78,22 +75,21 @@ function readWaitInText(text: string): number {
 /** `google.rpc.RetryInfo` among the details of a Google API error. */
 function readRetryInfo(details: unknown, nowMs: number): number {
   if (!Array.isArray(details)) return 0;
-  let longestMs = 0;
-  for (const detail of details) {
-    if (isJsonObject(detail) && typeof detail['retryDelay'] === 'string') {
-      longestMs = Math.max(longestMs, parseWaitMs(detail['retryDelay'], nowMs) ?? 0);
-    }
-  }
-  return longestMs;
+  const delays = details.map((detail) => (isJsonObject(detail) ? detail['retryDelay'] : undefined));
+  return longestOf(delays, nowMs);
 }
 
 function readMetadata(metadata: unknown, nowMs: number): number {
   if (!isJsonObject(metadata) || !isJsonObject(metadata['headers'])) return 0;
-  let longestMs = 0;
-  for (const [name, value] of Object.entries(metadata['headers'])) {
-    const lower = name.toLowerCase();
-    if (lower !== 'retry-after' && lower !== 'x-ratelimit-reset') continue;
-    longestMs = Math.max(longestMs, parseWaitMs(String(value), nowMs) ?? 0);
-  }
-  return longestMs;
+  const told = Object.entries(metadata['headers']).filter(([name]) =>
+    ['retry-after', 'x-ratelimit-reset'].includes(name.toLowerCase()),
+  );
+  return longestOf(
+    told.map(([, value]) => String(value)),
+    nowMs,
+  );
+}
+
+function longestOf(waits: readonly unknown[], nowMs: number): number {
+  return Math.max(0, ...waits.map((wait) => (typeof wait === 'string' ? parseWaitMs(wait, nowMs) : 0) ?? 0));
 }

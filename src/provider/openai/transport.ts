@@ -18,7 +18,7 @@ import {
 import type { Dispatcher } from 'undici';
 import type { BodyRoom, RoomHolder } from './body-room.js';
 import { createDispatcher, type DispatcherOptions } from './dispatcher.js';
-import { type HeaderRecord, ReceivedHeaders, ReceivedResponse } from './response.js';
+import { type HeaderRecord, isAnswered, type ReceivedResponse, readerOf } from './response.js';
 
 export interface TransportOptions extends DispatcherOptions {
   /** Of one body, after decompression. */
@@ -100,7 +100,7 @@ class Exchange implements Dispatcher.DispatchHandler, OpenRequest, RoomHolder {
   readonly response: Promise<ReceivedResponse>;
   hasLeft = false;
   receivedBytes = 0;
-  readonly #limits: Pick<TransportOptions, 'maxResponseBytes' | 'bodyRoom'>;
+  readonly #limits: TransportOptions;
   readonly #sink: BodySink | null;
   #resolve!: (response: ReceivedResponse) => void;
   #reject!: (error: TransportError) => void;
@@ -112,7 +112,7 @@ class Exchange implements Dispatcher.DispatchHandler, OpenRequest, RoomHolder {
   /** What takes the pieces of the body in the sink's stead or for it. */
   #intake: Writable | null = null;
 
-  constructor(limits: Pick<TransportOptions, 'maxResponseBytes' | 'bodyRoom'>, sink: BodySink | null) {
+  constructor(limits: TransportOptions, sink: BodySink | null) {
     this.#limits = limits;
     this.#sink = sink;
     this.response = new Promise((resolve, reject) => {
@@ -133,12 +133,11 @@ class Exchange implements Dispatcher.DispatchHandler, OpenRequest, RoomHolder {
     this.#status = status;
     this.#headers = headers;
     const sink = this.#sink?.stream;
-    if (sink !== undefined && status >= 200 && status < 300) {
+    if (sink !== undefined && isAnswered(status)) {
       this.#intake = this.#openIntake(sink, String(headers['content-encoding'] ?? 'identity'));
       return;
     }
-    if (Number(headers['content-length']) > this.#limits.maxResponseBytes)
-      this.cut(new TransportError('RESPONSE_TOO_LARGE'));
+    if (Number(headers['content-length']) > this.#limits.maxResponseBytes) this.cutForRoom();
   }
 
   onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
@@ -206,8 +205,8 @@ class Exchange implements Dispatcher.DispatchHandler, OpenRequest, RoomHolder {
   #finish(bytes: Buffer): void {
     if (this.#settled) return;
     this.#leave();
-    const headers = new ReceivedHeaders(this.#headers);
-    this.#resolve(new ReceivedResponse(this.#status, headers, decodeUtf8(bytes), isUtf8(bytes)));
+    const headers = readerOf(this.#headers);
+    this.#resolve({ status: this.#status, headers, content: decodeUtf8(bytes), isUtf8: isUtf8(bytes) });
   }
 
   cut(reason = new TransportError('ABORTED')): void {

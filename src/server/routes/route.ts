@@ -2,6 +2,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { TRACEPARENT } from '../../core/trace-work.js';
 import { Problem } from '../problem.js';
+import { ID_PARAMETER } from '../schemas.js';
 import type { SubmissionHeaders } from '../service.js';
 
 /** For the OpenAPI document; kept with the route. */
@@ -46,11 +47,9 @@ export function problemAnswers(...statuses: readonly number[]): Record<number, A
     422: 'A field is unknown or wrong; errors names it.',
     503: 'The backlog or the disk is full, and nothing was taken; Retry-After says when to try again.',
   };
+  const mediaType = 'application/problem+json';
   return Object.fromEntries(
-    statuses.map((status) => [
-      status,
-      { description: described[status] ?? '', mediaType: 'application/problem+json' },
-    ]),
+    statuses.map((status) => [status, { description: described[status] ?? '', mediaType }]),
   );
 }
 
@@ -60,10 +59,8 @@ const LONGEST_KEY = 255;
 /** @throws Problem 400 */
 export function submissionHeaders({ headers }: FastifyRequest): SubmissionHeaders {
   const key = headers['idempotency-key'];
-  if (
-    key !== undefined &&
-    (typeof key !== 'string' || !/^[\x21-\x7e]+$/.test(key) || key.length > LONGEST_KEY)
-  ) {
+  const isKey = typeof key === 'string' && /^[\x21-\x7e]+$/.test(key) && key.length <= LONGEST_KEY;
+  if (key !== undefined && !isKey) {
     throw new Problem(400, `Idempotency-Key must be 1 to ${LONGEST_KEY} visible ASCII characters.`, {
       code: 'idempotency_key',
       errors: [{ field: 'Idempotency-Key', message: 'is no key' }],
@@ -71,9 +68,25 @@ export function submissionHeaders({ headers }: FastifyRequest): SubmissionHeader
   }
   const { traceparent } = headers;
   return {
-    idempotencyKey: key ?? null,
+    idempotencyKey: isKey ? key : null,
     traceparent: typeof traceparent === 'string' && TRACEPARENT.test(traceparent) ? traceparent : null,
   };
+}
+
+/** Of a route about one thing. */
+export interface OfId {
+  readonly Params: { readonly id: string };
+}
+
+/** What a route about one thing is declared with. */
+export function byId(docs: RouteDocs, more: object = {}) {
+  return { schema: { params: ID_PARAMETER, ...more }, config: { docs } };
+}
+
+/** What was handed in, now or before, and where to ask for it. @param isNew answered with 202, else with 200 */
+export function sendAccepted(reply: FastifyReply, path: string, id: string, isNew: boolean): FastifyReply {
+  reply.code(isNew ? 202 : 200).header('location', `${path}/${id}`);
+  return sendJson(reply, JSON.stringify({ id, status: 'pending' }));
 }
 
 export function sendJson(reply: FastifyReply, json: string): FastifyReply {

@@ -1,17 +1,22 @@
 /** Whole runs: handed in as JSONL, asked for, their results, cancelled. */
 import type { Readable } from 'node:stream';
 import type { ResultFilter } from '../../core/result-row.js';
-import { ACCEPTED, ID_PARAMETER, RESULTS_QUERY, RUN, RUN_QUERY } from '../schemas.js';
+import { ACCEPTED, RESULTS_QUERY, RUN, RUN_QUERY } from '../schemas.js';
 import type { TaskService } from '../service.js';
 import type { AskedWith } from '../task-intake.js';
-import { type AddRoutes, problemAnswers, type RouteDocs, sendJson, submissionHeaders } from './route.js';
+import {
+  type AddRoutes,
+  byId,
+  type OfId,
+  problemAnswers,
+  type RouteDocs,
+  sendAccepted,
+  sendJson,
+  submissionHeaders,
+} from './route.js';
 
 export const JSONL_TYPES = ['application/jsonl', 'application/x-ndjson', 'application/x-jsonlines'] as const;
 const [JSONL] = JSONL_TYPES;
-
-interface OfRun {
-  readonly Params: { readonly id: string };
-}
 
 const SUBMIT: RouteDocs = {
   summary: 'Hand in a run: a document or a request a line, of any number',
@@ -55,36 +60,25 @@ export function runRoutes(service: TaskService): AddRoutes {
       async (request, reply) => {
         const { body, query } = request;
         const { id, isRepeated } = await service.submitRun(body, query, submissionHeaders(request));
-        reply.code(isRepeated ? 200 : 202).header('location', `/v1/runs/${id}`);
-        return sendJson(reply, JSON.stringify({ id, status: 'pending' }));
+        return sendAccepted(reply, '/v1/runs', id, !isRepeated);
       },
     );
-    app.get<OfRun>(
-      '/v1/runs/:id',
-      { schema: { params: ID_PARAMETER }, config: { docs: GET } },
-      async ({ params }, reply) => sendJson(reply, await service.run(params.id)),
+    app.get<OfId>('/v1/runs/:id', byId(GET), async ({ params }, reply) =>
+      sendJson(reply, await service.run(params.id)),
     );
-    app.get<OfRun & { Querystring: { readonly status: ResultFilter } }>(
+    app.get<OfId & { Querystring: { readonly status: ResultFilter } }>(
       '/v1/runs/:id/results',
-      { schema: { params: ID_PARAMETER, querystring: RESULTS_QUERY }, config: { docs: RESULTS } },
+      byId(RESULTS, { querystring: RESULTS_QUERY }),
       async ({ params, query }, reply) =>
         reply.header('content-type', JSONL).send(await service.results(params.id, query.status)),
     );
-    app.post<OfRun>(
-      '/v1/runs/:id/retry',
-      { schema: { params: ID_PARAMETER }, config: { docs: RETRY } },
-      async ({ params }, reply) => {
-        await service.retryRun(params.id);
-        return reply.code(202).send();
-      },
-    );
-    app.delete<OfRun>(
-      '/v1/runs/:id',
-      { schema: { params: ID_PARAMETER }, config: { docs: CANCEL } },
-      async ({ params }, reply) => {
-        await service.cancelRun(params.id);
-        return reply.code(204).send();
-      },
-    );
+    app.post<OfId>('/v1/runs/:id/retry', byId(RETRY), async ({ params }, reply) => {
+      await service.retryRun(params.id);
+      return reply.code(202).send();
+    });
+    app.delete<OfId>('/v1/runs/:id', byId(CANCEL), async ({ params }, reply) => {
+      await service.cancelRun(params.id);
+      return reply.code(204).send();
+    });
   };
 }

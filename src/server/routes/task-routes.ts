@@ -1,12 +1,17 @@
 /** Single tasks: handed in, asked for, cancelled, retried. */
-import { ACCEPTED, ID_PARAMETER, NEW_TASK, TASK } from '../schemas.js';
+import { ACCEPTED, NEW_TASK, TASK } from '../schemas.js';
 import type { TaskService } from '../service.js';
 import type { Submission } from '../task-intake.js';
-import { type AddRoutes, problemAnswers, type RouteDocs, sendJson, submissionHeaders } from './route.js';
-
-interface OfTask {
-  readonly Params: { readonly id: string };
-}
+import {
+  type AddRoutes,
+  byId,
+  type OfId,
+  problemAnswers,
+  type RouteDocs,
+  sendAccepted,
+  sendJson,
+  submissionHeaders,
+} from './route.js';
 
 const SUBMIT: RouteDocs = {
   summary: 'Hand in a task',
@@ -42,40 +47,23 @@ export function taskRoutes(service: TaskService): AddRoutes {
       '/v1/tasks',
       { schema: { body: NEW_TASK }, config: { docs: SUBMIT } },
       async (request, reply) => {
-        const { id, isRepeated } = await service.submit(
-          request.body,
-          request.bodyText,
-          submissionHeaders(request),
-        );
-        reply.code(isRepeated ? 200 : 202).header('location', `/v1/tasks/${id}`);
-        return sendJson(reply, JSON.stringify({ id, status: 'pending' }));
+        const { body, bodyText } = request;
+        const { id, isRepeated } = await service.submit(body, bodyText, submissionHeaders(request));
+        return sendAccepted(reply, '/v1/tasks', id, !isRepeated);
       },
     );
-    app.get<OfTask>(
-      '/v1/tasks/:id',
-      { schema: { params: ID_PARAMETER }, config: { docs: GET } },
-      async ({ params }, reply) => {
-        const { json, retryAfterSeconds } = await service.task(params.id);
-        if (retryAfterSeconds !== null) reply.header('retry-after', retryAfterSeconds);
-        return sendJson(reply, json);
-      },
-    );
-    app.delete<OfTask>(
-      '/v1/tasks/:id',
-      { schema: { params: ID_PARAMETER }, config: { docs: CANCEL } },
-      async ({ params }, reply) => {
-        await service.cancelTask(params.id);
-        return reply.code(204).send();
-      },
-    );
-    app.post<OfTask>(
-      '/v1/tasks/:id/retry',
-      { schema: { params: ID_PARAMETER }, config: { docs: RETRY } },
-      async ({ params: { id } }, reply) => {
-        await service.retryTask(id);
-        reply.code(202).header('location', `/v1/tasks/${id}`);
-        return sendJson(reply, JSON.stringify({ id, status: 'pending' }));
-      },
-    );
+    app.get<OfId>('/v1/tasks/:id', byId(GET), async ({ params }, reply) => {
+      const { json, retryAfterSeconds } = await service.task(params.id);
+      if (retryAfterSeconds !== null) reply.header('retry-after', retryAfterSeconds);
+      return sendJson(reply, json);
+    });
+    app.delete<OfId>('/v1/tasks/:id', byId(CANCEL), async ({ params }, reply) => {
+      await service.cancelTask(params.id);
+      return reply.code(204).send();
+    });
+    app.post<OfId>('/v1/tasks/:id/retry', byId(RETRY), async ({ params: { id } }, reply) => {
+      await service.retryTask(id);
+      return sendAccepted(reply, '/v1/tasks', id, true);
+    });
   };
 }
