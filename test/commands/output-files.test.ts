@@ -1,5 +1,6 @@
 /** Where results go: looked at before the first call, and written as the name's ending says. */
 import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync } from 'node:fs';
+import { basename } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import { parse } from 'csv-parse/sync';
 import { asyncBufferFromFile, parquetReadObjects } from 'hyparquet';
@@ -229,6 +230,17 @@ describe('a run with a name of its own', () => {
     await command('results', 'v2', '--format', 'csv');
     expect(existsSync(workspace.path('docs.v2.results.csv'))).toBe(true);
     expect(workspace.read('docs.results.jsonl')).toBe(before);
+  });
+
+  it('takes a file over from the run that wrote it before', async () => {
+    await run('-o', 'answers.jsonl');
+    await run('--name', 'v2', '--prompt', 'Shorten: {{text}}', '-o', 'answers.jsonl', '--force');
+    const filesOf = async (name: string): Promise<string[]> => {
+      const { files } = JSON.parse((await command('status', name, '--json')).stdout);
+      return files.map((path: string) => basename(path));
+    };
+    expect(await filesOf('docs')).not.toContain('answers.jsonl');
+    expect(await filesOf('v2')).toContain('answers.jsonl');
   });
 
   it('that can be no file name has one that resembles it', async () => {

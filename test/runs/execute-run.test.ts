@@ -57,6 +57,21 @@ describe('a run whose first calls are all refused in one way', () => {
   });
 });
 
+describe('a server that has answered no run of the store', () => {
+  it('is asked once, and by all the others when that call is back; after that, by all at once', async () => {
+    const server = judgedProvider({ latencyMs: 100, headers: 'none' }, clock);
+    run = await StoredRun.of(texts(40), { concurrency: 8 }, clock);
+    await run.execute(server, random, (drain) => clock.after(250, () => drain.stop()));
+    const first = arrivalsMs(server);
+    expect((first[1] ?? 0) - (first[0] ?? 0)).toBeGreaterThanOrEqual(100);
+    expect(first[8]).toBe(first[1]);
+
+    await run.execute(server, random);
+    const later = arrivalsMs(server).slice(first.length);
+    expect(later[7]).toBe(later[0]);
+  });
+});
+
 describe('of two lanes whose minute is used up', () => {
   /** One call on lane b, 50 seconds before the run goes on over both. */
   async function fiftySecondsAfterACallOf(name: string, documents: number) {

@@ -151,6 +151,17 @@ it('lets a short run pass through beside a long one of equal priority', async ()
   expect(texts.lastIndexOf('short at 0')).toBeLessThan(70);
 });
 
+it('counts the calls of a run that are still open when it has nothing more to send', async () => {
+  await addRun('last', { count: 4, priority: 1 });
+  await addRun('next', { count: 20 });
+  await clock.runUntil(startWork());
+  const [first] = server.arrivals;
+  const besideTheLast = server.arrivals.filter(
+    ({ text, atMs }) => text === 'next at 0' && atMs < (first?.atMs ?? 0) + 100,
+  );
+  expect(besideTheLast.length).toBeLessThanOrEqual(2);
+});
+
 it('holds no run up for one of higher priority that waits for another server', async () => {
   await addRun('elsewhere', { count: 40, priority: 9, baseUrl: 'http://127.0.0.1:9/v1' });
   await addRun('here', { count: 4, priority: 0 });
