@@ -73,23 +73,25 @@ export interface BackgroundOptions {
   readonly expireAfterMs?: number | null;
 }
 
-/** Requests about files, batches and background responses. */
-export const REMOTE_ROUTES = [
-  'upload',
-  'files',
-  'file',
-  'content',
-  'delete',
-  'create',
-  'batches',
-  'batch',
-  'cancel',
-  'response',
-  'cancel-response',
-  'delete-response',
-] as const;
+/** Requests about files, batches and background responses: their names, and where they go. */
+export const REMOTE_ROUTES = {
+  upload: 'POST files',
+  files: 'GET files',
+  file: 'GET files ID',
+  content: 'GET files ID content',
+  delete: 'DELETE files ID',
+  create: 'POST batches',
+  batches: 'GET batches',
+  batch: 'GET batches ID',
+  cancel: 'POST batches ID cancel',
+  response: 'GET responses ID',
+  'cancel-response': 'POST responses ID cancel',
+  'delete-response': 'DELETE responses ID',
+} as const;
 
-export type RemoteRoute = (typeof REMOTE_ROUTES)[number];
+export type RemoteRoute = keyof typeof REMOTE_ROUTES;
+
+export const ROUTE_NAMES = Object.keys(REMOTE_ROUTES) as RemoteRoute[];
 
 /** What such a request can be made to meet. */
 export const ROUTE_FAULTS = [
@@ -311,10 +313,10 @@ const RULES: Readonly<Record<keyof SimulatorOptions, readonly [expected: string,
     isShaped({ 'isOffered?': isSwitch, 'expireAfterMs?': isWhole }),
   ],
   routeFaults: [
-    `a list of {route: ${REMOTE_ROUTES.join(', ')}, fault: ${ROUTE_FAULTS.join(', ')}, after?, times?}`,
+    `a list of {route: ${ROUTE_NAMES.join(', ')}, fault: ${ROUTE_FAULTS.join(', ')}, after?, times?}`,
     isListOf(
       isShaped({
-        ...{ route: isOneOf(REMOTE_ROUTES), fault: isOneOf(ROUTE_FAULTS) },
+        ...{ route: isOneOf(ROUTE_NAMES), fault: isOneOf(ROUTE_FAULTS) },
         ...{ 'after?': isWhole, 'times?': isPositive },
       }),
     ),

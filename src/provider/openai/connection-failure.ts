@@ -52,7 +52,7 @@ const KINDS: Readonly<Record<string, FailureKind>> = {
 };
 
 /** Of the operating system's reasons not to connect, those that are this machine's own (POSIX, connect and socket). */
-const SHORT_OF: Readonly<Record<string, ProviderFailure['shortOf']>> = {
+export const SHORT_OF: Readonly<Record<string, ProviderFailure['shortOf']>> = {
   EMFILE: 'connections',
   ENFILE: 'connections',
   ENOMEM: 'connections',
