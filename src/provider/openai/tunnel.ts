@@ -8,7 +8,7 @@ import { request as httpRequest } from 'node:http';
 import { request as httpsRequest } from 'node:https';
 import type { Socket } from 'node:net';
 import { buildConnector } from 'undici';
-import { SHORT_OF } from './connection-failure.js';
+import type { ProviderFailure } from '../../core/failure.js';
 import type { ProxyRoute } from './proxy.js';
 
 type Connector = buildConnector.connector;
@@ -18,6 +18,18 @@ interface Target {
   readonly port: string;
   readonly protocol: string;
 }
+
+/** Of the operating system's reasons not to connect, those that are this machine's own (POSIX, connect and socket). */
+export const SHORT_OF: Readonly<Record<string, ProviderFailure['shortOf']>> = {
+  EMFILE: 'connections',
+  ENFILE: 'connections',
+  ENOMEM: 'connections',
+  ENOBUFS: 'connections',
+  EADDRNOTAVAIL: 'connections',
+  ENETDOWN: 'network',
+  ENETUNREACH: 'network',
+  EHOSTUNREACH: 'network',
+};
 
 /** An error by which a failure is told as the proxy's: `code` is one of connection-failure.ts. */
 export function proxyError(code: string, { name }: ProxyRoute, detail = ''): Error {
