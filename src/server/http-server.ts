@@ -1,5 +1,4 @@
 /** The HTTP side: bodies in, problems out, who may come in, and the routes. */
-
 import type { Readable } from 'node:stream';
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
 import { parseForeignJson, UnusualShape } from '../core/json.js';
@@ -48,25 +47,21 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
     if (routeOptions.config.docs?.isPublic !== true) checkAccess(headers);
   });
   app.removeAllContentTypeParsers();
-  app.addContentTypeParser('application/json', { parseAs: 'buffer' }, (request, body, done) => {
-    // Some clients say that of everything that they post.
-    if (body.length === 0 && request.routeOptions.schema?.body === undefined) return done(null, undefined);
-    try {
+  app.addContentTypeParser(
+    'application/json',
+    { parseAs: 'buffer' },
+    async (request: FastifyRequest, body: Buffer) => {
+      // Some clients say that of everything that they post.
+      if (body.length === 0 && request.routeOptions.schema?.body === undefined) return undefined;
       refuseOtherType(request, 'application/json');
-      request.bodyText = utf8(body as Buffer);
-      done(null, parseJson(request.bodyText));
-    } catch (error) {
-      done(error as Error);
-    }
-  });
+      request.bodyText = utf8(body);
+      return parseJson(request.bodyText);
+    },
+  );
   // A run is read as it comes.
-  app.addContentTypeParser([...JSONL_TYPES], (request, body: Readable, done) => {
-    try {
-      refuseOtherType(request, JSONL_TYPES[0]);
-      done(null, body);
-    } catch (error) {
-      done(error as Error);
-    }
+  app.addContentTypeParser([...JSONL_TYPES], async (request: FastifyRequest, body: Readable) => {
+    refuseOtherType(request, JSONL_TYPES[0]);
+    return body;
   });
   app.setErrorHandler((error, request, reply) => {
     const problem = hasOtherType(error) ? otherType(request) : problemOf(error);

@@ -50,7 +50,8 @@ export type Plan =
 
 type Play = (scene: Scene) => Plan;
 
-const PLAYS: Readonly<Record<BehaviourName, Play>> = {
+/** What becomes of a batch's lines is batches.ts' to play. */
+const PLAYS: Readonly<Record<Exclude<BehaviourName, `line-${string}`>, Play>> = {
   ok: answerWith('whole'),
   slow: (scene) => ({ ...answer(scene, 'whole'), delayMs: numberOr(scene.argument, 1_000) }),
   'slow-body': (scene) => ({
@@ -170,18 +171,13 @@ const PLAYS: Readonly<Record<BehaviourName, Play>> = {
       headers: { location },
     });
   },
-  // What becomes of a batch's lines is batches.ts' to play.
-  'line-missing': answerWith('whole'),
-  'line-malformed': answerWith('whole'),
-  'line-doubled': answerWith('whole'),
-  'line-expired': answerWith('whole'),
 };
 
 /** Where `redirect` points: the same server by another name, so that followers show in the books. */
 export const REDIRECT_PATH = '/redirected/v1/chat/completions';
 
 export function play(name: BehaviourName, scene: Scene): Plan {
-  return PLAYS[name](scene);
+  return (name in PLAYS ? PLAYS[name as keyof typeof PLAYS] : PLAYS.ok)(scene);
 }
 
 function answerWith(variant: AnswerVariant): Play {

@@ -1,4 +1,5 @@
 /** An append-only file with one JSON line per call, for those who want to know what came when. */
+import { once } from 'node:events';
 import { createWriteStream, type WriteStream } from 'node:fs';
 import { usageError } from '../core/errors.js';
 
@@ -25,10 +26,7 @@ export interface CallLine {
 export class CallLog {
   #failure: Error | null = null;
 
-  private constructor(
-    readonly path: string,
-    readonly stream: WriteStream,
-  ) {}
+  private constructor(private readonly stream: WriteStream) {}
 
   /**
    * @param onFailure told once when the file can no longer be written; logging then stops
@@ -36,20 +34,14 @@ export class CallLog {
    */
   static async open(path: string, onFailure: (message: string) => void): Promise<CallLog> {
     const stream = createWriteStream(path, { flags: 'a' });
-    await new Promise<void>((resolve, reject) => {
-      stream.once('open', () => resolve());
-      stream.once('error', (error) =>
-        reject(
-          usageError(
-            'SIMULATOR_LOG',
-            `The simulator's log file ${path} cannot be opened: ${error.message}.`,
-            'Name a file in a folder that exists and may be written.',
-          ),
-        ),
+    await once(stream, 'open').catch((error: Error) => {
+      throw usageError(
+        'SIMULATOR_LOG',
+        `The simulator's log file ${path} cannot be opened: ${error.message}.`,
+        'Name a file in a folder that exists and may be written.',
       );
     });
-    const log = new CallLog(path, stream);
-    stream.removeAllListeners('error');
+    const log = new CallLog(stream);
     stream.on('error', (error) => {
       if (log.#failure === null) onFailure(`The log file ${path} cannot be written: ${error.message}.`);
       log.#failure = error;
@@ -62,14 +54,10 @@ export class CallLog {
   }
 
   /** Resolves when every line is with the operating system, or lost to a failure told before. */
-  close(): Promise<void> {
-    return new Promise((resolve) => {
-      if (this.stream.closed) {
-        resolve();
-        return;
-      }
-      this.stream.once('close', () => resolve());
-      this.stream.end();
-    });
+  async close(): Promise<void> {
+    if (this.stream.closed) return;
+    const closed = once(this.stream, 'close');
+    this.stream.end();
+    await closed.catch(() => undefined);
   }
 }

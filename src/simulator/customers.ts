@@ -70,9 +70,8 @@ export class Customers {
 
   /** The limits of one key, by its hash. */
   limitsOf(hash: string): PeakLimits {
-    for (const customer of this.#byKey.values())
-      if (customer.keyHash === hash) return customer.account.limits;
-    return UNLIMITED;
+    const customer = [...this.#byKey.values()].find(({ keyHash: own }) => own === hash);
+    return customer?.account.limits ?? UNLIMITED;
   }
 
   /** What all accepted keys may use together; where any key is accepted, those seen so far. */

@@ -52,44 +52,25 @@ export const BATCH_FAULTS = [
 
 export type BatchFault = (typeof BATCH_FAULTS)[number];
 
-export interface BatchOptions {
-  /** From creation to the end of a batch: a tenth of it validating, a tenth finalizing. Default 1,000. */
-  readonly durationMs?: number | null;
-  /**
-   * Tokens (a quarter of the file's bytes) of all unfinished batches beyond which a further one fails with
-   * `token_limit_exceeded`. Default: no limit.
-   */
-  readonly queueTokens?: number | null;
-  /** When a full queue tells: once a batch is validated, or already in answer to its creation. Default validation. */
-  readonly queueFullAt?: 'validation' | 'creation' | null;
-  /** What every batch meets. */
-  readonly faults?: readonly BatchFault[] | null;
-}
+/** Requests about files, batches and background responses: their names, and where they go. */
+export const REMOTE_ROUTES = {
+  upload: 'POST files',
+  files: 'GET files',
+  file: 'GET files ID',
+  content: 'GET files ID content',
+  delete: 'DELETE files ID',
+  create: 'POST batches',
+  batches: 'GET batches',
+  batch: 'GET batches ID',
+  cancel: 'POST batches ID cancel',
+  response: 'GET responses ID',
+  'cancel-response': 'POST responses ID cancel',
+  'delete-response': 'DELETE responses ID',
+} as const;
 
-export interface BackgroundOptions {
-  /** False: the server knows no such parameter. Default true. */
-  readonly isOffered?: boolean | null;
-  /** How long a response is kept once it is done. Default: for ever. */
-  readonly expireAfterMs?: number | null;
-}
+export type RemoteRoute = keyof typeof REMOTE_ROUTES;
 
-/** Requests about files, batches and background responses. */
-export const REMOTE_ROUTES = [
-  'upload',
-  'files',
-  'file',
-  'content',
-  'delete',
-  'create',
-  'batches',
-  'batch',
-  'cancel',
-  'response',
-  'cancel-response',
-  'delete-response',
-] as const;
-
-export type RemoteRoute = (typeof REMOTE_ROUTES)[number];
+export const ROUTE_NAMES = Object.keys(REMOTE_ROUTES) as RemoteRoute[];
 
 /** What such a request can be made to meet. */
 export const ROUTE_FAULTS = [
@@ -115,99 +96,90 @@ export interface RouteFault {
   readonly times?: number | null;
 }
 
-/** Every option may be left out, or null for its default. */
-export interface SimulatorOptions {
-  /** On 127.0.0.1; 0, the default, takes a free one. */
-  readonly port?: number | null;
-  /** For latencies, lengths and faults. Default: drawn from `dependencies.random`, else 1. */
-  readonly seed?: number | null;
-  /** Time to an admitted call's answer; a range is drawn per call. Refusals come at once. Default 0. */
-  readonly latencyMs?: NumberRange | null;
-  /** Added for each document of a call. Default 0. */
-  readonly latencyMsPerDocument?: number | null;
-  readonly latencyClimb?: LatencyClimb | null;
-  /** Length of an answer, drawn per document; an answer keeps to the request's own output cap. Default 16. */
-  readonly outputTokens?: NumberRange | null;
-  /** Requests in any 60 seconds and key. Default: no limit. */
-  readonly rpm?: number | null;
-  /** Tokens in any 60 seconds and key. Default: no limit. */
-  readonly tpm?: number | null;
-  /** Requests in any 24 hours and key. Default: no limit. */
-  readonly rpd?: number | null;
-  /** See `Limits`. Default 60,000; 1,000 under the Together dialect, which tells a second's limits. */
-  readonly enforceOverMs?: number | null;
-  /** Whether refused calls use up the requests-per-minute limit too, as OpenAI says of its own. Default false. */
-  readonly countRefused?: boolean | null;
-  /** Tokens charged at admission: what the call really uses, or prompt and output cap in full. Default used. */
-  readonly charge?: 'used' | 'cap' | null;
-  /** Names of the rate-limit headers and, where a provider has its own, the shape of errors. Default openai. */
-  readonly headers?: HeaderDialect | null;
-  /** Default exact. */
-  readonly retryAfter?: RetryAfter | null;
-  /** Share of calls, 0 to 1, by what they meet, as in a directive: `{ "500": 0.02, "reset": 0.01 }`. */
-  readonly errorRate?: Readonly<Record<string, number>> | null;
-  /** Only these are accepted. Default: any key, or none at all. */
-  readonly keys?: readonly SimulatedKey[] | null;
-  /** Refused with 401, whatever `keys` says. */
-  readonly revokedKeys?: readonly string[] | null;
-  readonly outage?: Outage | null;
-  /** Calls a key's money lasts for; then 429 insufficient_quota. Default: for ever. */
-  readonly insufficientQuotaAfter?: number | null;
-  /** With prices, `usage.cost` tells each call's cost in dollars, as OpenRouter does. */
-  readonly prices?: Prices | null;
-  /** Answers are padded to at least this length. Default 0. */
-  readonly responseBytes?: number | null;
-  readonly batches?: BatchOptions | null;
-  readonly background?: BackgroundOptions | null;
-  readonly routeFaults?: readonly RouteFault[] | null;
-  /** Only these models exist. Default: any. */
-  readonly models?: readonly string[] | null;
-  /** Whether documents are obeyed. Default true. */
-  readonly directives?: boolean | null;
-  /** One JSON line is appended per call. Default: none. */
-  readonly logFile?: string | null;
-}
-
-/** Options that can be changed while the server runs. */
-export type SimulatorChanges = Omit<SimulatorOptions, 'port' | 'logFile' | 'seed'>;
-
 export const DEFAULT_SEED = 1;
 export const DEFAULT_OUTPUT_TOKENS = 16;
 
-/** What holds where an option is left out. Others stand for themselves, or are made of several: see `resolveOptions`. */
+/** Options that are a value each, as they are where they are left out. */
 const DEFAULTS = {
+  /** On 127.0.0.1; 0 takes a free one. */
   port: 0,
+  /** For latencies, lengths and faults. Left out, it is drawn from `dependencies.random` where there is one. */
   seed: DEFAULT_SEED,
+  /** Time to an admitted call's answer; a range is drawn per call. Refusals come at once. */
   latencyMs: 0 as NumberRange,
+  /** Added for each document of a call. */
   latencyMsPerDocument: 0,
   latencyClimb: null as LatencyClimb | null,
+  /** Length of an answer, drawn per document; an answer keeps to the request's own output cap. */
   outputTokens: DEFAULT_OUTPUT_TOKENS as NumberRange,
+  /** Requests in any 60 seconds and key; null: no limit. */
   rpm: null as number | null,
+  /** Tokens in any 60 seconds and key; null: no limit. */
   tpm: null as number | null,
+  /** Requests in any 24 hours and key; null: no limit. */
   rpd: null as number | null,
+  /** Whether refused calls use up the requests-per-minute limit too, as OpenAI says of its own. */
   countRefused: false,
+  /** Tokens charged at admission: what the call really uses, or prompt and output cap in full. */
   charge: 'used' as 'used' | 'cap',
+  /** Names of the rate-limit headers and, where a provider has its own, the shape of errors. */
   headers: 'openai' as HeaderDialect,
   retryAfter: 'exact' as RetryAfter,
+  /** Only these are accepted; null: any key, or none at all. */
   keys: null as readonly SimulatedKey[] | null,
+  /** Refused with 401, whatever `keys` says. */
   revokedKeys: [] as readonly string[],
+  /** Calls a key's money lasts for; then 429 insufficient_quota. Null: for ever. */
   insufficientQuotaAfter: null as number | null,
+  /** With prices, `usage.cost` tells each call's cost in dollars, as OpenRouter does. */
   prices: null as Prices | null,
+  /** Answers are padded to at least this length. */
   responseBytes: 0,
   routeFaults: [] as readonly RouteFault[],
+  /** Only these models exist; null: any. */
   models: null as readonly string[] | null,
+  /** Whether documents are obeyed. */
   directives: true,
+  /** One JSON line is appended per call; null: none. */
   logFile: null as string | null,
 };
 
 const BATCH_DEFAULTS = {
+  /** From creation to the end of a batch: a tenth of it validating, a tenth finalizing. */
   durationMs: 1_000,
+  /**
+   * Tokens (a quarter of the file's bytes) of all unfinished batches beyond which a further one fails with
+   * `token_limit_exceeded`.
+   */
   queueTokens: Number.POSITIVE_INFINITY,
+  /** When a full queue tells: once a batch is validated, or already in answer to its creation. */
   queueFullAt: 'validation' as 'validation' | 'creation',
+  /** What every batch meets. */
   faults: [] as readonly BatchFault[],
 };
 
-const BACKGROUND_DEFAULTS = { isOffered: true, expireAfterMs: Number.POSITIVE_INFINITY };
+const BACKGROUND_DEFAULTS = {
+  /** False: the server knows no such parameter. */
+  isOffered: true,
+  /** How long a response is kept once it is done. */
+  expireAfterMs: Number.POSITIVE_INFINITY,
+};
+
+/** Each may be left out, or null for its default. */
+type LeftOut<Settings> = { readonly [Name in keyof Settings]?: Settings[Name] | null };
+
+export interface SimulatorOptions extends LeftOut<typeof DEFAULTS> {
+  /** See `Limits`. Default 60,000; 1,000 under the Together dialect, which tells a second's limits. */
+  readonly enforceOverMs?: number | null;
+  /** Share of calls, 0 to 1, by what they meet, as in a directive: `{ "500": 0.02, "reset": 0.01 }`. */
+  readonly errorRate?: Readonly<Record<string, number>> | null;
+  readonly outage?: Outage | null;
+  readonly batches?: LeftOut<typeof BATCH_DEFAULTS> | null;
+  readonly background?: LeftOut<typeof BACKGROUND_DEFAULTS> | null;
+}
+
+/** Options that can be changed while the server runs. */
+export type SimulatorChanges = Omit<SimulatorOptions, 'port' | 'logFile' | 'seed'>;
 
 /** Options with every default filled in. */
 export interface SimulatorSettings extends Limits, Readonly<typeof DEFAULTS> {
@@ -311,10 +283,10 @@ const RULES: Readonly<Record<keyof SimulatorOptions, readonly [expected: string,
     isShaped({ 'isOffered?': isSwitch, 'expireAfterMs?': isWhole }),
   ],
   routeFaults: [
-    `a list of {route: ${REMOTE_ROUTES.join(', ')}, fault: ${ROUTE_FAULTS.join(', ')}, after?, times?}`,
+    `a list of {route: ${ROUTE_NAMES.join(', ')}, fault: ${ROUTE_FAULTS.join(', ')}, after?, times?}`,
     isListOf(
       isShaped({
-        ...{ route: isOneOf(REMOTE_ROUTES), fault: isOneOf(ROUTE_FAULTS) },
+        ...{ route: isOneOf(ROUTE_NAMES), fault: isOneOf(ROUTE_FAULTS) },
         ...{ 'after?': isWhole, 'times?': isPositive },
       }),
     ),
@@ -350,10 +322,7 @@ export function resolveOptions(options: SimulatorOptions): SimulatorSettings {
   };
 }
 
-function filled<Settings extends object>(
-  options: { readonly [Name in keyof Settings]?: Settings[Name] | null },
-  defaults: Settings,
-): Settings {
+function filled<Settings extends object>(options: LeftOut<Settings>, defaults: Settings): Settings {
   const names = Object.keys(defaults) as (keyof Settings)[];
   return Object.fromEntries(names.map((name) => [name, options[name] ?? defaults[name]])) as Settings;
 }

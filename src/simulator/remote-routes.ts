@@ -12,7 +12,7 @@ import type { Books } from './books.js';
 import type { Endpoint } from './endpoint.js';
 import type { Judge } from './judge.js';
 import { boundaryOf, readForm } from './multipart.js';
-import type { RemoteRoute, RouteFault } from './options.js';
+import { REMOTE_ROUTES, type RemoteRoute, ROUTE_NAMES, type RouteFault } from './options.js';
 import { invalidRequest, isRefusal, notAnObject, type Refusal, refusal, urlNotFound } from './refusal.js';
 import { deliver, type Reply, sendJson } from './reply.js';
 import { Shelf, type ShelvedFile } from './shelf.js';
@@ -30,20 +30,6 @@ interface Remote {
 }
 
 const ADDRESS = /^\/v1\/(files|batches|responses)(?:\/([^/]+)(?:\/(content|cancel))?)?$/;
-const ROUTES: Readonly<Record<string, RemoteRoute>> = {
-  'POST files': 'upload',
-  'GET files': 'files',
-  'GET files ID': 'file',
-  'GET files ID content': 'content',
-  'DELETE files ID': 'delete',
-  'POST batches': 'create',
-  'GET batches': 'batches',
-  'GET batches ID': 'batch',
-  'POST batches ID cancel': 'cancel',
-  'GET responses ID': 'response',
-  'POST responses ID cancel': 'cancel-response',
-  'DELETE responses ID': 'delete-response',
-};
 const MOST_FILE_BYTES = 512 * 2 ** 20;
 const LONGEST_FIELD_BYTES = 1_000;
 const LARGEST_PAGE = 100;
@@ -75,7 +61,8 @@ export class RemoteRoutes {
     const url = new URL(request.url ?? '/', 'http://simulator');
     const [, noun, id, verb] = ADDRESS.exec(url.pathname) ?? [];
     if (noun === undefined) return false;
-    const route = ROUTES[[method, noun, id === undefined ? '' : 'ID', verb].filter(Boolean).join(' ')];
+    const address = [method, noun, id === undefined ? '' : 'ID', verb].filter(Boolean).join(' ');
+    const route = ROUTE_NAMES.find((name) => REMOTE_ROUTES[name] === address);
     const reason = route === undefined ? urlNotFound(method, url.pathname) : this.#judge.refusalOfKey(key);
     if (route === undefined || reason !== null) {
       request.resume();

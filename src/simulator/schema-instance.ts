@@ -56,12 +56,7 @@ function objectInstance(schema: JsonObject, place: Place): JsonObject {
   const properties = isJsonObject(schema['properties']) ? schema['properties'] : {};
   const required = Array.isArray(schema['required']) ? schema['required'] : [];
   const names = Object.keys(properties).filter((name) => place.depth < DEEPEST || required.includes(name));
-  return Object.fromEntries(
-    names.map((name) => [
-      name,
-      instance(properties[name] ?? {}, { ...deeper(place), fingerprint: place.fingerprint }),
-    ]),
-  );
+  return Object.fromEntries(names.map((name) => [name, instance(properties[name] ?? {}, deeper(place))]));
 }
 
 function arrayInstance(schema: JsonObject, place: Place): Json[] {

@@ -10,6 +10,7 @@
  *   POST /simulator/reconfigure        options as JSON, laid over those in force
  *   POST /simulator/heal               ends every fault
  */
+import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { Clock, Random } from '../core/clock.js';
@@ -63,12 +64,16 @@ export async function startSimulator(
   );
   // A document may take longer to come than Node's default allows; the caller's deadline is the caller's.
   server.requestTimeout = 0;
-  try {
-    await listen(server, port);
-  } catch (error) {
-    await log?.close();
-    throw error;
-  }
+  await once(server.listen(port, HOST), 'listening').catch(
+    async ({ code, message }: NodeJS.ErrnoException) => {
+      await log?.close();
+      throw usageError(
+        'SIMULATOR_PORT',
+        `The simulator cannot listen on ${HOST}:${port}: ${code === 'EADDRINUSE' ? 'another program does' : message}.`,
+        'Choose another port, or 0 for any that is free.',
+      );
+    },
+  );
   server.on('error', (error) => books.noteDefect(`The server failed: ${error.message}`));
   const { port: boundPort } = server.address() as AddressInfo;
   let closing: Promise<void> | null = null;
@@ -87,25 +92,6 @@ export async function startSimulator(
       return closing;
     },
   };
-}
-
-function listen(server: Server, port: number): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const fail = (error: NodeJS.ErrnoException): void => {
-      reject(
-        usageError(
-          'SIMULATOR_PORT',
-          `The simulator cannot listen on ${HOST}:${port}: ${error.code === 'EADDRINUSE' ? 'another program does' : error.message}.`,
-          'Choose another port, or 0 for any that is free.',
-        ),
-      );
-    };
-    server.once('error', fail);
-    server.listen(port, HOST, () => {
-      server.off('error', fail);
-      resolve();
-    });
-  });
 }
 
 function stop(server: Server): Promise<void> {

@@ -50,8 +50,6 @@ export interface OpenAIProviderOptions {
    * Addresses of this machine are never reached through one.
    */
   readonly environment?: Readonly<Record<string, string | undefined>>;
-  /** Default `llm-batch`. */
-  readonly userAgent?: string;
 }
 
 const DEFAULT_MAX_RESPONSE_BYTES = 64 * 1024 * 1024;
@@ -89,7 +87,7 @@ export function createOpenAIProvider(options: OpenAIProviderOptions): RemoteProv
     webhookSecret: null,
     logLevel: 'off',
     defaultHeaders: mergeHeaders(
-      { 'user-agent': options.userAgent ?? 'llm-batch', authorization: null },
+      { 'user-agent': 'llm-batch', authorization: null },
       keyHeader(apiKey, options.apiKeyHeader ?? null),
       options.headers ?? {},
     ),

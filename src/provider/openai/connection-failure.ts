@@ -2,6 +2,7 @@
 import type { FailureKind, ProviderFailure } from '../../core/failure.js';
 import { buildFailure, type FailureContext } from './classify.js';
 import type { TransportError } from './transport.js';
+import { SHORT_OF } from './tunnel.js';
 
 const SENTENCES: Readonly<Record<string, string>> = {
   CERT_HAS_EXPIRED: "The server's certificate has expired (or the clock of this machine is wrong)",
@@ -49,18 +50,6 @@ const KINDS: Readonly<Record<string, FailureKind>> = {
   RESPONSE_TOO_LARGE: 'bad_output',
   UND_ERR_HEADERS_TIMEOUT: 'timeout',
   UND_ERR_BODY_TIMEOUT: 'timeout',
-};
-
-/** Of the operating system's reasons not to connect, those that are this machine's own (POSIX, connect and socket). */
-const SHORT_OF: Readonly<Record<string, ProviderFailure['shortOf']>> = {
-  EMFILE: 'connections',
-  ENFILE: 'connections',
-  ENOMEM: 'connections',
-  ENOBUFS: 'connections',
-  EADDRNOTAVAIL: 'connections',
-  ENETDOWN: 'network',
-  ENETUNREACH: 'network',
-  EHOSTUNREACH: 'network',
 };
 
 /** OpenSSL's and Node's words for a certificate that is not trusted, not valid, or for another name. */

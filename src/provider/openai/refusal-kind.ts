@@ -15,102 +15,57 @@ export interface Refusal {
   readonly error: JsonObject;
 }
 
-/** Codes that mean one thing whatever the status beside them. In lower case. */
-const CODE_KINDS: Readonly<Record<string, FailureKind>> = {
-  // Money. These come with 429 from OpenAI, where the status alone would say "slow down".
-  insufficient_quota: 'quota_exhausted',
-  credit_balance_exhausted: 'quota_exhausted',
-  organization_spend_limit_exceeded: 'quota_exhausted',
-  project_spend_limit_exceeded: 'quota_exhausted',
-  organization_usage_limit_exceeded: 'quota_exhausted',
-  billing_hard_limit_reached: 'quota_exhausted',
-  billing_not_active: 'quota_exhausted',
-  billing_error: 'quota_exhausted',
+/** Kinds by word. @param words of each kind, in lower case, with white space between */
+function byWord(words: Readonly<Partial<Record<FailureKind, string>>>): ReadonlyMap<string, FailureKind> {
+  const kinds = Object.entries(words) as [FailureKind, string][];
+  return new Map(kinds.flatMap(([kind, text]) => (text.match(/\w+/g) ?? []).map((word) => [word, kind])));
+}
+
+/** Codes that mean one thing whatever the status beside them. */
+const CODE_KINDS = byWord({
+  // Money. These come with 429 from OpenAI, where the status alone would say "slow down"; `budget_exceeded` is
   // LiteLLM's own, of a key or a team.
-  budget_exceeded: 'quota_exhausted',
-  access_terminated: 'quota_exhausted',
-  insufficient_balance: 'quota_exhausted',
-  insufficient_credits: 'quota_exhausted',
-  exceeded_current_quota_error: 'quota_exhausted',
-
-  context_length_exceeded: 'too_large',
-  string_above_max_length: 'too_large',
-  exceed_context_size_error: 'too_large',
-  request_too_large: 'too_large',
-  tokens_limit_reached: 'too_large',
-
-  content_filter: 'content_filtered',
-  content_policy_violation: 'content_filtered',
-  responsibleaipolicyviolation: 'content_filtered',
-  moderation_blocked: 'content_filtered',
-  image_content_policy_violation: 'content_filtered',
-  bio_policy: 'content_filtered',
-  data_inspection_failed: 'content_filtered',
-
+  quota_exhausted: `
+    insufficient_quota credit_balance_exhausted organization_spend_limit_exceeded
+    project_spend_limit_exceeded organization_usage_limit_exceeded billing_hard_limit_reached
+    billing_not_active billing_error budget_exceeded access_terminated insufficient_balance
+    insufficient_credits exceeded_current_quota_error
+  `,
+  too_large: `
+    context_length_exceeded string_above_max_length exceed_context_size_error request_too_large
+    tokens_limit_reached
+  `,
+  content_filtered: `
+    content_filter content_policy_violation responsibleaipolicyviolation moderation_blocked
+    image_content_policy_violation bio_policy data_inspection_failed
+  `,
   // Groq: the model's output did not parse; another try may.
-  json_validate_failed: 'bad_output',
-  tool_use_failed: 'bad_output',
+  bad_output: 'json_validate_failed tool_use_failed',
+  auth: 'invalid_api_key api_key_invalid missing_api_key unsupported_country_region_territory',
+  not_found: 'model_not_found deploymentnotfound model_decommissioned unknown_model invalid_model',
+  // The last is of batches: their queue is full.
+  rate_limited: 'rate_limit_exceeded ratelimitreached too_many_requests slow_down token_limit_exceeded',
+});
 
-  invalid_api_key: 'auth',
-  api_key_invalid: 'auth',
-  missing_api_key: 'auth',
-  unsupported_country_region_territory: 'auth',
-
-  model_not_found: 'not_found',
-  deploymentnotfound: 'not_found',
-  model_decommissioned: 'not_found',
-  unknown_model: 'not_found',
-  invalid_model: 'not_found',
-
-  rate_limit_exceeded: 'rate_limited',
-  ratelimitreached: 'rate_limited',
-  too_many_requests: 'rate_limited',
-  slow_down: 'rate_limited',
-  // Of batches: their queue is full.
-  token_limit_exceeded: 'rate_limited',
-};
-
-/** Words that servers use as `type` or `status`: they follow the status, so they count only without one. */
-const TYPE_KINDS: Readonly<Record<string, FailureKind>> = {
-  rate_limit_error: 'rate_limited',
-  resource_exhausted: 'rate_limited',
-  server_is_overloaded: 'overloaded',
-  service_unavailable_error: 'overloaded',
-  unavailable_error: 'overloaded',
-  unavailable: 'overloaded',
-  overloaded_error: 'overloaded',
-  capacity_exceeded: 'overloaded',
-  server_error: 'overloaded',
-  internal_server_error: 'overloaded',
-  internal: 'overloaded',
-  api_error: 'overloaded',
-  timeout: 'overloaded',
-  authentication_error: 'auth',
-  permission_error: 'auth',
-  permission_denied: 'auth',
-  unauthenticated: 'auth',
-  not_found_error: 'not_found',
-  not_found: 'not_found',
-  invalid_request_error: 'invalid_request',
-  invalid_argument: 'invalid_request',
-  // Of a response that failed under HTTP 200.
-  vector_store_timeout: 'overloaded',
-  invalid_prompt: 'invalid_request',
-  data_residency_mismatch: 'invalid_request',
-  invalid_image: 'invalid_request',
-  invalid_image_format: 'invalid_request',
-  invalid_base64_image: 'invalid_request',
-  invalid_image_url: 'invalid_request',
-  invalid_image_mode: 'invalid_request',
-  image_too_large: 'invalid_request',
-  image_too_small: 'invalid_request',
-  image_parse_error: 'invalid_request',
-  image_file_too_large: 'invalid_request',
-  unsupported_image_media_type: 'invalid_request',
-  empty_image_file: 'invalid_request',
-  failed_to_download_image: 'invalid_request',
-  image_file_not_found: 'invalid_request',
-};
+/**
+ * Words that servers use as `type` or `status`: they follow the status, so they count only without one. Those about images,
+ * prompts and vector stores are of responses that failed under HTTP 200.
+ */
+const TYPE_KINDS = byWord({
+  rate_limited: 'rate_limit_error resource_exhausted',
+  overloaded: `
+    server_is_overloaded service_unavailable_error unavailable_error unavailable overloaded_error
+    capacity_exceeded server_error internal_server_error internal api_error timeout vector_store_timeout
+  `,
+  auth: 'authentication_error permission_error permission_denied unauthenticated',
+  not_found: 'not_found_error not_found',
+  invalid_request: `
+    invalid_request_error invalid_argument invalid_prompt data_residency_mismatch invalid_image
+    invalid_image_format invalid_base64_image invalid_image_url invalid_image_mode image_too_large
+    image_too_small image_parse_error image_file_too_large unsupported_image_media_type empty_image_file
+    failed_to_download_image image_file_not_found
+  `,
+});
 
 const STATUS_KINDS: Readonly<Record<number, FailureKind>> = {
   401: 'auth',
@@ -181,9 +136,8 @@ export function codesOf(error: JsonObject): string[] {
   return words.filter((word): word is string => typeof word === 'string').map((word) => word.toLowerCase());
 }
 
-function lookUp(table: Readonly<Record<string, FailureKind>>, codes: string[]): FailureKind | undefined {
-  for (const code of codes) if (Object.hasOwn(table, code)) return table[code];
-  return undefined;
+function lookUp(table: ReadonlyMap<string, FailureKind>, codes: string[]): FailureKind | undefined {
+  return codes.map((code) => table.get(code)).find((kind) => kind !== undefined);
 }
 
 /** OpenRouter: 402 for calls that are open right now, not for an empty account. */

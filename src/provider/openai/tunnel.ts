@@ -8,6 +8,7 @@ import { request as httpRequest } from 'node:http';
 import { request as httpsRequest } from 'node:https';
 import type { Socket } from 'node:net';
 import { buildConnector } from 'undici';
+import type { ProviderFailure } from '../../core/failure.js';
 import type { ProxyRoute } from './proxy.js';
 
 type Connector = buildConnector.connector;
@@ -18,16 +19,17 @@ interface Target {
   readonly protocol: string;
 }
 
-/** What this machine itself is short of; whoever is to be reached has no part in it. */
-const OWN_TROUBLE = new Set([
-  'EMFILE',
-  'ENFILE',
-  'ENOMEM',
-  'ENOBUFS',
-  'EADDRNOTAVAIL',
-  'ENETDOWN',
-  'ENETUNREACH',
-]);
+/** Of the operating system's reasons not to connect, those that are this machine's own (POSIX, connect and socket). */
+export const SHORT_OF: Readonly<Record<string, ProviderFailure['shortOf']>> = {
+  EMFILE: 'connections',
+  ENFILE: 'connections',
+  ENOMEM: 'connections',
+  ENOBUFS: 'connections',
+  EADDRNOTAVAIL: 'connections',
+  ENETDOWN: 'network',
+  ENETUNREACH: 'network',
+  EHOSTUNREACH: 'network',
+};
 
 /** An error by which a failure is told as the proxy's: `code` is one of connection-failure.ts. */
 export function proxyError(code: string, { name }: ProxyRoute, detail = ''): Error {
@@ -138,7 +140,8 @@ async function openSocks(proxy: ProxyRoute, target: Target, timeoutMs: number): 
 
 function blamed(error: Error & { code?: unknown }, proxy: ProxyRoute): Error {
   const { code } = error;
-  if (typeof code === 'string' && OWN_TROUBLE.has(code)) return error;
+  // What this machine itself is short of: whoever is to be reached has no part in it.
+  if (typeof code === 'string' && code in SHORT_OF && code !== 'EHOSTUNREACH') return error;
   const isClosed = code === 'ECONNRESET' || code === 'UND_ERR_SOCKET';
   return proxyError(isClosed ? 'PROXY_CLOSED' : 'PROXY_UNREACHABLE', proxy, error.message || String(code));
 }
