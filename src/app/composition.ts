@@ -337,9 +337,7 @@ async function startSimulator(context: CommandContext) {
     return await start(REHEARSAL, { clock: context.clock, random: context.random });
   } catch (cause) {
     throw new LlmBatchError(`The simulator could not be started: ${(cause as Error).message}.`, {
-      code: 'SIMULATOR_FAILED',
-      exitCode: EXIT_CODES.unexpected,
-      cause,
+      ...{ code: 'SIMULATOR_FAILED', exitCode: EXIT_CODES.unexpected, cause },
     });
   }
 }

@@ -35,10 +35,7 @@ export async function listen(
     const { code, message } = cause as NodeJS.ErrnoException;
     const who = isOfFigures ? 'worker' : 'service';
     throw new LlmBatchError(`The ${who} cannot listen on ${host}, port ${port}: ${code ?? message}.`, {
-      code: 'SERVE_LISTEN',
-      exitCode: EXIT_CODES.usage,
-      facts: { isOfFigures },
-      cause,
+      ...{ code: 'SERVE_LISTEN', exitCode: EXIT_CODES.usage, facts: { isOfFigures }, cause },
     });
   }
 }

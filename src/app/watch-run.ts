@@ -16,19 +16,11 @@ export function watchRun(context: CommandContext, settings: Settings): TellEvent
   return pacedEvents(tell, clock, settings.verbose);
 }
 
-export interface WatchedRuns {
-  readonly tell: (event: RunEvent, run: string | null) => void;
-  /** To people alone: what is no event. */
-  readonly say: (sentence: string) => void;
-  /** Nothing is told any more. */
-  readonly close: () => void;
-}
-
 /** The same for a process that sends several runs. */
 export function watchRuns(
   { stderr, environment, clock }: CommandContext,
   { logJson, quiet, verbose, color }: Settings,
-): WatchedRuns {
+) {
   const appearance = appearanceOf(stderr, environment, color);
   const display = logJson
     ? null
@@ -36,7 +28,7 @@ export function watchRuns(
   const show = display?.tell ?? structuredLogOfRuns(stderr, clock);
   const ofRuns = new Map<string | null, TellEvent>();
   return {
-    tell(event, run) {
+    tell(event: RunEvent, run: string | null): void {
       let tell = ofRuns.get(run);
       if (tell === undefined) {
         tell = pacedEvents((each) => show(each, run), clock, verbose);
@@ -44,8 +36,10 @@ export function watchRuns(
       }
       tell(event);
     },
-    say: (sentence) => display?.say(sentence),
-    close: () => display?.close(),
+    /** To people alone: what is no event. */
+    say: (sentence: string): void => display?.say(sentence),
+    /** Nothing is told any more. */
+    close: (): void => display?.close(),
   };
 }
 

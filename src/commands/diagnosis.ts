@@ -176,9 +176,10 @@ async function lookAtEngine(): Promise<Diagnosis> {
     return ok('storage_engine', await engineVersion());
   } catch (error) {
     if (error instanceof LlmBatchError) return faultOf('storage_engine', error);
+    const problem = `SQLite cannot be loaded: ${(error as Error).message.split('\n')[0] ?? ''}`;
     return fault(
       'storage_engine',
-      `SQLite cannot be loaded: ${(error as Error).message.split('\n')[0] ?? ''}`,
+      problem,
       'Install the dependencies again, with this version of Node: npm ci',
     );
   }

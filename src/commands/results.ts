@@ -98,22 +98,20 @@ async function results(verb: Verb, runName: string | undefined, options: Results
       refuseForeignPlace(context, path, isDerived, await homeFolders(context, settings));
     }
     const destination = destinationOf(context, run, options, path);
+    const { only, includeInput = false } = options;
+    const includeResponse = options.format === 'openai';
+    const wanted = {
+      runId: run.id,
+      only,
+      limit: RESULT_PAGE_ROWS,
+      includeBody: includeInput,
+      includeResponse,
+    };
     const written = await writeResults({
-      format,
-      only: options.only,
-      includeInput: options.includeInput ?? false,
+      ...{ format, only, includeInput, destination },
       spreadOutput: options.csvColumns ?? false,
       escapeFormulas: options.escapeFormulas ?? false,
-      destination,
-      readPage: (afterLine) =>
-        store.readResults({
-          runId: run.id,
-          only: options.only,
-          afterLine,
-          limit: RESULT_PAGE_ROWS,
-          includeBody: options.includeInput ?? false,
-          includeResponse: options.format === 'openai',
-        }),
+      readPage: (afterLine) => store.readResults({ ...wanted, afterLine }),
     });
     const count = formatQuantity(written.completed + written.failed, 'document');
     tellWritten(context, settings, `${count} of run '${printable(run.name)}'`, path);

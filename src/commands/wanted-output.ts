@@ -39,20 +39,18 @@ export async function wantedOutput(settings: Settings, workingFolder: string): P
 
 async function readSchema(path: string): Promise<JsonObject> {
   const text = await readNamedFile(path, 'schema', 'SCHEMA_UNREADABLE');
+  const refusal = (problem: string, hint: string) =>
+    usageError('SCHEMA_UNREADABLE', `The schema ${path} is ${problem}.`, hint);
   let schema: unknown;
   try {
     schema = JSON.parse(text);
   } catch (error) {
-    throw usageError(
-      'SCHEMA_UNREADABLE',
-      `The schema ${path} is not JSON: ${(error as Error).message}.`,
-      `mend it; jq . ${shellWord(path)} shows where it breaks off`,
-    );
+    const hint = `mend it; jq . ${shellWord(path)} shows where it breaks off`;
+    throw refusal(`not JSON: ${(error as Error).message}`, hint);
   }
   if (isJsonObject(schema)) return schema;
-  throw usageError(
-    'SCHEMA_UNREADABLE',
-    `The schema ${path} is no JSON object.`,
+  throw refusal(
+    'no JSON object',
     'give a JSON Schema such as {"type": "object", "properties": {"label": {"type": "string"}}, "required": ["label"]}',
   );
 }

@@ -88,23 +88,17 @@ export function reachOfConfig(file: JsonObject, folder: string): JsonObject {
 export function readConfigFile(path: string): JsonObject | null {
   const text = readSmallFile(path);
   if (text === null) return null;
+  const refusal = (problem: string, hint: string) =>
+    usageError('CONFIG_NOT_JSON', `${path} ${problem}.`, hint);
   let config: unknown;
   try {
     config = parseForeignJson(text);
   } catch (error) {
-    throw usageError(
-      'CONFIG_NOT_JSON',
-      `${path} is not JSON: ${(error as Error).message}.`,
-      `Mend it, such as {"model": "gpt-4o-mini", "rpm": 500}.`,
-    );
+    const problem = `is not JSON: ${(error as Error).message}`;
+    throw refusal(problem, 'Mend it, such as {"model": "gpt-4o-mini", "rpm": 500}.');
   }
-  if (!isJsonObject(config))
-    throw usageError(
-      'CONFIG_NOT_JSON',
-      `${path} does not hold a JSON object.`,
-      'Write settings into it, such as {"rpm": 500}.',
-    );
-  return canonical(config, path);
+  if (isJsonObject(config)) return canonical(config, path);
+  throw refusal('does not hold a JSON object', 'Write settings into it, such as {"rpm": 500}.');
 }
 
 /** Under the settings' own names, whichever way they are written. @throws LlmBatchError (exit 2) CONFIG_UNKNOWN_SETTING */

@@ -107,12 +107,10 @@ function failureCard(group: FailureGroup, most: number, runName: string): Markup
   const { kind, count, example, codes } = group;
   const { error } = example;
   const { meaning, advice, worthRetrying = true } = adviceOn(error);
+  const status = error.httpStatus === null ? null : ` (HTTP ${error.httpStatus})`;
   const facts: [string, Markup][] = [
     ['Example', html`line ${formatCount(example.line)}, <bdi>${printable(example.key)}</bdi>`],
-    [
-      'Message',
-      html`<q><bdi>${shortened(printable(error.message))}</bdi></q>${error.httpStatus === null ? null : ` (HTTP ${error.httpStatus})`}`,
-    ],
+    ['Message', html`<q><bdi>${shortened(printable(error.message))}</bdi></q>${status}`],
   ];
   if (error.requestId !== null) facts.push(['Request id', html`<code>${printable(error.requestId)}</code>`]);
   if (codes.length > 0) {
@@ -170,7 +168,9 @@ export function lanesSection({ inspection }: ReportFacts): Markup | null {
 export function runSection({ inspection }: ReportFacts): Markup {
   const { run, summary, nowMs } = inspection;
   const settings = settingsOfRun(run);
-  const { request, pacing } = settings;
+  const { request, pacing, pricesFile } = settings;
+  const { promptTemplate } = request;
+  const packaged = 'those that come with llm-batch';
   const text = (value: string): Markup => html`<bdi>${printable(value)}</bdi>`;
   const block = (value: string): Markup => html`<pre tabindex="0">${disarmed(value)}</pre>`;
   const facts: [string, Markup][] = [
@@ -178,12 +178,7 @@ export function runSection({ inspection }: ReportFacts): Markup {
     ['Endpoint', text(request.endpoint ?? 'what each document shows')],
     ['Model', text(request.model ?? `${modelOf(request)} (default)`)],
     ['Server', text([...new Set(lanesOf(settings).map((lane) => lane.baseUrl))].join(', '))],
-    [
-      'Prompt',
-      request.promptTemplate === null
-        ? text("the document's own request or text")
-        : block(request.promptTemplate),
-    ],
+    ['Prompt', promptTemplate === null ? text("the document's own request or text") : block(promptTemplate)],
   ];
   if (request.systemTemplate !== null) facts.push(['System message', block(request.systemTemplate)]);
   if (Object.keys(request.parameters).length > 0) {
@@ -192,33 +187,19 @@ export function runSection({ inspection }: ReportFacts): Markup {
   facts.push(
     ['Calls open at once', text(String(pacing.concurrency))],
     ['Limits a lane', text(limitsText(pacing))],
-    [
-      'Prices',
-      text(
-        settings.pricesFile === null
-          ? 'those that come with llm-batch'
-          : `${settings.pricesFile}, else those that come with llm-batch`,
-      ),
-    ],
+    ['Prices', text(pricesFile === null ? packaged : `${pricesFile}, else ${packaged}`)],
     ['Created', text(momentText(run.createdAtMs))],
   );
   const { firstCallAtMs, lastCallAtMs } = summary;
   if (firstCallAtMs !== null && lastCallAtMs !== null) {
-    facts.push(
-      ['First call', text(momentText(firstCallAtMs))],
-      [
-        'Last call',
-        text(`${momentText(lastCallAtMs)}, ${formatDuration(lastCallAtMs - firstCallAtMs)} after the first`),
-      ],
-    );
+    const last = `${momentText(lastCallAtMs)}, ${formatDuration(lastCallAtMs - firstCallAtMs)} after the first`;
+    facts.push(['First call', text(momentText(firstCallAtMs))], ['Last call', text(last)]);
   }
   if (run.haltReason !== null) facts.push(['Stopped because', text(haltReasonText(run.haltReason))]);
   if (summary.gone > 0) facts.push(['Gone from the input', text(formatQuantity(summary.gone, 'document'))]);
   if (run.outputPaths.length > 0) {
-    facts.push([
-      'Files',
-      html`${run.outputPaths.map((path) => html`<bdi class="path">${printable(path)}</bdi>`)}`,
-    ]);
+    const paths = run.outputPaths.map((path) => html`<bdi class="path">${printable(path)}</bdi>`);
+    facts.push(['Files', html`${paths}`]);
   }
   facts.push(['Report made', text(momentText(nowMs))]);
   return html`<section aria-labelledby="run"><h2 id="run">The run</h2><div class="card">${definitions(facts)}</div></section>`;

@@ -29,17 +29,12 @@ export function createRunBudget(
       tokens: usage.inputTokens + usage.outputTokens + inDoubt.tokens,
     },
   );
-  return {
-    admit: (most) => budget.admit(most),
-    settle: (most, actual) => budget.settle(most, actual),
-    close: () => budget.close(),
-    setAside: (most) => budget.setAside(most),
-    lacking: (most) => budget.lacking(most),
-    mostOf: (bounds) => ({
+  return Object.assign(budget, {
+    mostOf: (bounds: BillingBounds) => ({
       costMicroUsd: maxCostMicroUsd === null ? 0 : mostCost(bounds, lanes),
       tokens: mostTokensOf(bounds),
     }),
-  };
+  });
 }
 
 /** On the dearest lane: which one will take the call is not known yet. @throws LlmBatchError PRICE_UNKNOWN */

@@ -102,13 +102,8 @@ export function settingsOfRun(run: RunRecord): RunSettings {
   const odd = STORED_SETTINGS(settings);
   if (odd === null)
     return withPaths(settings as unknown as RunSettings, (path) => fromStoredPath(path, run.folder));
-  throw new LlmBatchError(
-    `The store's settings of run '${run.name}' are not as this program writes them: ${odd.slice(1)}.`,
-    {
-      code: 'STORE_RUN_ODD',
-      exitCode: EXIT_CODES.store,
-    },
-  );
+  const problem = `The store's settings of run '${run.name}' are not as this program writes them: ${odd.slice(1)}.`;
+  throw new LlmBatchError(problem, { code: 'STORE_RUN_ODD', exitCode: EXIT_CODES.store });
 }
 
 /** With every path in them changed. */

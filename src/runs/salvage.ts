@@ -179,11 +179,8 @@ const SETTLEMENT = objectOf({
 const EARLIER_OUTCOME = outcomeWith({ call: nullOr(objectOf(CALL)) }, {}, {});
 
 async function appendDurably(path: string, text: string): Promise<void> {
-  const handle = await open(
-    path,
-    constants.O_WRONLY | constants.O_APPEND | constants.O_CREAT | WARILY,
-    0o600,
-  );
+  const flags = constants.O_WRONLY | constants.O_APPEND | constants.O_CREAT | WARILY;
+  const handle = await open(path, flags, 0o600);
   try {
     if (!(await isOwn(handle))) throw new Error(`${path} belongs to somebody else`);
     await handle.appendFile(text);

@@ -53,13 +53,9 @@ function isOfFolder(error: unknown): boolean {
 
 function notKept(error: unknown): LlmBatchError {
   const reason = error instanceof Error ? error.message : String(error);
-  return new LlmBatchError(
-    `Standard input could not be kept in the folder for temporary files, ${tmpdir()}: ${reason}`,
-    {
-      code: 'STDIN_NOT_KEPT',
-      exitCode: EXIT_CODES.usage,
-      hint: 'make room there, name another folder in TMPDIR, or write the documents to a file and name that',
-      cause: error,
-    },
-  );
+  const problem = `Standard input could not be kept in the folder for temporary files, ${tmpdir()}: ${reason}`;
+  return new LlmBatchError(problem, {
+    ...{ code: 'STDIN_NOT_KEPT', exitCode: EXIT_CODES.usage, cause: error },
+    hint: 'make room there, name another folder in TMPDIR, or write the documents to a file and name that',
+  });
 }

@@ -5,7 +5,7 @@ import { type Appearance, inCharacterSet } from './colours.js';
 import { lineReason } from './line-words.js';
 import { formatCount, formatQuantity } from './numbers.js';
 import { inputWords } from './run-words.js';
-import { displayWidth, padToWidth, wrapToWidth } from './width.js';
+import { displayWidth, hanging, padToWidth } from './width.js';
 
 export interface BadLineNote {
   /** 1-based. */
@@ -41,11 +41,8 @@ export function renderBadLines(
         : `  ${printable(file)}: `;
     // The end of a reason is what to mend, so it is wrapped and not cut.
     const indent = Math.min(displayWidth(place), MOST_INDENT);
-    const parts = wrapToWidth(
-      printable(lineReason(reason)),
-      Math.max(20, appearance.columns - displayWidth(place)),
-    );
-    return parts.map((part, row) => (row === 0 ? appearance.colours.dim(place) : ' '.repeat(indent)) + part);
+    const room = appearance.columns - displayWidth(place);
+    return hanging(appearance.colours.dim(place), printable(lineReason(reason)), indent, room);
   });
   const more =
     total > shown.length ? [appearance.colours.dim(`  … and ${formatCount(total - shown.length)} more`)] : [];

@@ -7,7 +7,7 @@ import { type Appearance, inCharacterSet, paragraph } from './colours.js';
 import { FINDING_WORDS } from './finding-words.js';
 import { lineReason } from './line-words.js';
 import { formatCount, formatQuantity } from './numbers.js';
-import { displayWidth, padToWidth, wrapToWidth } from './width.js';
+import { displayWidth, hanging, padToWidth } from './width.js';
 
 /** @returns lines, none wider than the stream unless a word is */
 export function renderCheck(report: CheckReport, inputName: string, appearance: Appearance): string[] {
@@ -27,8 +27,7 @@ export function renderCheck(report: CheckReport, inputName: string, appearance: 
     const title = `${isError ? '✗' : '■'} ${formatCount(finding.count)} ${finding.count === 1 ? one : many}`;
     lines.push('', ...paragraph(title, appearance, isError ? colours.red : colours.yellow));
     lines.push(...exampleLines(finding, appearance));
-    const adviceLines = wrapToWidth(advice, Math.max(20, appearance.columns - 7));
-    lines.push(...adviceLines.map((line, index) => (index === 0 ? `  try: ${line}` : `       ${line}`)));
+    lines.push(...hanging('  try: ', advice, 7, appearance.columns - 7));
   }
   const paintVerdict = errors > 0 ? colours.red : warnings > 0 ? colours.yellow : colours.green;
   lines.push('', ...paragraph(verdict(report, errors, warnings), appearance, paintVerdict));
@@ -59,9 +58,7 @@ function exampleLines({ examples, count }: Finding, appearance: Appearance): str
     const words = lineReason(message);
     const named = id === null ? words : `${id}: ${words}`;
     const place = padToWidth(`    ${places[index] ?? ''}`, indent);
-    return wrapToWidth(printable(named), Math.max(20, columns - indent)).map(
-      (part, row) => (row === 0 ? colours.dim(place) : ' '.repeat(indent)) + part,
-    );
+    return hanging(colours.dim(place), printable(named), indent, columns - indent);
   });
   if (count > examples.length)
     lines.push(colours.dim(`    … and ${formatCount(count - examples.length)} more`));

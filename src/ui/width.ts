@@ -107,6 +107,13 @@ export function wrapToWidth(text: string, columns: number): string[] {
   return lines;
 }
 
+/** Text behind a label, broken at spaces; its further lines begin at the indent, which is the label's width or less. */
+export function hanging(label: string, text: string, indent: number, columns: number): string[] {
+  return wrapToWidth(text, Math.max(20, columns)).map(
+    (part, row) => (row === 0 ? label : ' '.repeat(indent)) + part,
+  );
+}
+
 export function withoutColour(text: string): string {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: colour is made of control characters
   return text.replace(/\x1b\[[0-9;]*m/g, '');

@@ -21,9 +21,8 @@ const PROBE_TIMEOUT_MS = 15_000;
 
 /** Whether the lane has the key that it needs. */
 export function diagnoseKey({ lane, apiKey }: Pick<LaneLook, 'lane' | 'apiKey'>): Diagnosis {
-  return apiKey === null
-    ? ok('key', `${lane.apiKeyEnv} is not set; a server of your own may need no key.`, lane.name)
-    : ok('key', `${lane.apiKeyEnv} is set.`, lane.name);
+  const state = apiKey === null ? 'is not set; a server of your own may need no key' : 'is set';
+  return ok('key', `${lane.apiKeyEnv} ${state}.`, lane.name);
 }
 
 export async function* diagnoseEndpoint(look: LaneLook): AsyncGenerator<Diagnosis> {
@@ -97,24 +96,16 @@ async function lookAtKey(
 
 /** What could not be learnt is no tick. */
 function notKnown(check: 'key_accepted' | 'model', message: string, lane: LaneSettings): Diagnosis {
-  return warning(
-    check,
-    message,
-    'The first call of a run will show it; the others wait for that one.',
-    lane.name,
-  );
+  const advice = 'The first call of a run will show it; the others wait for that one.';
+  return warning(check, message, advice, lane.name);
 }
 
 function refused({ lane, apiKey }: LaneLook, failure: ProviderFailure): Diagnosis {
   const { kind, message } = failure;
   if (kind === 'auth') {
     const what = apiKey === null ? 'The server wants a key' : `The server does not take ${lane.apiKeyEnv}`;
-    return fault(
-      'key_accepted',
-      `${what}: ${message}`,
-      `Set ${lane.apiKeyEnv} to a key that is valid for ${lane.baseUrl}.`,
-      lane.name,
-    );
+    const advice = `Set ${lane.apiKeyEnv} to a key that is valid for ${lane.baseUrl}.`;
+    return fault('key_accepted', `${what}: ${message}`, advice, lane.name);
   }
   if (kind === 'quota_exhausted') {
     return fault('key_accepted', message, 'Add credit or raise the limit at the provider.', lane.name);

@@ -131,11 +131,8 @@ function lookAtFile({ path, userId }: StoreLook, folder: string, file: Stats): D
     );
   }
   if (userId !== null && (file.mode & 0o077) !== 0) {
-    return warning(
-      'store_file',
-      `${path} can be read by others on this machine, documents and answers and all.`,
-      `chmod 600 ${path}`,
-    );
+    const problem = `${path} can be read by others on this machine, documents and answers and all.`;
+    return warning('store_file', problem, `chmod 600 ${path}`);
   }
   return ok('store_file', `${path}, ${bytes(file.size)}.`);
 }
@@ -180,11 +177,8 @@ async function lookAtCounts(store: Store): Promise<Diagnosis> {
       ({ runName, what, kept, recounted }) => `${what} of '${runName}': ${kept} kept, ${recounted} counted`,
     );
   const more = differences.length - told.length;
-  return fault(
-    'counts',
-    `Counts differ from what is there: ${told.join('; ')}${more > 0 ? `; and ${more} more` : ''}.`,
-    { code: 'COUNTS_DIFFER' },
-  );
+  const problem = `Counts differ from what is there: ${told.join('; ')}${more > 0 ? `; and ${more} more` : ''}.`;
+  return fault('counts', problem, { code: 'COUNTS_DIFFER' });
 }
 
 async function lookAtOwner(store: Store, { openLeases }: StoreCondition): Promise<Diagnosis> {
@@ -194,11 +188,8 @@ async function lookAtOwner(store: Store, { openLeases }: StoreCondition): Promis
     return ok('owner', `Process ${owner.pid} on ${owner.host} sends run '${owner.runName}' since ${since}.`);
   }
   if (openLeases === 0) return ok('owner', 'No process sends its documents, and none has left any open.');
-  return warning(
-    'owner',
-    `The process that sent them has died over ${openLeases} documents.`,
-    '`llm-batch resume` puts them back and goes on.',
-  );
+  const problem = `The process that sent them has died over ${openLeases} documents.`;
+  return warning('owner', problem, '`llm-batch resume` puts them back and goes on.');
 }
 
 function lookForSalvage(path: string): Diagnosis {
