@@ -13,9 +13,9 @@ import type { Clock } from '../../core/clock.js';
 import {
   type Answer,
   all,
-  type Bound,
   type Player,
   type Statement,
+  type StatementValue,
   type Steps,
   type TransactionOptions,
 } from '../sql/steps.js';
@@ -104,7 +104,7 @@ export class Connections implements Player {
   }
 
   /** One statement that changes nothing. @throws LlmBatchError STORE_* (exit 5) */
-  all<Row extends object>(sql: string, ...parameters: Bound[]): Promise<Row[]> {
+  all<Row extends object>(sql: string, ...parameters: StatementValue[]): Promise<Row[]> {
     return this.readOnce(() => all<Row>(sql, ...parameters));
   }
 
