@@ -11,7 +11,7 @@ import {
 } from '../../core/task.js';
 import { type LeasedRow, leasedFrom, leasedTask, OF_TASK } from '../sql/leased-tasks.js';
 import { CHOSEN, newTokenPrefix, nextDue, PROMOTED_PER_CLAIM } from '../sql/open-tasks.js';
-import { all, type Bound, one, run, type Steps } from '../sql/steps.js';
+import { all, one, run, type StatementValue, type Steps } from '../sql/steps.js';
 import { beatWorker } from '../sql/workers.js';
 import { storableInteger } from '../storable.js';
 import type { ClaimOptions } from '../store.js';
@@ -62,12 +62,12 @@ export function* claimTasks({
   if (held.suspects > 0) return [];
 
   const lowest = atLeastPriority ?? '-infinity';
-  const [ready, wanted]: [string, Bound[]] =
+  const [ready, wanted]: [string, StatementValue[]] =
     among === undefined
       ? [`${READY} AND priority >= $2`, [runId, lowest]]
       : [`${READY} AND ${CHOSEN} AND priority >= $3`, [runId, among, lowest]];
   const token = newTokenPrefix();
-  function* lease(candidates: string, ...parameters: Bound[]): Steps<LeasedTask[]> {
+  function* lease(candidates: string, ...parameters: StatementValue[]): Steps<LeasedTask[]> {
     const next = wanted.length + parameters.length;
     const rows = yield* all<LeasedRow>(
       `WITH claimed AS (

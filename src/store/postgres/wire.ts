@@ -3,7 +3,7 @@
  * another name, for every text on its way in and on its way out, and no column and no statement needs to know of it.
  */
 import pg from 'pg';
-import type { Bound } from '../sql/steps.js';
+import type { StatementValue } from '../sql/steps.js';
 import { storableText } from '../storable.js';
 
 /** Begins a substitute; seldom enough in a text that what has none of it is not looked at further. */
@@ -27,7 +27,7 @@ export function fromStoredText(stored: string): string {
 const UNFIT_JSON = /\\u(?:0000|001a|d[89a-f])/i;
 
 /** Bytes go as they are, which is what `toColumns` gives. */
-export function toWire(parameter: Bound): string | number | null | Buffer {
+export function toWire(parameter: StatementValue): string | number | null | Buffer {
   if (typeof parameter === 'string') return toStoredText(parameter);
   if (parameter === null || typeof parameter === 'number' || Buffer.isBuffer(parameter)) return parameter;
   const json = JSON.stringify(parameter);

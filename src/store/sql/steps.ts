@@ -1,6 +1,6 @@
 /**
  * A transaction, told once for every backend: a generator that yields statements and goes on with their answers. SQLite
- * plays it in one go, PostgreSQL waits for each answer; it may be played several times.
+ * plays it in one go, PostgreSQL waits for each answer. A transaction that is tried again is played anew.
  *
  * Statements are written for PostgreSQL, with the hints that SQLite needs (`INDEXED BY`, `NOT INDEXED`); each backend leaves
  * out, or says otherwise, what it does not know. `now_ms()` is the time by which tasks are due and leases end, `wall_ms()`
@@ -9,11 +9,11 @@
  */
 
 /** Lists and objects go as JSON, for `json_to_recordset` and its kin. */
-export type Bound = string | number | null | Buffer | readonly unknown[] | object;
+export type StatementValue = string | number | null | Buffer | readonly unknown[] | object;
 
 export interface Statement {
   readonly sql: string;
-  readonly parameters: readonly Bound[];
+  readonly parameters: readonly StatementValue[];
 }
 
 /** What a statement gave. */
@@ -23,20 +23,23 @@ export interface Answer {
   readonly changes: number;
 }
 
-/** Each step is answered before the next: a statement by its answer, several transactions' worth of them by their results. */
+/** Each step is answered before the next: a statement by its answer, a list of generators by their results. */
 export type Steps<Result> = Generator<Statement | readonly Steps<unknown>[], Result, unknown>;
 
-export function* all<Row extends object>(sql: string, ...parameters: Bound[]): Steps<Row[]> {
+export function* all<Row extends object>(sql: string, ...parameters: StatementValue[]): Steps<Row[]> {
   const { rows } = (yield { sql, parameters }) as Answer;
   return rows as Row[];
 }
 
-export function* one<Row extends object>(sql: string, ...parameters: Bound[]): Steps<Row | undefined> {
+export function* one<Row extends object>(
+  sql: string,
+  ...parameters: StatementValue[]
+): Steps<Row | undefined> {
   return (yield* all<Row>(sql, ...parameters))[0];
 }
 
 /** @returns how many rows it changed */
-export function* run(sql: string, ...parameters: Bound[]): Steps<number> {
+export function* run(sql: string, ...parameters: StatementValue[]): Steps<number> {
   return ((yield { sql, parameters }) as Answer).changes;
 }
 

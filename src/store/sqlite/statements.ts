@@ -1,7 +1,7 @@
 /** Plays transactions in SQLite, which answers at once. */
 import type Database from 'better-sqlite3';
 import type { Clock } from '../../core/clock.js';
-import type { Answer, Bound, Player, Statement, Steps } from '../sql/steps.js';
+import type { Answer, Player, Statement, StatementValue, Steps } from '../sql/steps.js';
 import { storableInteger, storableText } from '../storable.js';
 import type { Connection } from './connection.js';
 import type { Schedule } from './schedule.js';
@@ -22,7 +22,6 @@ const SAID_OTHERWISE: readonly (readonly [RegExp, (...found: string[]) => string
   [/::\w+/g, () => ''],
   [/ COLLATE "C"/g, () => ''],
   [/\bgreatest\(/g, () => 'max('],
-  [/\bleast\(/g, () => 'min('],
   [/\b(now|wall)_ms\(\)/g, (_, clock) => `$${clock}`],
 ];
 
@@ -91,14 +90,24 @@ export class Statements implements Player {
         places.push(clock ?? Number(number));
         return '?';
       });
-      prepared = { places, statement: this.#connection.database.prepare<[unknown[]], object>(text) };
+      prepared = { places, statement: this.#statement(text) };
       this.#prepared.set(sql, prepared);
     }
     return prepared;
   }
+
+  #statement(text: string): Database.Statement<[unknown[]], object> {
+    try {
+      return this.#connection.database.prepare(text);
+    } catch (error) {
+      if ((error as { code?: unknown }).code !== 'SQLITE_ERROR') throw error;
+      // It does not fit a schema that says it is ours.
+      throw Object.assign(new Error('odd schema', { cause: error }), { code: 'SQLITE_CORRUPT' });
+    }
+  }
 }
 
-function toBound(parameter: Bound): string | number | null | Buffer {
+function toBound(parameter: StatementValue): string | number | null | Buffer {
   if (typeof parameter === 'string') return storableText(parameter);
   if (parameter === null || typeof parameter === 'number' || Buffer.isBuffer(parameter)) return parameter;
   const json = JSON.stringify(parameter);
