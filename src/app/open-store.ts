@@ -28,6 +28,7 @@ export async function withStore<Value>(
     mode: mode === 'read' ? 'read' : 'write',
     create: mode === 'write',
     clock: context.clock,
+    onThread: mode !== 'read' && process.env.DIRECT !== '1',
     workingFolder: context.workingFolder,
     schemaName: settings.schemaName,
     onMigration({ path, bytes, version, lastVersion }) {
