@@ -12,7 +12,8 @@ export interface CarriedError {
 
 /** What can be sent of an error. */
 export function packError(error: unknown): CarriedError {
-  const { name, message, stack, cause, ...fields } = error instanceof Error ? error : new Error(String(error));
+  const { name, message, stack, cause, ...fields } =
+    error instanceof Error ? error : new Error(String(error));
   return {
     isOurs: error instanceof LlmBatchError,
     message,

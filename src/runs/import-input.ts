@@ -15,7 +15,7 @@ import type { Answerers, ImportMatch, ReimportOptions, Store } from '../store/st
 import { removeRun } from './prune-runs.js';
 
 export interface TaskPage {
-  readonly documents: readonly (NewTask & Partial<PreparedDocument>)[];
+  readonly documents: readonly (NewTask & Partial<Pick<PreparedDocument, 'document' | 'request'>>)[];
   readonly bad: readonly BadLine[];
   readonly duplicates: number;
 }

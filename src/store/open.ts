@@ -17,7 +17,7 @@ export interface OpenStoreOptions {
   readonly create?: boolean;
   /** Told before each step by which a store of an earlier version is brought up to date; a large one takes seconds. */
   readonly onMigration?: (step: MigrationStep) => void;
-  /** A store in a file is on a thread of its own, and goes by the system's clock. */
+  /** A store in a file is on a thread of its own, and goes by the system's clock. Default false. */
   readonly onThread?: boolean;
   /** Of a store on a server: the schema that holds it. */
   readonly schemaName?: string;

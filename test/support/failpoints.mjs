@@ -1,14 +1,19 @@
 /**
  * The whole program, with one point at which it kills itself: `node failpoints.mjs DIST POINT COUNT node dist/cli.js …`
  * kills with SIGKILL when POINT is reached for the COUNTth time. It needs no tool of the operating system, and the
- * program needs no hook for it: methods of its own classes are wrapped before its entry is loaded. The point `full`
- * does not kill: there the store may not grow any more until a file named `room` lies in the working folder.
+ * program needs no hook for it: methods of its own classes are wrapped before its entry is loaded, and before that of its
+ * store's thread. The point `full` does not kill: there the store may not grow any more until a file named `room` lies in
+ * the working folder.
  */
 import { existsSync, writeSync } from 'node:fs';
+import { syncBuiltinESMExports } from 'node:module';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
+import threads, { isMainThread, Worker } from 'node:worker_threads';
 
-const [node, , dist, point, count, , , ...programArguments] = process.argv;
+// A thread has the arguments of the process.
+const [node, , dist, point, count, , , ...programArguments] =
+  threads.getEnvironmentData('arguments') ?? process.argv;
 let left = Number(count);
 
 function load(path) {
@@ -86,5 +91,14 @@ function isAnswer({ outcomes }) {
 }
 
 POINTS[point]();
-process.argv = [node, join(dist, 'cli.js'), ...programArguments];
-await load('cli.js');
+if (isMainThread) {
+  threads.setEnvironmentData('arguments', process.argv);
+  threads.Worker = class extends Worker {
+    constructor(file, options) {
+      super(file, { ...options, execArgv: ['--import', import.meta.url] });
+    }
+  };
+  syncBuiltinESMExports();
+  process.argv = [node, join(dist, 'cli.js'), ...programArguments];
+  await load('cli.js');
+}

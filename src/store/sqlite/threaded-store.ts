@@ -3,12 +3,18 @@
  * statement. All that crosses is plain data, so that no method is named here.
  */
 import { createRequire } from 'node:module';
-import { Worker } from 'node:worker_threads';
+import { type MessagePort, Worker } from 'node:worker_threads';
 import { unpackError } from '../../core/carried-error.js';
 import { EXIT_CODES, LlmBatchError } from '../../core/errors.js';
 import type { Json } from '../../core/json.js';
 import type { MigrationStep, Store } from '../store.js';
-import { type FromThread, OPENING_ID, type PortShape, type ThreadOptions } from './thread-messages.js';
+import {
+  type FromThread,
+  OPENING_ID,
+  type PortShape,
+  type ThreadOptions,
+  type ToThread,
+} from './thread-messages.js';
 
 export interface ThreadedOptions extends Omit<ThreadOptions, 'path'> {
   readonly onMigration?: (step: MigrationStep) => void;
@@ -34,12 +40,47 @@ type CarriedPort<Port> = Port extends (...parameters: infer Parameters) => Promi
 
 /**
  * Opens the store as `openSqliteStore` does, by the system's clock.
- * @throws LlmBatchError as that, and STORE_THREAD_ENDED (exit 5), as every method from then on
+ * @throws LlmBatchError as that, and STORE_THREAD_ENDED (exit 5), as every method does once the thread has ended
  */
-export async function openThreadedStore(path: string, options: ThreadedOptions): Promise<Store> {
-  const thread = new StoreThread(path, options);
-  const store = portOf((await thread.opened) as PortShape, '', thread) as CarriedPort<Store>;
-  return { ...store, close: () => thread.close() };
+export function openThreadedStore(path: string, options: ThreadedOptions): Promise<Store> {
+  const { mode, create, workingFolder, onMigration } = options;
+  const workerData: ThreadOptions = { path, mode, create, workingFolder };
+  // Tests run the TypeScript source, but a thread needs the built file; package.json says where that is.
+  const file = createRequire(import.meta.url).resolve('#store-thread');
+  // Nothing from the user's environment, least of all a key.
+  const worker = new Worker(file, { workerData, env: {} });
+  const ended = new Promise<LlmBatchError>((resolve) => {
+    let cause: unknown;
+    worker.once('error', (error) => {
+      cause = error;
+    });
+    worker.once('exit', () => resolve(threadEnded(path, cause)));
+  });
+  return storeBehind(worker, ended, onMigration);
+}
+
+/** Of a thread, or of a port to whatever serves the store. */
+type Line = Pick<MessagePort, 'postMessage' | 'ref' | 'unref'> & {
+  on(event: 'message', listener: (message: FromThread) => void): unknown;
+};
+
+/** @param ended resolves when no answer comes any more, with what is told to those that wait for one */
+export async function storeBehind(
+  line: Line,
+  ended: Promise<LlmBatchError>,
+  onMigration?: (step: MigrationStep) => void,
+): Promise<Store> {
+  const asked = new Asked(line, ended, onMigration);
+  const store = portOf((await asked.opened) as PortShape, '', asked) as CarriedPort<Store>;
+  return {
+    ...store,
+    async close() {
+      // Of a thread that has ended by itself those were told who had asked for something.
+      await store.close().catch(() => undefined);
+      line.ref();
+      await ended;
+    },
+  };
 }
 
 interface Waiting {
@@ -47,87 +88,69 @@ interface Waiting {
   readonly reject: (error: unknown) => void;
 }
 
-class StoreThread {
+/** What was asked of the other side and has no answer yet. */
+class Asked {
   readonly opened: Promise<unknown>;
-  readonly #worker: Worker;
-  readonly #ended: Promise<void>;
+  readonly #line: Line;
   readonly #waiting = new Map<number, Waiting>();
   #lastId = OPENING_ID;
   #end: LlmBatchError | null = null;
 
-  constructor(path: string, options: ThreadedOptions) {
-    const { mode, create, workingFolder } = options;
-    const workerData: ThreadOptions = { path, mode, create, workingFolder };
-    // Tests run the TypeScript source, but a thread needs the built file; package.json says where that is.
-    const file = createRequire(import.meta.url).resolve('#store-thread');
-    // Nothing from the user's environment, least of all a key.
-    this.#worker = new Worker(file, { workerData, env: {} });
+  constructor(line: Line, ended: Promise<LlmBatchError>, onMigration?: (step: MigrationStep) => void) {
+    this.#line = line;
     this.opened = this.#answerTo(OPENING_ID);
-    let cause: unknown;
-    this.#worker.on('error', (error) => {
-      cause = error;
-    });
-    this.#worker.on('message', (message: FromThread) => {
-      if ('migration' in message) options.onMigration?.(message.migration);
+    line.on('message', (message) => {
+      if ('migration' in message) onMigration?.(message.migration);
       else this.#settle(message);
     });
-    this.#ended = new Promise((resolve) => {
-      this.#worker.once('exit', () => {
-        this.#end = ended(path, cause);
-        for (const { reject } of this.#waiting.values()) reject(this.#end);
-        this.#waiting.clear();
-        resolve();
-      });
+    ended.then((end) => {
+      this.#end = end;
+      for (const { reject } of this.#waiting.values()) reject(end);
+      this.#waiting.clear();
     });
   }
 
+  /** @throws what the method throws, or that the thread has ended */
   async ask(method: string, parameters: readonly unknown[]): Promise<unknown> {
     if (this.#end !== null) throw this.#end;
     this.#lastId += 1;
-    this.#worker.postMessage({ id: this.#lastId, method, parameters });
+    const message: ToThread = { id: this.#lastId, method, parameters };
+    this.#line.postMessage(message);
     return this.#answerTo(this.#lastId);
-  }
-
-  /** Resolves once the thread is gone, and with it all that it had open. */
-  async close(): Promise<void> {
-    // Of a thread that has ended by itself those were told who had asked for something.
-    await this.ask('close', []).catch(() => undefined);
-    this.#worker.ref();
-    await this.#ended;
   }
 
   /** Only who waits for an answer is kept alive. */
   #answerTo(id: number): Promise<unknown> {
-    this.#worker.ref();
+    this.#line.ref();
     return new Promise((resolve, reject) => {
       this.#waiting.set(id, { resolve, reject });
     });
   }
 
-  #settle(message: Exclude<FromThread, { migration: unknown }>): void {
+  #settle(message: Exclude<FromThread, { migration: MigrationStep }>): void {
     const waiting = this.#waiting.get(message.id);
     this.#waiting.delete(message.id);
-    if (this.#waiting.size === 0) this.#worker.unref();
+    if (this.#waiting.size === 0) this.#line.unref();
     if ('error' in message) waiting?.reject(unpackError(message.error));
     else waiting?.resolve(message.value);
   }
 }
 
-function portOf({ facts, methods, parts }: PortShape, path: string, thread: StoreThread): unknown {
+function portOf({ facts, methods, parts }: PortShape, path: string, asked: Asked): unknown {
   const asking = methods.map((name) => [
     name,
-    (...parameters: readonly unknown[]) => thread.ask(path + name, parameters),
+    (...parameters: readonly unknown[]) => asked.ask(path + name, parameters),
   ]);
-  const inner = Object.entries(parts).map(([name, part]) => [name, portOf(part, `${path}${name}.`, thread)]);
+  const inner = Object.entries(parts).map(([name, part]) => [name, portOf(part, `${path}${name}.`, asked)]);
   return { ...facts, ...Object.fromEntries([...asking, ...inner]) };
 }
 
-function ended(path: string, cause: unknown): LlmBatchError {
+function threadEnded(path: string, cause: unknown): LlmBatchError {
   const reason = cause instanceof Error ? `: ${cause.message}` : '';
   return new LlmBatchError(`The thread that keeps ${path} has ended${reason}.`, {
     code: 'STORE_THREAD_ENDED',
     exitCode: EXIT_CODES.store,
-    hint: 'What was committed is safe: go on with `llm-batch resume`.',
+    hint: 'Go on with `llm-batch resume`; what was committed is safe.',
     cause,
   });
 }
