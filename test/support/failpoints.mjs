@@ -2,8 +2,8 @@
  * The whole program, with one point at which it kills itself: `node failpoints.mjs DIST POINT COUNT node dist/cli.js …`
  * kills with SIGKILL when POINT is reached for the COUNTth time. It needs no tool of the operating system, and the
  * program needs no hook for it: methods of its own classes are wrapped before its entry is loaded, and before that of its
- * store's thread. The point `full` does not kill: there the store may not grow any more until a file named `room` lies in
- * the working folder.
+ * store's thread. Two points do not kill: from `full` on the store may not grow until a file named `room` lies in the
+ * working folder, and at `dead thread` the store's thread ends and nothing else.
  */
 import { existsSync, writeSync } from 'node:fs';
 import { syncBuiltinESMExports } from 'node:module';
@@ -80,6 +80,15 @@ const POINTS = {
         this.database.pragma('max_page_count = 1000000');
       }
       return original.call(this, work);
+    };
+  },
+  /** As one that has no memory left; in a thread `exit` ends no more than that. */
+  'dead thread': () => {
+    const original = SqliteStore.prototype.record;
+    SqliteStore.prototype.record = function (...parameters) {
+      if (parameters[1].some(isAnswer)) left -= 1;
+      if (left <= 0) process.exit();
+      return original.apply(this, parameters);
     };
   },
   /** What a crash left has been put back. */
