@@ -2,7 +2,9 @@
  * The store in an SQLite file, on a thread of its own: who sends calls and reads answers never waits for the disk or for a
  * statement. All that crosses is plain data, so that no method is named here.
  */
+import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
+import { fileURLToPath } from 'node:url';
 import { type MessagePort, Worker } from 'node:worker_threads';
 import { unpackError } from '../../core/carried-error.js';
 import { EXIT_CODES, LlmBatchError } from '../../core/errors.js';
@@ -45,10 +47,8 @@ type CarriedPort<Port> = Port extends (...parameters: infer Parameters) => Promi
 export function openThreadedStore(path: string, options: ThreadedOptions): Promise<Store> {
   const { mode, create, workingFolder, onMigration } = options;
   const workerData: ThreadOptions = { path, mode, create, workingFolder };
-  // Tests run the TypeScript source, but a thread needs the built file; package.json says where that is.
-  const file = createRequire(import.meta.url).resolve('#store-thread');
   // Nothing from the user's environment, least of all a key.
-  const worker = new Worker(file, { workerData, env: {} });
+  const worker = new Worker(threadFile(), { workerData, env: {} });
   const ended = new Promise<LlmBatchError>((resolve) => {
     let cause: unknown;
     worker.once('error', (error) => {
@@ -143,6 +143,12 @@ function portOf({ facts, methods, parts }: PortShape, path: string, asked: Asked
   ]);
   const inner = Object.entries(parts).map(([name, part]) => [name, portOf(part, `${path}${name}.`, asked)]);
   return { ...facts, ...Object.fromEntries([...asking, ...inner]) };
+}
+
+/** A thread needs a built file, which stands beside this one only where that is built too: package.json says where it is. */
+function threadFile(): string {
+  const beside = fileURLToPath(new URL('thread.js', import.meta.url));
+  return existsSync(beside) ? beside : createRequire(import.meta.url).resolve('#store-thread');
 }
 
 function threadEnded(path: string, cause: unknown): LlmBatchError {
