@@ -14,7 +14,11 @@ const ours = {
 export default defineConfig([
   {
     ...ours,
-    input: { cli: 'src/cli.ts', 'reader-process': 'src/input/reader-process.ts' },
+    input: {
+      cli: 'src/cli.ts',
+      'reader-process': 'src/input/reader-process.ts',
+      'store-thread': 'src/store/sqlite/thread.ts',
+    },
     output: {
       dir: 'dist',
       chunkFileNames: 'chunks/[name].js',

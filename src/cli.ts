@@ -40,6 +40,7 @@ const context: CommandContext = {
   processId: process.pid,
   hostName: hostname(),
   clock: systemClock,
+  hasThreads: true,
   random: systemRandom,
   interrupts,
 };

@@ -23,6 +23,8 @@ export interface CommandContext {
   readonly processId: number;
   readonly hostName: string;
   readonly clock: Clock;
+  /** What may have a thread of its own has one, where it goes by the system's clock. Default false. */
+  readonly hasThreads?: boolean;
   readonly random: Random;
   readonly interrupts: Interrupts;
 }

@@ -28,6 +28,7 @@ export async function withStore<Value>(
     mode: mode === 'read' ? 'read' : 'write',
     create: mode === 'write',
     clock: context.clock,
+    onThread: context.hasThreads === true && mode !== 'read',
     workingFolder: context.workingFolder,
     schemaName: settings.schemaName,
     onMigration({ path, bytes, version, lastVersion }) {

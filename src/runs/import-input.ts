@@ -9,12 +9,13 @@ import type { ImportCounts, ImportPlan } from '../core/event.js';
 import type { JsonObject } from '../core/json.js';
 import type { RunRecord } from '../core/run.js';
 import type { NewTask } from '../core/task.js';
+import type { PreparedDocument } from '../documents/read.js';
 import type { BadLine } from '../input/bad-line.js';
 import type { Answerers, ImportMatch, ReimportOptions, Store } from '../store/store.js';
 import { removeRun } from './prune-runs.js';
 
 export interface TaskPage {
-  readonly documents: readonly NewTask[];
+  readonly documents: readonly (NewTask & Partial<Pick<PreparedDocument, 'document' | 'request'>>)[];
   readonly bad: readonly BadLine[];
   readonly duplicates: number;
 }
@@ -41,10 +42,10 @@ export async function importNew(options: ImportOptions): Promise<ImportCounts> {
   const { store, run } = options;
   let report: ImportCounts;
   try {
-    report = await eachPage(options, async (page, badSoFar) => {
+    report = await eachPage(options, async (documents, badSoFar) => {
       // After a bad line the import is lost unless they are skipped: only read on, to report them all at once.
       if (badSoFar > 0 && !options.skipBadLines) return;
-      await store.addTasks(run.id, page.documents);
+      await store.addTasks(run.id, documents);
     });
     refuseBadLines(report, options.skipBadLines);
     refuseEmpty(report);
@@ -68,8 +69,8 @@ export async function planImport(options: ImportOptions, answerers: Answerers): 
     changed_finished: 0,
     answered_before: 0,
   };
-  const report = await eachPage(options, async (page) => {
-    const matches = await store.matchTasks(run.id, page.documents, answerers.fromNowOn);
+  const report = await eachPage(options, async (documents) => {
+    const matches = await store.matchTasks(run.id, documents, answerers.fromNowOn);
     for (const match of matches) tally[match] += 1;
   });
   refuseBadLines(report, options.skipBadLines);
@@ -100,8 +101,8 @@ export async function applyImport(
 ): Promise<RunRecord> {
   const { store, run } = options;
   await store.beginReimport(run.id);
-  await eachPage({ ...options, onBadLines: () => undefined }, async (page) => {
-    await store.reimportTasks(run.id, page.documents, reimport);
+  await eachPage({ ...options, onBadLines: () => undefined }, async (documents) => {
+    await store.reimportTasks(run.id, documents, reimport);
   });
   await store.updateRun(run.id, { settings });
   await store.finishReimport(run.id);
@@ -110,7 +111,7 @@ export async function applyImport(
 
 async function eachPage(
   options: ImportOptions,
-  take: (page: TaskPage, badSoFar: number) => Promise<void>,
+  take: (documents: readonly NewTask[], badSoFar: number) => Promise<void>,
 ): Promise<ImportCounts> {
   let documents = 0;
   let badLines = 0;
@@ -121,7 +122,11 @@ async function eachPage(
       badLines += page.bad.length;
       duplicates += page.duplicates;
       if (page.bad.length > 0) await options.onBadLines(page.bad);
-      await take(page, badLines);
+      // The store may be on another thread: it gets what it keeps, and not all that was made of it on the way.
+      await take(
+        page.documents.map(({ document, request, ...task }) => task),
+        badLines,
+      );
       documents += page.documents.length;
     }
   } catch (error) {

@@ -17,6 +17,8 @@ export interface OpenStoreOptions {
   readonly create?: boolean;
   /** Told before each step by which a store of an earlier version is brought up to date; a large one takes seconds. */
   readonly onMigration?: (step: MigrationStep) => void;
+  /** A store in a file is on a thread of its own, and goes by the system's clock. Default false. */
+  readonly onThread?: boolean;
   /** Of a store on a server: the schema that holds it. */
   readonly schemaName?: string;
 }
@@ -49,6 +51,10 @@ export async function openStore(url: string, options: OpenStoreOptions): Promise
   }
   const path = storePath(url);
   if (options.mode === 'write') refuseNetwork(path);
+  if (options.onThread) {
+    const { openThreadedStore } = await import('./sqlite/threaded-store.js');
+    return openThreadedStore(path, options);
+  }
   const { openSqliteStore } = await import('./sqlite/store.js');
   return openSqliteStore(path, options);
 }

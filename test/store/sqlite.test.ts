@@ -1,4 +1,5 @@
 import { storeContract } from '../contract/store.contract.js';
-import { openSqliteUnderTest } from './sqlite/sqlite-under-test.js';
+import { openSqliteUnderTest, openThreadedUnderTest } from './sqlite/sqlite-under-test.js';
 
-storeContract('SQLite', openSqliteUnderTest);
+storeContract('SQLite', () => openSqliteUnderTest());
+storeContract('SQLite on a thread of its own', openThreadedUnderTest);

@@ -1,14 +1,19 @@
 /**
  * The whole program, with one point at which it kills itself: `node failpoints.mjs MODULES POINT COUNT node dist/cli.js …`
  * kills with SIGKILL when POINT is reached for the COUNTth time. It needs no tool of the operating system, and the
- * program needs no hook for it: methods of its own classes are wrapped before its entry is loaded. The point `full`
- * does not kill: there the store may not grow any more until a file named `room` lies in the working folder.
+ * program needs no hook for it: methods of its own classes are wrapped before its entry is loaded, and before that of its
+ * store's thread. Two points do not kill: from `full` on the store may not grow until a file named `room` lies in the
+ * working folder, and at `dead thread` the store's thread ends and nothing else.
  */
 import { existsSync, writeSync } from 'node:fs';
+import { syncBuiltinESMExports } from 'node:module';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
+import threads, { isMainThread, Worker } from 'node:worker_threads';
 
-const [node, , modules, point, count, , , ...programArguments] = process.argv;
+// A thread has the arguments of the process.
+const [node, , modules, point, count, , , ...programArguments] =
+  threads.getEnvironmentData('arguments') ?? process.argv;
 let left = Number(count);
 
 function load(path) {
@@ -77,6 +82,15 @@ const POINTS = {
       return original.call(this, work);
     };
   },
+  /** As one that has no memory left; in a thread `exit` ends no more than that. */
+  'dead thread': () => {
+    const original = SqliteStore.prototype.record;
+    SqliteStore.prototype.record = function (...parameters) {
+      if (parameters[1].some(isAnswer)) left -= 1;
+      if (left <= 0) process.exit();
+      return original.apply(this, parameters);
+    };
+  },
   /** What a crash left has been put back. */
   'after a rescue': () => after(SqliteStore.prototype, 'rescueTasks', () => true),
 };
@@ -86,5 +100,14 @@ function isAnswer({ outcomes }) {
 }
 
 POINTS[point]();
-process.argv = [node, join(modules, 'cli.js'), ...programArguments];
-await load('cli.js');
+if (isMainThread) {
+  threads.setEnvironmentData('arguments', process.argv);
+  threads.Worker = class extends Worker {
+    constructor(file, options) {
+      super(file, { ...options, execArgv: ['--import', import.meta.url] });
+    }
+  };
+  syncBuiltinESMExports();
+  process.argv = [node, join(modules, 'cli.js'), ...programArguments];
+  await load('cli.js');
+}

@@ -54,6 +54,7 @@ export async function runInProcess(
     processId: process.pid,
     hostName: 'here',
     clock,
+    hasThreads: false,
     random: options.random ?? (() => 0),
     interrupts: options.interrupts ?? new Interrupts(clock),
   });

@@ -35,9 +35,9 @@ const WAL_KEPT_BYTES = 64 * 1024 * 1024;
 export interface OpenDatabaseOptions {
   readonly mode: 'write' | 'read';
   readonly clock: Clock;
-  readonly workingFolder?: string;
+  readonly workingFolder?: string | undefined;
   /** Default true: a file that is not there is made, when it is opened to write. */
-  readonly create?: boolean;
+  readonly create?: boolean | undefined;
   readonly onMigration?: (step: MigrationStep) => void;
   /** Those of this version, unless a test plays an older or a newer one. */
   readonly migrations?: readonly Migration[];

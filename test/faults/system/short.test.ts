@@ -76,6 +76,22 @@ describe('a store that cannot grow, in short', () => {
   });
 });
 
+describe("a store's thread that ends, in short", () => {
+  it('ends the run as a broken store does, and no answer that had come is asked for again', async () => {
+    const run = new FaultRun({ simulator, documents: 60, concurrency: 4 });
+    try {
+      const end = await run.live('run', { wrapper: runUntil(WHOLE_PROGRAM, 'dead thread', 5) });
+      expect(end.exitCode, end.stderr).toBe(5);
+      expect(end.stderr).toMatch(/The thread that keeps .*llm-batch\.db has ended/);
+      expect(await run.calls()).toBeLessThan(60);
+      expect((await run.finish()).exitCode).toBe(0);
+      expect(await run.violations(0)).toEqual([]);
+    } finally {
+      run.remove();
+    }
+  });
+});
+
 describe('a wall clock that jumps, in short', () => {
   it.each([
     ['back', -3_600_000],
