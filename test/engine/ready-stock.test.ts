@@ -1,6 +1,7 @@
 /** Calls are made ready ahead of their slots; one that does not leave after all leaves no trace. */
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import type { SendingWay } from '../../src/engine/sending-way.js';
+import { createLimiter } from '../../src/limiter/limiter.js';
 import type { Provider, ProviderReply } from '../../src/provider/provider.js';
 import { answered, answerOf } from '../support/answered.js';
 import { FakeClock } from '../support/fake-clock.js';
@@ -95,7 +96,11 @@ it('calls that are ready when their lane is silenced do not leave before it spea
   stored = await StoredRun.of(texts(60), { concurrency: 8 }, clock);
   // The first is answered; of the eight that follow, each is told to wait.
   const { provider, sentAtMs } = answering((call) => (call > 1 && call <= 9 ? THROTTLED : GOOD), 40);
-  const { summary } = await stored.execute(provider, () => 0.5);
+  const limiter = createLimiter({ requestsPerMinute: 6_000, tokensPerMinute: null, random: () => 0.5 });
+  const lane = { name: 'lane', weight: 1, provider, limiter, costOf: () => null, mostOf: () => null };
+  const { summary } = await stored.executeOver([lane], () => 0.5);
+  // Those that were taken back have no place in the minute.
+  expect(limiter.snapshot(clock.monotonicMs()).requestsInWindow).toBe(sentAtMs.length);
   expect(summary.counts).toMatchObject({ completed: 60 });
   expect(summary.calls.made).toBe(sentAtMs.length);
   const refusedAtMs = (sentAtMs[1] ?? 0) + 40;

@@ -213,6 +213,31 @@ describe('what a run was asked for', () => {
   });
 });
 
+describe('a run that is asked to stop', () => {
+  it('has that noted before its calls have ended, so that a kill in between blames no document', async () => {
+    const noted: string[] = [];
+    const listeners = new Set<(count: number) => void>();
+    run = await StoredRun.of(texts(2), {}, clock);
+    const store = storeWith(run.store, { noteStop: async (workerId) => void noted.push(workerId) });
+    const stop = {
+      count: 0,
+      subscribe(listener: (count: number) => void) {
+        listeners.add(listener);
+        return () => listeners.delete(listener);
+      },
+    };
+    clock.after(SECOND_MS, () => {
+      stop.count = 1;
+      for (const listener of listeners) listener(1);
+      expect(noted).toEqual(['test']);
+    });
+    const slow = judgedProvider({ latencyMs: 5_000 }, clock);
+    const { end } = await run.execute(slow, random, undefined, { store, stop });
+    expect(end).toEqual({ reason: 'stopped' });
+    expect(noted).toEqual(['test']);
+  });
+});
+
 describe('a call that is recorded while the user asks to stop at once', () => {
   it('is not waited for', async () => {
     const never: Provider = {

@@ -47,10 +47,16 @@ interface Documents {
   readonly pacing?: Partial<PacingSettings>;
   /** Of the server, so that runs may go to different ones. */
   readonly baseUrl?: string;
+  /** By the provider's batches. */
+  readonly remote?: boolean;
 }
 
-async function addRun(name: string, { count, priority = 0, pacing, baseUrl }: Documents): Promise<RunRecord> {
-  const settings = plainRunSettings({ concurrency: 4, ...pacing });
+async function addRun(
+  name: string,
+  { count, priority = 0, pacing, baseUrl, remote = false }: Documents,
+): Promise<RunRecord> {
+  const plain = plainRunSettings({ concurrency: 4, ...pacing });
+  const settings = { ...plain, remote: { ...plain.remote, remote } };
   const connection = { ...settings.connection, baseUrl: baseUrl ?? null };
   const run = await store.createRun({
     ...{ name, inputPath: join(folder.path, name), simulated: false, createdAtMs: clock.now() },
@@ -247,6 +253,15 @@ it('goes on when runs are cancelled and deleted under it, and wakes neither', as
   expect(await statusOf('docs')).toBe('finished');
   expect(server.arrivals.length).toBeLessThan(40);
   expect(events.map(([type]) => type)).toContain('leases_lost');
+});
+
+it('leaves what a provider works on by itself to one process, where others may be at work too', async () => {
+  await addRun('remote', { count: 4, remote: true });
+  await addRun('direct', { count: 2 });
+  const shared = storeWith(store, { capabilities: { ...store.capabilities, sharedDrain: true } });
+  const { passedOver } = await clock.runUntil(startWork({ store: shared }));
+  expect(passedOver).toEqual(['remote']);
+  expect(seriesOf(server)).toEqual([['direct at 0', 2]]);
 });
 
 it('leaves a run alone while it is imported anew, and goes on with it afterwards', async () => {

@@ -100,6 +100,16 @@ describe('a run that is handed in', () => {
     expect(workspace.query('SELECT 1 FROM tasks UNION ALL SELECT 1 FROM documents')).toEqual([]);
   });
 
+  it('whose process died in the middle is gone when the service starts again', async () => {
+    await serve('--no-drain');
+    await post(lines(3));
+    await service.stop();
+    workspace.change("UPDATE runs SET status = 'importing' WHERE name LIKE 'run%'");
+    await serve('--no-drain');
+    expect(workspace.query('SELECT name FROM runs')).toEqual([{ name: 'served-simulated' }]);
+    expect(workspace.query('SELECT 1 FROM tasks')).toEqual([]);
+  });
+
   it('whose sender goes on and on is cut off when the service has been asked to stop for its grace', async () => {
     const { url, stop } = await serve('--no-drain', '--grace', '100ms');
     const sending = request(`${url}/v1/runs`, { method: 'POST', headers: JSONL });

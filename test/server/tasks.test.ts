@@ -10,7 +10,7 @@ import { postgresUrl } from '../support/postgres.js';
 import { type ServiceUnderTest, startService } from '../support/service.js';
 import { type SimulatorHere, startSimulatorHere } from '../support/simulator-here.js';
 import { waitFor } from '../support/wait-for.js';
-import { Workspace } from '../support/workspace.js';
+import { numberedDocuments, Workspace } from '../support/workspace.js';
 
 let workspace: Workspace;
 let simulator: SimulatorHere;
@@ -373,8 +373,19 @@ describe('a service that is stopped', () => {
   });
 });
 
+describe('a service that sends', () => {
+  it('is the only process that does, on a store in a file', async () => {
+    await serve();
+    const { exitCode, stderr } = await workspace.run(['worker', '--all']);
+    expect(exitCode).toBe(5);
+    expect(stderr).toContain(`process ${process.pid} on `);
+  });
+});
+
 describe('what has lived its time', () => {
-  it('is gone with 410, a run as well; what nobody knows is 404', async () => {
+  it('is gone with 410, a run as well, but not a run by command; what nobody knows is 404', async () => {
+    workspace.writeDocuments('docs.jsonl', numberedDocuments(2));
+    await runInProcess(['run', 'docs.jsonl', '--simulate'], { folder: workspace.folder });
     let aheadMs = 0;
     const clock = { ...systemClock, now: () => systemClock.now() + aheadMs };
     const start = async () => {
@@ -402,7 +413,9 @@ describe('what has lived its time', () => {
     await waitFor('the run to expire', async () => (await ask('GET', runPath)).status === 410);
     expect((await ask('GET', `/v1/tasks/${id}`)).json.code).toBe('expired');
     expect((await ask('GET', '/v1/tasks/task_unknown')).status).toBe(404);
-    expect(workspace.query('SELECT 1 FROM tasks')).toEqual([]);
+    expect(workspace.query('SELECT key FROM tasks')).toEqual(
+      numberedDocuments(2).map(({ id }) => ({ key: id })),
+    );
   });
 });
 

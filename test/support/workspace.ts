@@ -93,6 +93,16 @@ export class Workspace {
     return jsonLines<ResultLine>(stdout);
   }
 
+  /** As a process left it that died at an odd moment. */
+  change(sql: string): void {
+    const database = new Database(this.storePath);
+    try {
+      database.exec(sql);
+    } finally {
+      database.close();
+    }
+  }
+
   /** A look into the store without the program. */
   query<Row>(sql: string): Row[] {
     const database = new Database(this.storePath, { readonly: true });
