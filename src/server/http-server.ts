@@ -42,7 +42,11 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
   const openApi = new OpenApi();
   const checkAccess = createAccessCheck(tokens);
   app.decorateRequest('bodyText', '');
-  app.addHook('onRoute', (route) => openApi.add(route));
+  const methods = new Map<string, readonly string[]>();
+  app.addHook('onRoute', (route) => {
+    openApi.add(route);
+    methods.set(route.url, [...(methods.get(route.url) ?? []), ...[route.method].flat()]);
+  });
   app.addHook('onRequest', async ({ routeOptions, headers }) => {
     if (routeOptions.config.docs?.isPublic !== true) checkAccess(headers);
   });
@@ -70,8 +74,21 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
   });
   app.setNotFoundHandler(({ method }, reply) => sendProblem(nothingHere(method), reply));
   for (const add of [...routes, healthRoutes(probe, () => openApi.document())]) add(app);
+  for (const [path, allowed] of [...methods]) refuseOtherMethods(app, path, allowed);
   return app;
 }
+
+/** RFC 9110, 15.5.6. Whoever may not come in is not told which there are. */
+function refuseOtherMethods(app: FastifyInstance, url: string, allowed: readonly string[]): void {
+  const refuse = async ({ method }: FastifyRequest, reply: FastifyReply): Promise<never> => {
+    reply.header('allow', allowed.join(', '));
+    throw new Problem(405, `This address takes ${allowed.join(' and ')}, not ${method}.`, { code: 'method' });
+  };
+  const method = METHODS.filter((each) => !allowed.includes(each));
+  app.route({ method, url, onRequest: refuse, handler: refuse });
+}
+
+const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'];
 
 function sendProblem(problem: Problem, reply: FastifyReply): FastifyReply {
   const { retryAfterSeconds } = problem.options;

@@ -249,7 +249,11 @@ describe('bad input', () => {
     for (const type of ['application/jsonl', 'application/json', 'text/plain']) {
       expect((await post(type, '{}', '/elsewhere/v1/tasks')).status).toBe(404);
     }
-    expect((await ask('GET', '/v1/tasks')).json.detail).toContain('for GET');
+    const odd = await ask('GET', '/v1/tasks');
+    expect([odd.status, odd.headers.get('allow')]).toEqual([405, 'POST']);
+    expect(odd.json.detail).toBe('This address takes POST, not GET.');
+    expect((await ask('PUT', '/v1/tasks/task_none', 'no JSON')).headers.get('allow')).toBe('GET, DELETE');
+    expect((await ask('PUT', '/v1/nothing')).json.detail).toContain('for PUT');
     expect((await ask('GET', '/v1/tasks/')).status).toBe(404);
     expect((await post('application/json', '', '/v1/tasks/task_none/retry')).status).toBe(404);
     expect((await post('text/plain', '{}')).status).toBe(415);
