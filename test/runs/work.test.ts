@@ -259,8 +259,11 @@ it('leaves what a provider works on by itself to one process, where others may b
   await addRun('remote', { count: 4, remote: true });
   await addRun('direct', { count: 2 });
   const shared = storeWith(store, { capabilities: { ...store.capabilities, sharedDrain: true } });
-  const { passedOver } = await clock.runUntil(startWork({ store: shared }));
+  const told: string[] = [];
+  const tell: WorkOptions['tell'] = (event) => event.type === 'run_passed_over' && told.push(event.message);
+  const { passedOver } = await clock.runUntil(startWork({ store: shared, tell }));
   expect(passedOver).toEqual(['remote']);
+  expect(told).toEqual([expect.stringContaining('no work for workers')]);
   expect(seriesOf(server)).toEqual([['direct at 0', 2]]);
 });
 
