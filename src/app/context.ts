@@ -23,8 +23,8 @@ export interface CommandContext {
   readonly processId: number;
   readonly hostName: string;
   readonly clock: Clock;
-  /** What may have a thread of its own has one, where it goes by the system's clock. Default false. */
-  readonly hasThreads?: boolean;
+  /** What may have a thread of its own has one, which goes by the system's clock. */
+  readonly hasThreads: boolean;
   readonly random: Random;
   readonly interrupts: Interrupts;
 }

@@ -11,8 +11,11 @@ import type { Store } from '../store/store.js';
 import { formatBytes } from '../ui/numbers.js';
 import type { CommandContext } from './context.js';
 
-/** `write` makes a store where there is none, `change` does not. */
-export type StoreMode = 'read' | 'write' | 'change';
+/**
+ * `write` makes a store where there is none. While it and `send` have the store open, calls are made, which do not wait for
+ * it; `change` makes none.
+ */
+export type StoreMode = 'read' | 'change' | 'send' | 'write';
 
 /** A smaller store is up to date before anybody wonders. */
 const LARGE_STORE_BYTES = 32 * 1024 * 1024;
@@ -28,7 +31,7 @@ export async function withStore<Value>(
     mode: mode === 'read' ? 'read' : 'write',
     create: mode === 'write',
     clock: context.clock,
-    onThread: context.hasThreads === true && mode !== 'read',
+    onThread: context.hasThreads && (mode === 'send' || mode === 'write'),
     workingFolder: context.workingFolder,
     schemaName: settings.schemaName,
     onMigration({ path, bytes, version, lastVersion }) {

@@ -9,8 +9,10 @@ import type { CommandContext } from './context.js';
 import { batchFolder, salvageFile, workerIdOf } from './open-store.js';
 import { traceRuns } from './telemetry.js';
 
-export interface SendRunOptions extends Pick<CompleteOptions, 'store' | 'run' | 'choice' | 'waits' | 'tell'> {
+export interface SendRunOptions extends Pick<CompleteOptions, 'store' | 'run' | 'choice' | 'tell'> {
   readonly settings: Settings;
+  /** For what is with a provider. */
+  readonly waits: boolean;
   readonly outputs: Omit<RunOutputs, 'stream'>;
 }
 

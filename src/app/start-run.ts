@@ -1,3 +1,4 @@
+/** `run` from its store on: the run of the input is found or made, its documents are brought in, and it is sent. */
 import type { RunRecord } from '../core/run.js';
 import type { OutputPaths } from '../results/output-paths.js';
 import type { SentRun } from '../runs/execute-run.js';

@@ -4,6 +4,7 @@ import type { CommandContext } from '../app/context.js';
 import { type TrustedFact, TrustRecord } from '../config/trust-record.js';
 import { type LlmBatchError, usageError } from '../core/errors.js';
 import { printable } from '../core/foreign-text.js';
+import { columnsOf } from '../ui/colours.js';
 import { wrapToWidth } from '../ui/width.js';
 
 /**
@@ -40,7 +41,7 @@ export async function choose<Letter extends string>(
 
 /** @returns the line that is typed, trimmed; empty at the end of the input and after Ctrl-C */
 async function ask({ stdin, stderr, interrupts }: CommandContext, question: string): Promise<string> {
-  const lines = wrapToWidth(printable(question), stderr.columns || 100);
+  const lines = wrapToWidth(printable(question), columnsOf(stderr));
   stderr.write(`${lines.join('\n')} `);
   // The terminal edits the line itself, so that Ctrl-C stays a signal.
   const reader = createInterface({ input: stdin, terminal: false });

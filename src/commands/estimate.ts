@@ -128,11 +128,14 @@ export async function showEstimate(
 }
 
 /** Embeddings have no output: 0 is a length too. */
-const lengthRange = parseRange((text) => (String(text).trim() === '0' ? 0 : parseCount(text)));
+function parseLength(text: string): number {
+  return text.trim() === '0' ? 0 : parseCount(text);
+}
 
 function outputTokensOf(text: string | undefined): TokenRange | null {
-  const range = parsedFlag('output-tokens', text, lengthRange);
-  if (range === null || range.high >= range.low) return range;
+  if (text === undefined) return null;
+  const range = parseRange(text, (end) => parseGiven('ESTIMATE_OPTION', '--output-tokens', end, parseLength));
+  if (range.high >= range.low) return range;
   throw usageError('ESTIMATE_OPTION', `Expected --output-tokens to rise from low to high, got "${text}".`);
 }
 

@@ -50,7 +50,7 @@ export async function withRunOf<Value>(
       return run === null || run.status === 'cancelled' ? null : look(run, store);
     });
   } catch (error) {
-    // No store yet; one that only a writer may open says so when the run opens it.
+    // No store yet, or one that only a writer may open: nothing that could be told here.
     if (error instanceof LlmBatchError && error.exitCode === EXIT_CODES.store) return null;
     throw error;
   }

@@ -3,6 +3,7 @@ import { createRequire } from 'node:module';
 import { Command } from 'commander';
 import type { CommandContext } from '../app/context.js';
 import { EXIT_CODES, type ExitCode, usageError } from '../core/errors.js';
+import { columnsOf } from '../ui/colours.js';
 import { shellWord } from '../ui/next-command.js';
 import type { Action } from './action.js';
 import { registerCancel } from './cancel.js';
@@ -68,7 +69,7 @@ export function buildProgram(context: CommandContext): Program {
       writeOut: (text) => context.stdout.write(context.command(text)),
       writeErr: (text) => context.stderr.write(context.command(text)),
     })
-    .configureHelp({ helpWidth: Math.min(context.stdout.columns || 100, 120) })
+    .configureHelp({ helpWidth: Math.min(columnsOf(context.stdout), 120) })
     .addHelpText('after', EXIT_CODE_HELP);
 
   for (const [heading, registrations] of GROUPS) {

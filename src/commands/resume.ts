@@ -19,7 +19,7 @@ import {
   refuseNoWaitAlone,
   refuseOnlyNewAlone,
 } from './output-flags.js';
-import { addSettingFlags, readSettings } from './setting-flags.js';
+import { addSettingFlags, readSettings, SENDING_GROUPS } from './setting-flags.js';
 import { refuseForeignPlace, rememberReach, TRUST_STORE_FLAG, trustStoredRun } from './stored-reach.js';
 
 const EXAMPLES = `
@@ -39,15 +39,7 @@ export function registerResume(program: Command, action: Action): void {
     .option(...NO_WAIT_FLAG)
     .option('--force', 'overwrite a results file of another run')
     .option(...TRUST_STORE_FLAG);
-  addSettingFlags(command, [
-    'connection',
-    'pacing',
-    'remote',
-    'budget',
-    'sharing',
-    'store',
-    'display',
-  ]).action(action(resume));
+  addSettingFlags(command, SENDING_GROUPS).action(action(resume));
 }
 
 interface ResumeOptions {
@@ -64,7 +56,7 @@ async function resume(verb: Verb, runName: string | undefined, options: ResumeOp
   const { settings } = resolved;
   const force = options.force ?? false;
   refuseOnlyNewAlone(options);
-  return withStore(context, settings, 'change', async (store) => {
+  return withStore(context, settings, 'send', async (store) => {
     const found = await findRunToResume(store, runName);
     const stored = withGivenFlags(settingsOfRun(found), resolved, context.workingFolder);
     const runSettings =

@@ -153,12 +153,12 @@ async function run(verb: Verb, inputs: readonly string[], options: RunOptions): 
   if (sent === 'interrupted') return EXIT_CODES.interrupted;
   if (!('detached' in sent)) return exitCodeOf([sent], sent.end.reason === 'stopped');
   if (!settings.quiet && !settings.logJson) {
-    const run = shellWord(sent.detached.name);
+    const name = shellWord(sent.detached.name);
     writeNotice(
       context.stderr,
       context.command(
-        `Nothing is sent yet: workers do that, \`llm-batch worker --run ${run}\` here or anywhere with this store.\n` +
-          `Next: llm-batch status ${run}`,
+        `Nothing is sent yet: workers do that, \`llm-batch worker --run ${name}\` here or anywhere with this store.\n` +
+          `Next: llm-batch status ${name}`,
       ),
     );
   }

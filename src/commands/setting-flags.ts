@@ -47,9 +47,8 @@ export function addSettingFlags(
   return command;
 }
 
-/** What a `run` takes besides the request. */
-export const OTHER_RUN_GROUPS = [
-  'input',
+/** What it takes to go on with a run, whose request and input are known. */
+export const SENDING_GROUPS = [
   'connection',
   'pacing',
   'remote',
@@ -58,6 +57,9 @@ export const OTHER_RUN_GROUPS = [
   'store',
   'display',
 ] as const;
+
+/** What a `run` takes besides the request. */
+export const OTHER_RUN_GROUPS = ['input', ...SENDING_GROUPS] as const;
 
 /**
  * All that a `run` takes besides the request, so that its command line can be used with a verb that only looks.

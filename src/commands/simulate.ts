@@ -2,7 +2,7 @@
 import type { Command } from 'commander';
 import { parseCount, parseDuration, parseGiven, parseRange } from '../config/values.js';
 import { EXIT_CODES, type ExitCode, usageError } from '../core/errors.js';
-import { isJsonObject, type Json, type JsonObject } from '../core/json.js';
+import { type Json, type JsonObject, parseJsonObject } from '../core/json.js';
 import type { Action, Verb } from './action.js';
 import { collect } from './setting-flags.js';
 
@@ -78,8 +78,8 @@ function simulatorOptions(options: SimulateOptions): JsonObject {
   ) => (text === undefined ? undefined : parseGiven('SIMULATOR_OPTION', `--${flag}`, text, parse));
   const given = {
     port: parsed('port', options.port, countOrZero),
-    latencyMs: parsed('latency', options.latency, rangeOf(parseDuration)),
-    outputTokens: parsed('output-tokens', options.outputTokens, rangeOf(parseCount)),
+    latencyMs: rangeOf('latency', options.latency, parseDuration),
+    outputTokens: rangeOf('output-tokens', options.outputTokens, parseCount),
     rpm: parsed('rpm', options.rpm, countOrZero),
     tpm: parsed('tpm', options.tpm, countOrZero),
     seed: parsed('seed', options.seed, countOrZero),
@@ -94,12 +94,10 @@ function countOrZero(text: string): number {
   return text === '0' ? 0 : parseCount(text);
 }
 
-function rangeOf(parse: (value: unknown) => number): (text: string) => Json {
-  const parseBoth = parseRange(parse);
-  return (text) => {
-    const { low, high } = parseBoth(text);
-    return text.includes('..') ? { min: low, max: high } : low;
-  };
+function rangeOf(flag: string, text: string | undefined, parse: (end: string) => number): Json | undefined {
+  if (text === undefined) return undefined;
+  const { low, high } = parseRange(text, (end) => parseGiven('SIMULATOR_OPTION', `--${flag}`, end, parse));
+  return text.includes('..') ? { min: low, max: high } : low;
 }
 
 function errorRates(texts: readonly string[]): JsonObject {
@@ -120,13 +118,8 @@ function errorRates(texts: readonly string[]): JsonObject {
 
 function furtherOptions(text: string | undefined): JsonObject {
   if (text === undefined) return {};
-  let options: unknown;
-  try {
-    options = JSON.parse(text);
-  } catch {
-    options = null;
-  }
-  if (isJsonObject(options)) return options;
+  const options = parseJsonObject(text);
+  if (options !== null) return options;
   throw usageError(
     'SIMULATOR_OPTION',
     `Expected --options to be a JSON object, got ${JSON.stringify(text)}.`,

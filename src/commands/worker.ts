@@ -63,7 +63,7 @@ async function worker(verb: Verb, flags: WorkerFlags): Promise<ExitCode> {
     idleExit === undefined ? null : parseGiven('IDLE_EXIT', '--idle-exit', idleExit, parseDuration);
   const concurrency = resolved.given.has('concurrency') ? settings.concurrency : null;
   const metricsAt = flags.metrics === undefined ? null : placeOf(flags.metrics);
-  return withStore(context, settings, 'change', async (store) => {
+  return withStore(context, settings, 'send', async (store) => {
     const run = flags.run === undefined ? null : await findRunToResume(store, flags.run);
     await ownStore(context, store, run?.name ?? null);
     const watched = await watchWorker(context, store, metricsAt);

@@ -60,7 +60,7 @@ interface SettingLine<Value, Initial extends Value | null> {
   readonly reaches?: 'server' | 'path';
   /** Text or JSON value to the setting's value; @throws Error whose message completes "expected …". */
   readonly parse: (value: unknown) => Value;
-  /** Of one that is stored with a run: what may be read back. */
+  /** What may be read back, where its group is stored with a run. */
   readonly stored?: Shape;
 }
 

@@ -20,14 +20,13 @@ export function parseGiven<Given, Value>(
   }
 }
 
-/** Both ends of `N..M`, or of `N` alone. */
+/** Both ends of `N..M`, or of `N` alone. @param parse of one end, which is what an error has to show */
 export function parseRange(
-  parse: (value: unknown) => number,
-): (value: unknown) => { readonly low: number; readonly high: number } {
-  return (value) => {
-    const [first = '', last = first] = String(value).split('..');
-    return { low: parse(first), high: parse(last) };
-  };
+  text: string,
+  parse: (end: string) => number,
+): { readonly low: number; readonly high: number } {
+  const [first = '', last = first] = text.split('..');
+  return { low: parse(first), high: parse(last) };
 }
 
 export function parseText(value: unknown): string {

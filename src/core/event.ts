@@ -232,6 +232,7 @@ export type RunEvent =
       readonly summary: RunSummary;
       readonly end: DrainEnding;
       readonly files: WrittenPaths;
+      /** Of this drain, not of the whole run. */
       readonly elapsedMs: number;
       /** What the calls were priced by; null where there was none. */
       readonly prices: { readonly source: string; readonly date: string | null } | null;

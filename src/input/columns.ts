@@ -8,12 +8,12 @@ export function memberStarts(names: readonly string[]): string[] {
 }
 
 /**
- * Columns become fields, so each needs a name of its own. Those without any are not looked at.
+ * Columns become fields, so each needs a name of its own.
  * @param told the sentence up to what is repeated, e.g. `The header of x.csv names`
  * @throws LlmBatchError INPUT_HEADER (exit 2)
  */
 export function refuseRepeated(names: readonly string[], told: string, example = ''): void {
-  const repeated = names.filter((name, index) => name !== '' && names.indexOf(name) !== index);
+  const repeated = names.filter((name, index) => names.indexOf(name) !== index);
   if (repeated.length === 0) return;
   throw usageError(
     'INPUT_HEADER',

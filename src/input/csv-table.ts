@@ -111,7 +111,11 @@ function readHeader(head: Buffer, delimiter: string, inputName: string): Header 
       'Write a quote inside a quoted name twice.',
     );
   }
-  refuseRepeated(columns, `The header of ${inputName} names`);
+  // Those without a name get one each.
+  refuseRepeated(
+    columns.filter((name) => name !== ''),
+    `The header of ${inputName} names`,
+  );
   return { columns: named(columns), columnsLine: row.line };
 }
 

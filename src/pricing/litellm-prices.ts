@@ -11,6 +11,7 @@ import {
   type PriceTier,
   type RateTable,
   type StatedRates,
+  type TokenRate,
   type TokenRates,
   tokenRates,
 } from './price-book.js';
@@ -127,8 +128,8 @@ function isPlausible(value: unknown, field: keyof StatedRates): value is number 
 function overlaid(base: TokenRates, carried: TokenRates, stated: Partial<StatedRates>): TokenRates {
   const whole = { input: stated.input ?? carried.input, output: stated.output ?? carried.output };
   const rates = mapRates(carried, (rate, field) => {
-    const of = field === 'output' || field === 'reasoning' ? 'output' : 'input';
-    return stated[field] ?? (base[field] === base[of] ? whole[of] : rate);
+    const side = sideOf(field);
+    return stated[field] ?? (base[field] === base[side] ? whole[side] : rate);
   });
   return { ...rates, ...whole, perRequest: stated.perRequest ?? carried.perRequest };
 }
@@ -143,9 +144,7 @@ function multiplied(entry: JsonObject, base: TokenRates): RateTable['above'] {
       : (rate * attoOfUsd(factor)) / attoOfUsd(1);
   const onInput = entry['long_context_input_cost_multiplier'];
   const onOutput = entry['long_context_output_cost_multiplier'];
-  const rates = mapRates(base, (rate, field) =>
-    times(rate, field === 'output' || field === 'reasoning' ? onOutput : onInput),
-  );
+  const rates = mapRates(base, (rate, field) => times(rate, sideOf(field) === 'output' ? onOutput : onInput));
   return [{ inputTokens: threshold, rates }];
 }
 
@@ -167,4 +166,9 @@ function providerOf(entry: JsonObject): string | null {
 
 function countOf(value: unknown): number | null {
   return typeof value === 'number' && Number.isSafeInteger(value) && value > 0 ? value : null;
+}
+
+/** Which of the two whole rates a rate goes with. */
+function sideOf(field: TokenRate): 'input' | 'output' {
+  return field === 'output' || field === 'reasoning' ? 'output' : 'input';
 }

@@ -14,8 +14,9 @@ const MOST_FIELDS = 1_000;
 export async function outputFieldsOf(pages: AsyncIterable<readonly TaskRow[]>): Promise<readonly string[]> {
   const names = new Set<string>();
   for await (const page of pages) {
-    for (const name of page.flatMap((row) => Object.keys(objectOf(row) ?? {}))) names.add(name);
-    if (names.size > MOST_FIELDS) {
+    for (const row of page) {
+      for (const name of Object.keys(objectOf(row) ?? {})) names.add(name);
+      if (names.size <= MOST_FIELDS) continue;
       throw usageError('OUTPUT_FIELDS', `The outputs have more than ${MOST_FIELDS} different fields.`);
     }
   }

@@ -1,3 +1,4 @@
+/** The results of a run as they are read for files, for people and over HTTP. */
 import type { ResultFilter, ResultRow } from '../core/result-row.js';
 import { resultPages } from '../results/result-pages.js';
 import type { Store } from '../store/store.js';

@@ -47,10 +47,9 @@ export async function wayOf(
   const settings = settingsOfRun(run);
   const { remote } = settings;
   const shared = { ...options, ...asAsked(settings), runId: run.id };
-  const direct = new Drain({
-    ...shared,
-    background: { ...remote, task: task === 'send' && !remote.background ? 'collect' : task },
-  });
+  // What is there from before is fetched, by whichever way it was sent.
+  const taskIf = (isAsked: boolean) => (task === 'send' && !isAsked ? 'collect' : task);
+  const direct = new Drain({ ...shared, background: { ...remote, task: taskIf(remote.background) } });
   const isAsked = task === 'send' && remote.remote;
   if (!isAsked && (await openBatches(options.store, run, 'batch')).length === 0) return direct;
   const lanes = options.lanes.filter((lane): lane is BatchingLane => lane.remote !== undefined);
@@ -59,7 +58,7 @@ export async function wayOf(
   }
   const batches = new RemoteWay({
     ...{ ...shared, ...remote, runName: run.name, lanes, join: createJoinRequests(null), waits },
-    task: isAsked || task === 'cancel' ? task : 'collect',
+    task: taskIf(remote.remote),
     most: remote.remoteMax,
     folder: batchFolder,
     onNotice: tell,

@@ -45,7 +45,7 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
   const methods = new Map<string, readonly string[]>();
   app.addHook('onRoute', (route) => {
     openApi.add(route);
-    methods.set(route.url, [...(methods.get(route.url) ?? []), ...[route.method].flat()]);
+    methods.set(route.url, (methods.get(route.url) ?? []).concat(route.method));
   });
   app.addHook('onRequest', async ({ routeOptions, headers }) => {
     if (routeOptions.config.docs?.isPublic !== true) checkAccess(headers);
@@ -84,11 +84,9 @@ function refuseOtherMethods(app: FastifyInstance, url: string, allowed: readonly
     reply.header('allow', allowed.join(', '));
     throw new Problem(405, `This address takes ${allowed.join(' and ')}, not ${method}.`, { code: 'method' });
   };
-  const method = METHODS.filter((each) => !allowed.includes(each));
+  const method = app.supportedMethods.filter((each) => !allowed.includes(each));
   app.route({ method, url, onRequest: refuse, handler: refuse });
 }
-
-const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'];
 
 function sendProblem(problem: Problem, reply: FastifyReply): FastifyReply {
   const { retryAfterSeconds } = problem.options;

@@ -147,7 +147,7 @@ const TYPE_WORDS: Readonly<Record<string, string>> = {
   integer: 'a whole number',
 };
 
-/** @param method where another one may be at home at that address */
+/** @param method that was asked with; absent where it makes no difference */
 export function nothingHere(method?: string): Problem {
   const what = method === undefined ? '' : ` for ${method}`;
   return new Problem(404, `There is nothing at this address${what}; GET /openapi.json says what there is.`, {

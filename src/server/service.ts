@@ -10,13 +10,13 @@ import type { Idempotency, NewServedTask, ServedTask, SubmissionOutcome } from '
 import type { TraceWork } from '../core/trace-work.js';
 import type { BadLine } from '../input/bad-line.js';
 import { resultLine } from '../results/result-line.js';
-import { resultPages } from '../results/result-pages.js';
 import { importNew } from '../runs/import-input.js';
 import { removeRun } from '../runs/prune-runs.js';
 import { readPages } from '../runs/read-documents.js';
 import { retryRun } from '../runs/retry-run.js';
 import { submissionObserved } from '../runs/run-observations.js';
 import { type RunSettings, settingsToJson } from '../runs/run-settings.js';
+import { storedResults } from '../runs/stored-results.js';
 import type { Store } from '../store/store.js';
 import { GroupCommit } from './group-commit.js';
 import { Problem, type ProblemOfField, unprocessable } from './problem.js';
@@ -194,9 +194,7 @@ export class TaskService {
   async results(name: string, only: ResultFilter): Promise<Readable> {
     const { store } = this.#options;
     const { id: runId } = await this.#findRun(name);
-    const readPage = (afterLine: number): Promise<readonly ResultRow[]> =>
-      store.readResults({ runId, only, afterLine, limit: RESULT_PAGE_ROWS, includeBody: false });
-    return Readable.from(linesOf(resultPages(readPage, only)));
+    return Readable.from(linesOf(storedResults(store, runId, only, RESULT_PAGE_ROWS)));
   }
 
   /** @throws Problem 404, 409, 410 */

@@ -106,7 +106,9 @@ export class Account {
     }
     let longestMs = 0;
     let hit: Rule | null = null;
-    for (const rule of this.#rules.values()) {
+    for (const [name, rule] of this.#rules) {
+      // Where the minute itself is enforced, it is asked once.
+      if (name.startsWith('enforced') && rule.window === this.#minute) continue;
       const waitMs = waitFor(rule, tokens, nowMs);
       if (waitMs <= longestMs) continue;
       longestMs = waitMs;

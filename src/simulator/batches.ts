@@ -74,12 +74,14 @@ export class Batches {
   create(asked: JsonObject, key: string | null, port: number): Batch | Refusal {
     const { shelf, endpoints, books, clock, judge } = this.#dependencies;
     const { endpoint, input_file_id: inputFileId, completion_window: window, metadata = null } = asked;
-    const input = shelf.get(String(inputFileId));
+    const input = typeof inputFileId === 'string' ? shelf.get(inputFileId) : undefined;
     if (input?.purpose !== 'batch') {
       const message = `No such batch file: ${String(inputFileId)}.`;
       return invalidRequest(message, 'input_file_id', 'invalid_file_id');
     }
-    const served = endpoints.find(({ path }) => endpointName(path) === endpointName(String(endpoint)));
+    const served = endpoints.find(
+      ({ path }) => typeof endpoint === 'string' && endpointName(path) === endpointName(endpoint),
+    );
     if (served === undefined) {
       const message = `Invalid value for 'endpoint': ${String(endpoint)}.`;
       return invalidRequest(message, 'endpoint', 'invalid_value');

@@ -3,7 +3,14 @@ import { isJsonObject, type Json, type JsonObject } from '../core/json.js';
 import { outputCapOf, type SimulatedAnswer, simulatedAnswer, textsOf } from './answer.js';
 import type { AnswerStamp, AnswerVariant, Endpoint, Inquiry } from './endpoint.js';
 import type { Prices, SimulatorSettings } from './options.js';
-import { faultOfFields, invalidRequest, missingParameter, type Refusal, unsupported } from './refusal.js';
+import {
+  faultOfChoices,
+  faultOfModel,
+  invalidRequest,
+  missingParameter,
+  type Refusal,
+  unsupported,
+} from './refusal.js';
 
 export const chatCompletions: Endpoint = {
   path: '/v1/chat/completions',
@@ -20,8 +27,8 @@ export const chatCompletions: Endpoint = {
 
 function faultOf(requestBody: JsonObject): Refusal | null {
   const { model, messages } = requestBody;
-  const ofFields = faultOfFields(requestBody);
-  if (ofFields !== null) return ofFields;
+  const ofModel = faultOfModel(requestBody);
+  if (ofModel !== null) return ofModel;
   if (messages === undefined) return missingParameter('messages');
   if (!Array.isArray(messages)) {
     return invalidRequest("Invalid type for 'messages': expected an array.", 'messages', 'invalid_type');
@@ -36,6 +43,8 @@ function faultOf(requestBody: JsonObject): Refusal | null {
     const fault = faultOfContent(message['content'], `messages[${index}].content`);
     if (fault !== null) return fault;
   }
+  const ofChoices = faultOfChoices(requestBody);
+  if (ofChoices !== null) return ofChoices;
   return /^o\d|^gpt-[5-9](?!.*-chat)/.test(String(model)) ? faultForReasoning(requestBody) : null;
 }
 
@@ -136,7 +145,7 @@ function userTextsOf(messages: Json): string[] {
   );
 }
 
-export interface Said {
+interface Said {
   readonly content: string | null;
   readonly refusal: string | null;
   readonly finishReason: string;

@@ -5,7 +5,7 @@ import { costUsdOf, say, servedTier, usageOf } from './chat-completions.js';
 import type { AnswerStamp, AnswerVariant, Endpoint, Inquiry } from './endpoint.js';
 import { type Input, inputsOf, inquireInputs, listWithFault, tokensOf } from './inputs.js';
 import type { SimulatorSettings } from './options.js';
-import { faultOfFields, invalidRequest, type Refusal } from './refusal.js';
+import { faultOfChoices, faultOfModel, invalidRequest, type Refusal } from './refusal.js';
 
 /** As OpenAI's API reference has it. */
 const DEFAULT_CAP = 16;
@@ -13,7 +13,7 @@ const DEFAULT_CAP = 16;
 export const completions: Endpoint = {
   path: '/v1/completions',
   read(requestBody, settings) {
-    return faultOfFields(requestBody) ?? faultOf(requestBody) ?? understand(requestBody, settings);
+    return faultOfModel(requestBody) ?? faultOf(requestBody) ?? understand(requestBody, settings);
   },
 };
 
@@ -41,7 +41,7 @@ function faultOf(requestBody: JsonObject): Refusal | null {
   if (prompts === null || prompts.length === 0 || prompts.some((each) => each.length === 0)) {
     return invalidRequest("'$.prompt' is invalid. Please check the API reference.", 'prompt', null);
   }
-  return null;
+  return faultOfChoices(requestBody);
 }
 
 function understand(requestBody: JsonObject, settings: SimulatorSettings): Inquiry {

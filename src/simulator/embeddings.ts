@@ -8,7 +8,7 @@ import { costMember, costUsdOf } from './chat-completions.js';
 import type { AnswerStamp, AnswerVariant, Endpoint, Inquiry } from './endpoint.js';
 import { type Input, inputsOf, inquireInputs, listWithFault, tokensOf } from './inputs.js';
 import type { SimulatorSettings } from './options.js';
-import { faultOfFields, invalidRequest, missingParameter, type Refusal, tooManyInputs } from './refusal.js';
+import { faultOfModel, invalidRequest, missingParameter, type Refusal, tooManyInputs } from './refusal.js';
 
 /** As OpenAI's API reference has them. */
 const MOST_INPUTS = 2_048;
@@ -20,7 +20,7 @@ const DEFAULT_LENGTH = 32;
 export const embeddings: Endpoint = {
   path: '/v1/embeddings',
   read(requestBody, settings) {
-    return faultOfFields(requestBody) ?? faultOf(requestBody) ?? understand(requestBody, settings);
+    return faultOfModel(requestBody) ?? faultOf(requestBody) ?? understand(requestBody, settings);
   },
 };
 

@@ -7,15 +7,15 @@ import { embeddings } from './embeddings.js';
 import type { AnswerVariant, Endpoint, Inquiry } from './endpoint.js';
 import { listWithFault } from './inputs.js';
 import type { SimulatorSettings } from './options.js';
-import { faultOfFields, invalidRequest, isRefusal, type Refusal } from './refusal.js';
+import { faultOfModel, invalidRequest, isRefusal, type Refusal } from './refusal.js';
 import { responses } from './responses.js';
 
 export const multiRequest: Endpoint = {
   path: '/v1/batch',
   read(requestBody, settings) {
     const { model, batch } = requestBody;
-    const ofFields = faultOfFields(requestBody);
-    if (ofFields !== null) return ofFields;
+    const ofModel = faultOfModel(requestBody);
+    if (ofModel !== null) return ofModel;
     if (!Array.isArray(batch) || batch.length === 0 || !batch.every(isJsonObject)) {
       return invalidRequest("'$.batch' must be a list of requests.", 'batch', null);
     }

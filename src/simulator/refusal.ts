@@ -110,11 +110,14 @@ export function unsupported(param: string, value: string): Refusal {
   return invalidRequest(message, param, 'unsupported_value');
 }
 
-/** What is wrong with the fields that all calls have which are answered by a model; null when nothing is. */
-export function faultOfFields({ model, stream, n = 1 }: JsonObject): Refusal | null {
-  if (typeof model !== 'string' || model === '') {
-    return invalidRequest('You must provide a model parameter.', null, null);
-  }
+/** Of every call. @returns null when nothing is wrong */
+export function faultOfModel({ model }: JsonObject): Refusal | null {
+  if (typeof model === 'string' && model !== '') return null;
+  return invalidRequest('You must provide a model parameter.', null, null);
+}
+
+/** Of calls whose answer is text: it comes whole, and there is one. @returns null when nothing is wrong */
+export function faultOfChoices({ stream, n = 1 }: JsonObject): Refusal | null {
   if (stream === true) return unsupported('stream', 'true');
   return n === null || n === 1 ? null : unsupported('n', JSON.stringify(n));
 }

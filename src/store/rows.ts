@@ -53,7 +53,7 @@ export function toRun(
     inputPath: fromStoredPath(row.input_path, folder),
     simulated: row.simulated === 1,
     settings,
-    observations: observations.filter(({ run_id }) => run_id === row.id).map(toObservation),
+    observations: observations.map(toObservation),
     createdAtMs: row.created_at_ms,
     stoppedAtMs: row.stopped_at_ms,
     haltReason: row.halt_reason,

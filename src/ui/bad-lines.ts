@@ -23,7 +23,7 @@ const MOST_INDENT = 14;
 
 /**
  * The report, at most twenty of the lines and the number of all.
- * Reasons are wrapped at spaces; a path that is wider than that stays whole.
+ * Reasons are wrapped at spaces; a path that is wider than the stream stays whole.
  * @param first the first bad lines of the input, in their order; more than twenty are not looked at
  */
 export function renderBadLines(

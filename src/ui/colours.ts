@@ -38,12 +38,17 @@ export function appearanceOf(
   return {
     // As wide as the terminal is by then.
     get columns() {
-      return stream.columns || USUAL_COLUMNS;
+      return columnsOf(stream);
     },
     colours: new Chalk({ level: wantsColour(stream, environment, colourFlag) ? 1 : 0 }),
     unicode: speaksUnicode(environment),
     command,
   };
+}
+
+/** That a line on this stream may take. */
+export function columnsOf({ columns }: OutputTerminal): number {
+  return columns || USUAL_COLUMNS;
 }
 
 /** No colour, Unicode: for text that goes to a file or a test. */

@@ -108,8 +108,13 @@ function heldBackField(snapshot: ProgressSnapshot, { yellow }: ChalkInstance): F
       const since = outageSinceMs === null ? '' : ` since ${formatTimeOfDay(outageSinceMs)}`;
       const next = `${since}${left === null ? '' : `, next try in ${left}`}`;
       const short = `no answer${since}`;
-      const words = [`the server has not answered${next}`, `no answer${next}`, short, 'no answer'] as const;
-      return field(10, [...words], yellow);
+      const words: Field['variants'] = [
+        `the server has not answered${next}`,
+        `no answer${next}`,
+        short,
+        'no answer',
+      ];
+      return field(10, words, yellow);
     }
   }
 }

@@ -109,13 +109,17 @@ export function priceTableText({ source, date }: PriceTable): string {
 }
 
 /** Where no call has a price, nothing is known, and `$0.00` would be a lie. */
-export function knownCost({ costMicroUsd, callsWithoutCost }: RunSummary): string {
-  return costMicroUsd === 0 && callsWithoutCost > 0 ? 'not known' : formatMoney(costMicroUsd);
+export function knownCost(summary: RunSummary): string {
+  return isCostUnknown(summary) ? 'not known' : formatMoney(summary.costMicroUsd);
+}
+
+function isCostUnknown({ costMicroUsd, callsWithoutCost }: RunSummary): boolean {
+  return costMicroUsd === 0 && callsWithoutCost > 0;
 }
 
 function costText(summary: RunSummary): string {
-  const { costMicroUsd, callsWithoutCost, inDoubt } = summary;
-  const isUnknown = costMicroUsd === 0 && callsWithoutCost > 0;
+  const { callsWithoutCost, inDoubt } = summary;
+  const isUnknown = isCostUnknown(summary);
   const known = `${knownCost(summary)}${isUnknown ? ': no price for this model and tier' : ''}`;
   if (inDoubt.costMicroUsd > 0) {
     return dotted([known, isUnknown ? `at most ${formatMoney(inDoubt.costMicroUsd)}` : doubtText(summary)]);

@@ -42,6 +42,7 @@ function contextOf(environment: Readonly<Record<string, string>> = KEYS): Comman
     workingFolder: folder.path,
     processId: process.pid,
     hostName: 'here',
+    hasThreads: false,
     clock: systemClock,
     random: () => 0.5,
     interrupts: new Interrupts(systemClock),

@@ -29,6 +29,7 @@ beforeEach(() => {
     workingFolder: workspace.folder,
     processId: 1,
     hostName: 'here',
+    hasThreads: false,
     clock,
     random: () => 0,
     interrupts: new Interrupts(clock),

@@ -30,6 +30,7 @@ function contextWith(environment: Record<string, string>): CommandContext {
     workingFolder: '/',
     processId: 1,
     hostName: 'here',
+    hasThreads: false,
     clock: systemClock,
     random: () => 0,
     interrupts: new Interrupts(systemClock),

@@ -188,6 +188,7 @@ describe('what is refused with exit code 2', () => {
       'INPUT_HEADER',
       /more than one column id/,
     ],
+    ['two columns without a name', 'SELECT 1 AS "", 2 AS ""', 'INPUT_HEADER', /more than one column/],
     ['no rows', 'SELECT * FROM reviews WHERE 0', 'INPUT_EMPTY', /gives no rows/],
   ])('a query with %s', async (_, query, code, text) => {
     await expectRefused(database(REVIEWS), query, code, text);

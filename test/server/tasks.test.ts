@@ -253,6 +253,7 @@ describe('bad input', () => {
     expect([odd.status, odd.headers.get('allow')]).toEqual([405, 'POST']);
     expect(odd.json.detail).toBe('This address takes POST, not GET.');
     expect((await ask('PUT', '/v1/tasks/task_none', 'no JSON')).headers.get('allow')).toBe('GET, DELETE');
+    expect((await ask('HEAD', '/v1/tasks/task_none')).status).toBe(405);
     expect((await ask('PUT', '/v1/nothing')).json.detail).toContain('for PUT');
     expect((await ask('GET', '/v1/tasks/')).status).toBe(404);
     expect((await post('application/json', '', '/v1/tasks/task_none/retry')).status).toBe(404);

@@ -18,7 +18,8 @@ function vectorsOf(reply: RawReply): [unknown, unknown][] {
 describe('a simulated embedding', () => {
   it('is made of the text alone, as long as asked, and another for another text', async () => {
     const simulator = await simulate();
-    const reply = await send(simulator, body(['one', 'two'], { dimensions: 5 }), PATH);
+    // It has no choices to be one of, so nobody looks at `n`.
+    const reply = await send(simulator, body(['one', 'two'], { dimensions: 5, n: 2 }), PATH);
     expect(json(reply)).toMatchObject({ object: 'list', model: 'simulated/text-embedding-3-small' });
     expect(vectorsOf(reply)).toEqual([
       [0, simulatedVector('one', 5)],

@@ -140,8 +140,8 @@ async function openSocks(proxy: ProxyRoute, target: Target, timeoutMs: number): 
 
 function blamed(error: Error & { code?: unknown }, proxy: ProxyRoute): Error {
   const { code } = error;
-  // What this machine itself is short of: whoever is to be reached has no part in it.
-  if (typeof code === 'string' && code in SHORT_OF && code !== 'EHOSTUNREACH') return error;
+  // What this machine itself is short of: whoever is to be reached has no part in it. No route may be the proxy's absence.
+  if (typeof code === 'string' && Object.hasOwn(SHORT_OF, code) && code !== 'EHOSTUNREACH') return error;
   const isClosed = code === 'ECONNRESET' || code === 'UND_ERR_SOCKET';
   return proxyError(isClosed ? 'PROXY_CLOSED' : 'PROXY_UNREACHABLE', proxy, error.message || String(code));
 }

@@ -8,6 +8,7 @@ import { type CallSums, LANE_SUMS, RUN_SUMS, sumsOf } from '../call-sums.js';
 import { ENDING, endingColumns, type OutcomeColumn } from '../outcome-columns.js';
 import type { RemoteOrigin } from '../sql/batches.js';
 import type { LostCall } from '../sql/calls-underway.js';
+import { idsIn } from '../sql/parts.js';
 import { all, run, type Steps } from '../sql/steps.js';
 import { storableCount, storableInteger, storableReal, storableText } from '../storable.js';
 import { type Columns, namesOf, rowsOf, toColumns } from './wire.js';
@@ -204,7 +205,7 @@ export class Ledger {
     if (callIds.length === 0) return;
     const rows = yield* all<{ run_id: number; lane: string }>(
       `WITH withdrawn AS (
-         DELETE FROM calls WHERE id IN (SELECT json_array_elements_text($1)::bigint) AND finished_at_ms IS NULL
+         DELETE FROM calls WHERE id IN ${idsIn('$1')} AND finished_at_ms IS NULL
          RETURNING id, run_id, lane),
        their_tasks AS (DELETE FROM call_tasks WHERE call_id IN (SELECT id FROM withdrawn))
        SELECT run_id, lane FROM withdrawn`,

@@ -23,6 +23,7 @@ function delayedOf(runId: string): string {
 const NEVER = `now_ms() + ${LONGEST_RETRY_DELAY_MS}`;
 const READY = `run_id = $1 AND state = 'ready' AND gone = 0 AND shared_task_id IS NULL`;
 const IN_ORDER = 'priority DESC, line, id';
+
 interface ClaimingWorker {
   id: number;
   lasts: boolean;

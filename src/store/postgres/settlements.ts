@@ -31,7 +31,7 @@ const OUTCOME = {
 const OR_REPLACE = `ON CONFLICT (task_id) DO UPDATE SET (${STORED}) = (${namesOf(STORED_COLUMNS, 'excluded.')})`;
 
 /** One task's outcome, with the call that led to it. */
-export interface OutcomeOfCall {
+interface OutcomeOfCall {
   readonly call: EndOfCall | RemoteCall | null;
   readonly outcome: TaskOutcome;
 }
@@ -73,7 +73,7 @@ function sharesOf({ call, outcomes }: Settlement, ended: ReadonlySet<number>): S
 }
 
 /** @returns which of them, by their place, had the lease that they name */
-export function* settleTasks(outcomes: readonly OutcomeOfCall[]): Steps<ReadonlySet<number>> {
+function* settleTasks(outcomes: readonly OutcomeOfCall[]): Steps<ReadonlySet<number>> {
   // Of two that name one lease the first has used it up.
   const named = new Set<string>();
   const leased = outcomes.flatMap(({ call, outcome }, ordinal) => {

@@ -1,4 +1,4 @@
-/** The store in one schema of a PostgreSQL server: each method of the port is one transaction over the parts beside this file. */
+/** The store in one schema of a PostgreSQL server: what its port does its own way; the rest is ../sql/sql-store.ts. */
 import type { Clock } from '../../core/clock.js';
 import type { LeasedTask } from '../../core/task.js';
 import type { StoreMaintenance } from '../maintenance.js';

@@ -20,6 +20,7 @@ const SUBMITTED = {
   metadata_json: 'text',
   body: 'text',
 } as const;
+
 export const SUBMISSIONS: SubmissionStore = {
   *before(idempotencies) {
     if (idempotencies.length === 0) return new Map();

@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto';
 import type { Backlog, BacklogPart } from '../../core/backlog.js';
 import type { FailureKind } from '../../core/failure.js';
 import type { RunWork } from '../store.js';
-import { idsIn, UNOWNED, UNPAIRED } from './parts.js';
+import { ASKED_ANEW, CANCELLED, IS_OPEN, idsIn } from './parts.js';
 import { all, one, run, type Steps } from './steps.js';
 
 /** Due tasks made ready per claim: bounds the time of one transaction when a whole storm comes due at once. */
@@ -88,12 +88,7 @@ export function* nextDue(
 /** @returns how many tasks that were not settled are cancelled now, those gone from the input among them */
 export function cancelOpenTasks(runId: number): Steps<number> {
   // SQLite goes over the whole table in its own order, 3 s for a million: by its indexes it would be scattered reads.
-  return run(
-    `UPDATE tasks NOT INDEXED
-     SET state = 'cancelled', not_before_ms = NULL, throttled_since_ms = NULL, ${UNOWNED}, ${UNPAIRED}
-     WHERE run_id = $1 AND (state = 'ready' OR state = 'delayed' OR state = 'in_progress')`,
-    runId,
-  );
+  return run(`UPDATE tasks NOT INDEXED SET ${CANCELLED} WHERE run_id = $1 AND ${IS_OPEN}`, runId);
 }
 
 /** @returns how many failed tasks are ready again */
@@ -109,9 +104,7 @@ export function* retryFailedTasks(
   );
   return yield* run(
     `UPDATE tasks INDEXED BY tasks_failed
-     SET state = 'ready', attempts = 0, crash_count = 0, lone_crash_count = 0, throttled_since_ms = NULL,
-       failure_kind = NULL, ${UNPAIRED}
-     WHERE ${FAILED}`,
+     SET ${ASKED_ANEW} WHERE ${FAILED}`,
     ...wanted,
   );
 }

@@ -130,7 +130,11 @@ function compareCalls(rows: Recounted, found: Differences): void {
     found.compare(run_id, `calls made of lane ${lane}`, calls_made, 0);
   }
   const latencies = new Map((rows.latencies as CountRow[]).map(({ run_id, count }) => [run_id, count]));
-  for (const kept of sumsByName(whole(rows.runSumsKept)).values()) {
+  const ofRuns = sumsByName(whole(rows.runSumsKept));
+  for (const { run_id, calls_made = 0 } of runs.values()) {
+    if (!ofRuns.has(nameOf(run_id, ''))) found.compare(run_id, words('calls_made'), 0, calls_made);
+  }
+  for (const kept of ofRuns.values()) {
     const counted = runs.get(kept.run_id);
     for (const [column] of CALL_SUMS) {
       if (kept[column] !== undefined) {

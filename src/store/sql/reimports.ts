@@ -8,7 +8,7 @@ import { runMissing } from '../run-errors.js';
 import { storableInteger, storableReal, storableText } from '../storable.js';
 import type { ImportMatch, ImportTally, ReimportOptions } from '../store.js';
 import { keepAnswers, keptRequests, takeAnswers } from './earlier-answers.js';
-import { idsIn, UNOWNED, UNPAIRED } from './parts.js';
+import { ASKED_ANEW, idsIn, removeResults, UNOWNED } from './parts.js';
 import { one, run, type Steps } from './steps.js';
 
 export type InputDocument = Pick<NewTask, 'key' | 'occurrence' | 'requestHash'>;
@@ -168,12 +168,11 @@ function* replaceTasks(
   if (replaced.length === 0) return;
   const ids = replaced.map(({ taskId }) => taskId);
   yield* keepAnswers(ids, answeredBy);
-  yield* run(`DELETE FROM results WHERE task_id IN ${idsIn('$1')}`, ids);
+  yield* removeResults(ids);
   yield* run(
     `UPDATE tasks SET import_generation = $1, line = replaced.line, priority = replaced.priority,
        request_hash = replaced.request_hash, gone = 0,
-       state = 'ready', attempts = 0, crash_count = 0, lone_crash_count = 0, not_before_ms = NULL,
-       throttled_since_ms = NULL, failure_kind = NULL, ${UNOWNED}, ${UNPAIRED}
+       not_before_ms = NULL, ${UNOWNED}, ${ASKED_ANEW}
      FROM json_to_recordset($2) AS replaced (task_id bigint, line bigint, priority double precision, request_hash text)
      WHERE id = replaced.task_id`,
     generation,
@@ -191,9 +190,14 @@ export function* finishReimport(documents: DocumentStore, runId: number): Steps<
     'UPDATE tasks NOT INDEXED SET gone = 1 WHERE run_id = $1 AND import_generation <> $2 AND gone = 0',
     ...[runId, generation],
   );
+  yield* openImported(documents, runId);
+  return { gone };
+}
+
+/** All documents of the run are there, and it can be sent. */
+export function* openImported(documents: DocumentStore, runId: number): Steps<void> {
   yield* documents.settle(runId);
   yield* run(`UPDATE runs SET status = 'open' WHERE id = $1`, runId);
-  return { gone };
 }
 
 /** Locks the run against those that would delete it or import it anew. @throws LlmBatchError RUN_MISSING */

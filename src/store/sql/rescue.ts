@@ -2,7 +2,7 @@
 import { blameOf } from '../crash-blame.js';
 import type { RescueReport } from '../store.js';
 import { loseCallsOf, type SumLost } from './calls-underway.js';
-import { idsIn, UNOWNED } from './parts.js';
+import { idsIn, removeResults, UNOWNED } from './parts.js';
 import { all, run, type Steps } from './steps.js';
 import { forgetWorkers, lockDeadWorkers } from './workers.js';
 
@@ -48,6 +48,7 @@ export function* rescueTasks(
     );
   }
   if (poisoned.length > 0) {
+    yield* removeResults(poisoned.map(({ task_id }) => task_id));
     yield* run(
       `INSERT INTO results (task_id, settled_at_ms, error_kind, error_message)
        SELECT task_id, wall_ms(), kind, message

@@ -4,8 +4,9 @@ import { type ObservationRow, type RunRow, toRun } from '../rows.js';
 import { runMissing, runNameTaken } from '../run-errors.js';
 import { storableInteger, storableIntegerOrNull } from '../storable.js';
 import { type StorePlace, toStoredPath } from '../stored-path.js';
+import { idsIn } from './parts.js';
 import type { DocumentStore } from './reimports.js';
-import { all, one, run, type Steps } from './steps.js';
+import { all, one, run, type Steps, together } from './steps.js';
 
 const COLUMNS = `id, name, status, input_path, simulated, created_at_ms, stopped_at_ms, halt_reason,
   output_paths_json, settings_json`;
@@ -24,7 +25,7 @@ export function* createRun(place: StorePlace, created: NewRun): Steps<RunRecord>
 }
 
 /** @throws LlmBatchError RUN_MISSING */
-export function* getRun(place: StorePlace, runId: number): Steps<RunRecord> {
+function* getRun(place: StorePlace, runId: number): Steps<RunRecord> {
   const [found] = yield* runsWhere(place, 'id = $1 AND deleted = 0', runId);
   if (found === undefined) throw runMissing(runId);
   return found;
@@ -39,16 +40,21 @@ function* runsWhere({ folder }: StorePlace, where: string, ...runId: number[]): 
   const rows = yield* all<RunRow>(`SELECT ${COLUMNS} FROM runs WHERE ${where} ORDER BY id DESC`, ...runId);
   const observations = yield* all<ObservationRow>(
     `SELECT run_id, kind, subject, value_json FROM run_observations
-     WHERE run_id IN (SELECT json_array_elements_text($1)::bigint) ORDER BY kind, subject`,
+     WHERE run_id IN ${idsIn('$1')} ORDER BY kind, subject`,
     rows.map(({ id }) => id),
   );
-  return rows.map((row) => toRun(row, observations, folder));
+  const ofRun = new Map<number, ObservationRow[]>(rows.map(({ id }) => [id, []]));
+  for (const observation of observations) ofRun.get(observation.run_id)?.push(observation);
+  return rows.map((row) => toRun(row, ofRun.get(row.id) ?? [], folder));
 }
 
-/** Whoever changes a run waits for others that do. @throws LlmBatchError RUN_MISSING */
-export function* lockRun(runId: number): Steps<{ readonly name: string }> {
-  const found = yield* one<{ name: string }>(
-    'SELECT name FROM runs WHERE id = $1 AND deleted = 0 FOR UPDATE',
+/**
+ * Whoever changes a run, or submits to it, waits for others that do: room and keys are counted by one after the other.
+ * @throws LlmBatchError RUN_MISSING
+ */
+export function* lockRun(runId: number): Steps<Pick<RunRow, 'name' | 'status'>> {
+  const found = yield* one<Pick<RunRow, 'name' | 'status'>>(
+    'SELECT name, status FROM runs WHERE id = $1 AND deleted = 0 FOR UPDATE',
     runId,
   );
   if (found === undefined) throw runMissing(runId);
@@ -81,20 +87,26 @@ export function* updateRun(
 /** What is noted of one kind and subject takes the place of what was noted before. */
 export function* noteObservations(runId: number, observations: readonly RunObservation[]): Steps<void> {
   yield* lockRun(runId);
-  for (const { kind, subject, value } of observations) {
-    if (value === null) {
-      yield* run(
-        'DELETE FROM run_observations WHERE run_id = $1 AND kind = $2 AND subject = $3',
-        ...[runId, kind, subject],
-      );
-    } else {
-      yield* run(
-        `INSERT INTO run_observations (run_id, kind, subject, value_json) VALUES ($1, $2, $3, $4)
-         ON CONFLICT (run_id, kind, subject) DO UPDATE SET value_json = excluded.value_json`,
-        ...[runId, kind, subject, JSON.stringify(value)],
-      );
-    }
+  yield* together(...observations.map((observation) => noteObservation(runId, observation)));
+}
+
+function noteObservation(runId: number, { kind, subject, value }: RunObservation): Steps<number> {
+  if (value === null) {
+    return run(
+      'DELETE FROM run_observations WHERE run_id = $1 AND kind = $2 AND subject = $3',
+      runId,
+      kind,
+      subject,
+    );
   }
+  return run(
+    `INSERT INTO run_observations (run_id, kind, subject, value_json) VALUES ($1, $2, $3, $4)
+     ON CONFLICT (run_id, kind, subject) DO UPDATE SET value_json = excluded.value_json`,
+    runId,
+    kind,
+    subject,
+    JSON.stringify(value),
+  );
 }
 
 /** A finished run has open tasks again. */

@@ -13,11 +13,11 @@ import type {
 import { runMissing } from '../run-errors.js';
 import type { ServedStore, SubmitOptions } from '../served-store.js';
 import { storableInteger, storableIntegerOrNull } from '../storable.js';
-import { idsIn, TABLES_OF_TASK, UNOWNED, UNPAIRED } from './parts.js';
-import type { DocumentStore } from './reimports.js';
+import { CANCELLED, IS_OPEN, idsIn, TABLES_OF_TASK } from './parts.js';
+import { type DocumentStore, openImported } from './reimports.js';
+import { lockRun } from './runs.js';
 import { all, one, type Player, run, type Steps, together } from './steps.js';
 
-const IS_OPEN = `(state = 'ready' OR state = 'delayed' OR state = 'in_progress')`;
 const MESSAGE = `webhooks.task_id AS "taskId", tasks.run_id AS "runId", public_id AS "publicId", webhook_url AS url,
   message_id AS "messageId", webhooks.attempts`;
 const OF_MESSAGE = `JOIN served_tasks ON served_tasks.task_id = webhooks.task_id
@@ -80,7 +80,7 @@ export function servedStore(
 }
 
 function* adoptRun(runId: number, isBulk: boolean): Steps<void> {
-  yield* lockedState(runId);
+  yield* lockRun(runId);
   yield* run(
     `INSERT INTO served_runs (run_id, is_bulk) VALUES ($1, $2)
      ON CONFLICT (run_id) DO UPDATE SET is_bulk = excluded.is_bulk, idempotency_key = NULL, body_hash = NULL`,
@@ -96,16 +96,6 @@ function* servedRuns(): Steps<ServedRun[]> {
   return rows.map(({ run_id, is_bulk }) => ({ runId: run_id, isBulk: is_bulk === 1 }));
 }
 
-/** Whoever submits to a run at the same time waits: room and keys are counted by one after the other. */
-function* lockedState(runId: number): Steps<string> {
-  const run = yield* one<{ status: string }>(
-    'SELECT status FROM runs WHERE id = $1 AND deleted = 0 FOR NO KEY UPDATE',
-    runId,
-  );
-  if (run === undefined) throw runMissing(runId);
-  return run.status;
-}
-
 function* submitTasks(
   submissions: SubmissionStore,
   runId: number,
@@ -113,8 +103,8 @@ function* submitTasks(
   { mostOpen, ttlMs }: SubmitOptions,
 ): Steps<SubmissionOutcome[]> {
   // They are on their way together: what the others find is of after the lock.
-  const [status, open, known] = yield* together(
-    lockedState(runId),
+  const [{ status }, open, known] = yield* together(
+    lockRun(runId),
     one<{ tasks: number }>(OPEN_TASKS, runId),
     submissions.before(tasks.flatMap(({ idempotency }) => idempotency ?? [])),
   );
@@ -155,7 +145,7 @@ function* openServedRun(
   publicId: string,
   idempotency: Idempotency | null,
 ): Steps<Exclude<SubmissionOutcome, { type: 'backlog_full' }>> {
-  const status = yield* lockedState(runId);
+  const { status } = yield* lockRun(runId);
   if (idempotency !== null) {
     const earlier = (yield* submissions.before([idempotency])).get(idempotency.key);
     if (earlier !== undefined) {
@@ -170,8 +160,7 @@ function* openServedRun(
     idempotency?.bodyHash ?? null,
     runId,
   );
-  yield* documents.settle(runId);
-  yield* run(`UPDATE runs SET status = 'open' WHERE id = $1`, runId);
+  yield* openImported(documents, runId);
   return { type: 'accepted' };
 }
 
@@ -188,7 +177,7 @@ function* findTask(publicId: string): Steps<ServedTask | null> {
 
 function* cancelTask(publicId: string): Steps<boolean> {
   const cancelled = yield* run(
-    `UPDATE tasks SET state = 'cancelled', not_before_ms = NULL, throttled_since_ms = NULL, ${UNOWNED}, ${UNPAIRED}
+    `UPDATE tasks SET ${CANCELLED}
      WHERE id = (SELECT task_id FROM served_tasks WHERE public_id = $1) AND ${IS_OPEN}`,
     publicId,
   );

@@ -5,7 +5,7 @@
  * costs a scattered page at each answer, and most runs share none.
  */
 import type { SharedPage, SharingOptions } from '../store.js';
-import { idsIn, nextIdOf, UNPAIRED } from './parts.js';
+import { idsIn, nextIdOf, removeResults, UNPAIRED } from './parts.js';
 import { all, run, type Steps } from './steps.js';
 
 /** How far a pairing has come; each stage goes over the tasks once. */
@@ -108,6 +108,7 @@ export function* settlePage(runId: number, afterTaskId: number, limit: number): 
   const settled = settledRows.map(({ id }) => id);
   const orphaned = rows.filter((row) => row.is_settled === null).map(({ id }) => id);
   if (settled.length > 0) {
+    yield* removeResults(settled);
     // No call was made for it: no tokens, no latency, and no cost.
     yield* run(
       `INSERT INTO results (task_id, settled_at_ms, model, finish_reason, error_kind, error_message, error_code,

@@ -26,12 +26,13 @@ const READY_CHOSEN = `FROM tasks NOT INDEXED ${OF_RUN} AND ${CHOSEN}`;
 /** A bare `LIMIT ?` is peeked at by the planner, which then plans the statement anew at every claim. */
 const FIRST = `AND priority >= ? AND crash_count < ${SUSPECT_AFTER_CRASHES} ORDER BY priority DESC, line, id LIMIT ? + 0`;
 /** Columns of `ClaimedRow`. */
-export const CLAIMED = `id, line, key, attempts, crash_count, throttled_since_ms,
+const CLAIMED = `id, line, key, attempts, crash_count, throttled_since_ms,
   (SELECT body FROM documents WHERE task_id = tasks.id),
   (SELECT max_attempts FROM served_tasks WHERE task_id = tasks.id),
   (SELECT traceparent FROM served_tasks WHERE task_id = tasks.id),
   (SELECT submitted_at_ms FROM served_tasks WHERE task_id = tasks.id)`;
 const LEASE = `UPDATE tasks SET state = 'in_progress', attempt_token = ? || id, worker_id = ?`;
+
 interface HeldRow {
   tasks: number;
   /** In progress at a crash before. */

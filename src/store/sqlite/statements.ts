@@ -70,11 +70,13 @@ export class Statements implements Player {
 
   #answer({ sql, parameters }: Statement): Answer {
     const { statement, places } = this.#prepare(sql);
-    const bound: unknown[] = [];
-    for (const place of places) {
-      if (typeof place === 'number') bound.push(toBound(parameters[place - 1] ?? null));
-      else bound.push(storableInteger(place === 'now' ? this.#schedule.now() : this.#clock.now()));
-    }
+    // As on a server, it is one time for all of a statement.
+    const timesMs: { now?: number; wall?: number } = {};
+    const bound = places.map((place) => {
+      if (typeof place === 'number') return toBound(parameters[place - 1] ?? null);
+      timesMs[place] ??= storableInteger((place === 'now' ? this.#schedule : this.#clock).now());
+      return timesMs[place];
+    });
     if (statement.reader) return { rows: statement.all(bound), changes: 0 };
     return { rows: [], changes: statement.run(bound).changes };
   }

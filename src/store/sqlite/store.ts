@@ -1,4 +1,4 @@
-/** The store in one SQLite file: each method of the port is one transaction over the parts beside this file. */
+/** The store in one SQLite file: what its port does its own way; the rest is ../sql/sql-store.ts. */
 
 import { realpathSync } from 'node:fs';
 import { dirname } from 'node:path';
@@ -108,7 +108,7 @@ export class SqliteStore extends SqlStore implements Store {
     return this.#statements.write(() => beginReimport(runId));
   }
 
-  pairTasks(options: SharingOptions, cursor: string | null, limit: number): Promise<string | null> {
+  async pairTasks(options: SharingOptions, cursor: string | null, limit: number): Promise<string | null> {
     this.#firstRequests ??= firstRequests(this.#connection.database);
     const first = this.#firstRequests;
     return this.#statements.write(() => pairPage(first, options, cursor, limit));

@@ -10,6 +10,7 @@ import { openStore } from '../../../src/store/open.js';
 import {
   callEnd,
   claim,
+  claimOne,
   completed,
   documents,
   drain,
@@ -103,6 +104,29 @@ describe('a recount', () => {
     ],
   ])('finds %s', async (_, sql, difference) => {
     expect(await differencesAfter(sql)).toEqual([{ runName: 'reviews', ...difference }]);
+  });
+});
+
+describe('the sums of a run that are missing', () => {
+  it('are told by its calls', async () => {
+    const told = await differencesAfter('DELETE FROM run_totals');
+    expect(told).toEqual([{ runName: 'reviews', what: 'calls made', kept: 0, recounted: 6 }]);
+  });
+});
+
+describe('a document that has a result though it is open', () => {
+  it('can still be put back by a rescue, and be poison', async () => {
+    const database = new Database(path);
+    database.exec(`UPDATE tasks SET state = 'ready' WHERE id = 2`);
+    database.close();
+    const store = await openStore(path, { mode: 'write', clock: systemClock });
+    const [run] = await store.listRuns();
+    const runId = run?.id ?? 0;
+    const task = await claimOne(store, runId);
+    await startCall(store, runId, task);
+    const report = await store.rescueTasks({ workers: [WORKER], crashLimit: 1 });
+    expect(report).toMatchObject({ rescued: 0, poisoned: 1 });
+    await store.close();
   });
 });
 
