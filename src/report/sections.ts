@@ -106,7 +106,7 @@ export function failuresSection({ inspection, failures }: ReportFacts): Markup {
 function failureCard(group: FailureGroup, most: number, runName: string): Markup {
   const { kind, count, example, codes } = group;
   const { error } = example;
-  const { meaning, advice, worthRetrying = true } = adviceOn(error);
+  const { meaning, advice, worthRetrying } = adviceOn(error);
   const status = error.httpStatus === null ? null : ` (HTTP ${error.httpStatus})`;
   const facts: [string, Markup][] = [
     ['Example', html`line ${formatCount(example.line)}, <bdi>${printable(example.key)}</bdi>`],

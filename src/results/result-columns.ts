@@ -73,7 +73,11 @@ export const ANSWER_COLUMNS: readonly ResultColumn[] = [
 
 /** In this order. */
 function columnsOf(...names: readonly string[]): ResultColumn[] {
-  return names.flatMap((name) => RESULT_COLUMNS.filter((column) => column.name === name));
+  return names.map((name) => {
+    const found = RESULT_COLUMNS.find((column) => column.name === name);
+    if (found === undefined) throw new RangeError(`there is no column ${name}`);
+    return found;
+  });
 }
 
 function outputText(row: TaskRow): string | null {

@@ -100,8 +100,8 @@ const ADVICE_BY_CODE: Readonly<Record<string, FailureAdvice>> = {
 };
 
 /** The advice for one failure: for a proxy's refusal and a refused parameter, what to do about that. */
-export function adviceOn({ kind, code, message }: AdvisedFailure): FailureAdvice {
-  const advice = ADVICE_BY_CODE[code ?? ''] ?? FAILURE_ADVICE[kind];
+export function adviceOn({ kind, code, message }: AdvisedFailure): Required<FailureAdvice> {
+  const advice = { worthRetrying: true, ...(ADVICE_BY_CODE[code ?? ''] ?? FAILURE_ADVICE[kind]) };
   const name = /'([a-z_.]{1,40})'/.exec(message)?.[1];
   if (name === undefined || (code !== 'unsupported_parameter' && code !== 'unsupported_value')) return advice;
   if (name === 'max_tokens') {

@@ -31,7 +31,7 @@ export function renderFailures(
 function groupFacts(runName: string, group: FailureGroup, { colours, command }: Appearance): Fact[] {
   const { kind, example } = group;
   const { error } = example;
-  const { meaning, advice, worthRetrying = true } = adviceOn(error);
+  const { meaning, advice, worthRetrying } = adviceOn(error);
   const status = error.httpStatus === null ? '' : ` (HTTP ${error.httpStatus})`;
   const facts = [
     fact('what', meaning),
